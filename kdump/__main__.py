@@ -1,0 +1,27 @@
+"""`python -m kdump` and the entry point `kdump`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    """Run the command line; end quietly on a closed pipe and at once on Ctrl-C."""
+    # Dying of the signal is what a shell expects of both: no traceback, status 141 or 130.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from kdump.cli.main import kdump
+    from kdump.format.checksum import self_test
+
+    try:
+        self_test()
+    except RuntimeError as error:
+        sys.stderr.write(f"kdump: {error}\n")
+        os._exit(1)
+    kdump(prog_name="kdump")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""The command `kdump` and its subcommands, each imported only when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from kdump import __version__
+
+_COMMANDS = {"dump": "kdump.cli.dump"}
+
+
+def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from kdump.format import _records, _scan
+    from kdump.render import _text
+
+    compiled = all(kernel.is_compiled() for kernel in (_scan, _records, _text))
+    click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
+    ctx.exit()
+
+
+class _Commands(click.Group):
+    """Subcommands by name, loaded when used: start-up must not pay for what is not asked."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        command = importlib.import_module(_COMMANDS[name]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, _COMMANDS, 1)
+            ctx.fail(f"no command '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["--help"], "max_content_width": 100})
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
+def kdump() -> None:
+    """Show, check and repair the files that Apache Kafka brokers write."""

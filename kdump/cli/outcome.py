@@ -1,0 +1,57 @@
+"""What a run has seen, as an exit status."""
+
+from __future__ import annotations
+
+from kdump.cli.exits import Exit, combine
+from kdump.finding import Code, Finding, Severity
+from kdump.item import Complaint, Died, Item, SanityFailed
+from kdump.log.source import DoorProblem
+
+_INCOMPLETE = (Code.L12, Code.C03)
+
+
+class Outcome:
+    """Watches the items of a dump.
+
+    Args:
+        fail_on: error, warning or never.
+        compat: Kafka's tool is mirrored: what it only prints is no error.
+    """
+
+    def __init__(self, fail_on: str, *, compat: bool) -> None:
+        self._fail_on = fail_on
+        self._compat = compat
+        self._errors = self._warnings = self._incomplete = self._missing = False
+        self.dead = False
+
+    def see(self, item: Item) -> None:
+        """Take one item into account."""
+        if isinstance(item, Finding):
+            self._errors |= item.severity is Severity.ERROR
+            self._warnings |= item.severity is Severity.WARNING
+            self._incomplete |= item.code in _INCOMPLETE
+        elif isinstance(item, DoorProblem):
+            self._missing |= item.missing
+            self._incomplete |= not item.missing
+        elif isinstance(item, Complaint | SanityFailed):
+            self._errors |= not self._compat
+        elif isinstance(item, Died):
+            self.died(item.exception)
+
+    def died(self, exception: str) -> None:
+        """Kafka's tool dies: of a missing file, of one that it may not read, or of what is in it."""
+        self.dead = True
+        if exception.startswith("java.nio.file.NoSuchFileException"):
+            self._missing = True
+        elif exception.startswith("java.nio.file.AccessDeniedException"):
+            self._incomplete = True
+        else:
+            self._errors = True
+
+    @property
+    def exit(self) -> Exit:
+        """The exit status."""
+        return combine(
+            errors=self._errors, warnings=self._warnings, incomplete=self._incomplete, missing=self._missing,
+            fail_on=self._fail_on,
+        )  # fmt: skip

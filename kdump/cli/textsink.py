@@ -1,0 +1,150 @@
+"""Puts together the sink that prints a dump as text: layout, decoders and what the terminal needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from kdump.dialect import Dialect
+from kdump.render import _text
+from kdump.render.lines import TextSink
+from kdump.render.text import TextWriter
+
+# Which decoder wins when several are given. Source: DumpLogSegmentsOptions.messageParser.
+_DECODERS = (
+    ("offsets_decoder", "offsets"),
+    ("transaction_log_decoder", "transaction"),
+    ("cluster_metadata_decoder", "metadata"),
+    ("remote_log_metadata_decoder", "remote"),
+    ("share_group_state_decoder", "share"),
+)
+_STRING = "org.apache.kafka.tools.api.StringDecoder"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How records are shown.
+
+    Args:
+        deep: records at all.
+        contents: keys and payloads.
+        skip_metadata: nothing else of a record.
+        decoder: name of a decoder for internal topics.
+        key_class, value_class: Java classes of Kafka's tool.
+        compat: end where Kafka's tool ends.
+        careful: escape what could drive a terminal.
+    """
+
+    deep: bool
+    contents: bool
+    skip_metadata: bool
+    decoder: str | None
+    key_class: str
+    value_class: str
+    compat: bool
+    careful: bool
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], *, terminal: bool) -> Layout:
+        """Return what the options of the command line mean."""
+        decoder = next((name for option, name in _DECODERS if given[option]), None)
+        contents = given["print_data_log"] or decoder is not None
+        classes = (given["key_decoder_class"], given["value_decoder_class"])
+        contents = contents or classes != (None, None)
+        return cls(
+            given["deep_iteration"] or contents, contents, given["skip_record_metadata"], decoder,
+            classes[0] or _STRING, classes[1] or _STRING,
+            given["compat"] is not None, terminal and not given["raw"],
+        )  # fmt: skip
+
+
+def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
+    """Return the sink for stdout and stderr.
+
+    Raises:
+        click.BadParameter: a decoder does not exist.
+    """
+    from kdump.decode.javatext import java_utf8
+
+    mode = (
+        (_text.CONTENTS if shown.contents else 0)
+        | (_text.SKIP_METADATA if shown.skip_metadata else 0)
+        | (_text.LEGACY_BRACE if dialect.legacy_brace else 0)
+        | (_text.BARE_PAYLOAD if dialect.bare_payload else 0)
+        | (_text.KAFKA if shown.compat else 0)
+        | (_text.CAREFUL if shown.careful else 0)
+    )
+    slow_text = java_utf8
+    if shown.careful:
+        from kdump.render.escape import escape_bytes as slow_text
+    writer = TextWriter(
+        sys.stdout.buffer.write, mode, slow_text, _contents(shown, dialect), _control(shown, dialect)
+    )
+    return TextSink(writer, _error_line, dialect)
+
+
+def _error_line(line: str) -> None:
+    sys.stdout.buffer.flush()
+    sys.stderr.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
+    sys.stderr.buffer.flush()
+
+
+def _contents(shown: Layout, dialect: Dialect) -> _text.Contents | None:
+    """What makes the text of keys and payloads; None for plain UTF-8."""
+    if not shown.contents:
+        return None
+    if shown.decoder is None and (shown.key_class, shown.value_class) == (_STRING, _STRING):
+        return None
+    from kdump.decode import classes, decoder
+
+    try:
+        decode = decoder(shown.decoder, dialect.release) if shown.decoder else classes(
+            shown.key_class, shown.value_class, dialect.release
+        )
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if isinstance(decode, str):
+        raise click.BadParameter(decode)
+    first = b"| " if shown.skip_metadata else b" "
+    bare = dialect.bare_payload
+
+    def contents(offset: int, key: bytes | None, value: bytes | None) -> bytes | tuple[bytes, str]:
+        decoded = decode(offset, key, value)
+        text, prefix = b"", first
+        if decoded.key is not None:
+            text, prefix = b"%bkey: %b" % (prefix, decoded.key), b" "
+        if decoded.payload is not None:
+            text += b"%bpayload: %b" % (b" " if bare else prefix, decoded.payload)
+        return text if decoded.stop is None else (text, decoded.stop)
+
+    return _escaped(contents) if shown.careful else contents
+
+
+def _control(shown: Layout, dialect: Dialect) -> _text.Contents:
+    """What makes the text of control records."""
+
+    def control(_offset: int, key: bytes | None, value: bytes | None) -> bytes | tuple[bytes, str]:
+        from kdump.decode.control import Stopped, control_text
+
+        text = control_text(key, value, dialect.release)
+        if not isinstance(text, Stopped):
+            return text
+        return (b"", text.message) if shown.compat else b""
+
+    return _escaped(control) if shown.careful else control
+
+
+def _escaped(make: _text.Contents) -> _text.Contents:
+    """The same text, safe on a terminal."""
+    from kdump.render.escape import escape_bytes
+
+    def safe(offset: int, key: bytes | None, value: bytes | None) -> bytes | tuple[bytes, str]:
+        text = make(offset, key, value)
+        return escape_bytes(text) if isinstance(text, bytes) else (escape_bytes(text[0]), text[1])
+
+    return safe
+

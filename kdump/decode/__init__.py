@@ -1,0 +1,97 @@
+"""What the records of Kafka's internal topics say, in the words of DumpLogSegments: decoders by name.
+
+A decoder is a function from offset, key and value to a `Decoded`. It never raises, whatever the bytes are:
+what Java could not read either is said in the text, or in `stop` where Java's run ended. Nothing is loaded
+before a decoder is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A record as a decoder shows it.
+
+    Attributes:
+        key: UTF-8 text after " key: ", None where it is not printed.
+        payload: UTF-8 text after " payload: ", None where it is not printed.
+        stop: Java ended the run here: the text after 'Exception in thread "main" '; key and payload hold what
+            was printed before it (nothing: Java prints when it has read both).
+        key_object: JSON-able {"type": ..., "data": ...} of the key; None where there is only text.
+        payload_object: JSON-able {"version": ..., "data": ...} of the value, with "type" where the key has
+            none; None where there is only text.
+        warning: what Kafka passes over in silence: "N bytes after the key record".
+
+    The objects are shared between records with the same key: they are not to be changed.
+    """
+
+    key: bytes | None
+    payload: bytes | None
+    stop: str | None = None
+    key_object: object | None = None
+    payload_object: object | None = None
+    warning: str | None = None
+
+
+Decoder = Callable[[int, bytes | None, bytes | None], Decoded]
+
+
+def decoder(name: str, release: str) -> Decoder:
+    """Return the decoder behind one of DumpLogSegments' decoder options.
+
+    Args:
+        name: offsets, transaction, metadata, remote or share.
+        release: of DumpLogSegments: 4.3, 4.2 or 3.9.
+
+    Raises:
+        ValueError: the release is not known, or has no such decoder.
+
+    Source: org.apache.kafka.tools.DumpLogSegments.DumpLogSegmentsOptions.messageParser
+    """
+    from kdump.decode.table import table
+
+    known = table(release)
+    if not known.records(name):
+        raise ValueError(f"DumpLogSegments {release} has no decoder {name}")
+    if name == "metadata":
+        from kdump.decode import metadata
+
+        return metadata.decoder(known)
+    if name == "remote":
+        from kdump.decode import remote
+
+        return remote.decoder(known)
+    if name == "transaction" and known.fact("transactionAsText"):
+        from kdump.decode import transaction_text
+
+        return transaction_text.decoder(known)
+    from kdump.decode import coordinator
+
+    return coordinator.decoder(name, known)
+
+
+def classes(key_class: str, value_class: str, release: str) -> Decoder | str:
+    """Return the decoder of --key-decoder-class and --value-decoder-class, or what is wrong with a name.
+
+    What 3.9 prints about old names is `plain.notices`; what Java says of a bad name `plain.java_failure`.
+
+    Args:
+        key_class: Java class name.
+        value_class: Java class name.
+        release: 4.3, 4.2 or 3.9.
+
+    Source: org.apache.kafka.tools.DumpLogSegments.DecoderMessageParser
+    """
+    from kdump.decode import plain
+
+    return plain.decoder(key_class, value_class, release)
+
+
+def topic_decoder(topic: str) -> str | None:
+    """Return the name of the decoder for an internal topic, None for other topics."""
+    from kdump.decode.table import topics
+
+    return topics().get(topic)

@@ -1,0 +1,138 @@
+"""Records of the group, transaction and share coordinators, as JSON.
+
+The key begins with the record type (int16), the value with the version of the message (int16). Whatever is
+wrong with either is said in the place of the key, and no payload is printed.
+
+Source: org.apache.kafka.tools.DumpLogSegments.CoordinatorRecordMessageParser,
+org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from kdump.decode import Decoded
+from kdump.decode.javatext import java_json
+from kdump.decode.wire import RUNTIME, MalformedError, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.decode import Decoder
+    from kdump.decode.schema import Schema
+    from kdump.decode.table import Table
+
+DELETED = b"<DELETE>"
+
+_SHORT_KEY = 512
+_REMEMBERED_KEYS = 4096
+
+_Key = tuple[int, bytes, "dict[str, Value] | None", "str | None"]
+
+
+class _UnreadableError(Exception):
+    """What is wrong with a record, in Kafka's words."""
+
+
+def decoder(name: str, known: Table) -> Decoder:
+    """Return the decoder of a coordinator's records.
+
+    Args:
+        name: offsets, transaction or share.
+        known: the table of the release.
+    """
+    of_values = {number: known.schema(record + "Value") for number, record in known.records(name).items()}
+    read_key = _key_reader(name, known)
+    checks: bool = known.fact("checksValueVersion")
+    missing = f"using {known.fact('missingKey')} (message had a missing key)"
+    embedded = known.schema("ConsumerProtocolSubscription"), known.schema("ConsumerProtocolAssignment")
+
+    def decode(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
+        if key is None:
+            return Decoded(None, None, f"{RUNTIME}: Failed to decode message at offset {offset} {missing}")
+        try:
+            kind, key_text, key_object, left = read_key(key)
+            if key_object is None:
+                return Decoded(b"Unknown record type %d at offset %d, skipping." % (kind, offset), None)
+            if value is None:
+                return Decoded(key_text, DELETED, None, key_object, None, left)
+            schema = of_values[kind]
+            version = _version(value, "value")
+            if checks and not schema.low <= version <= schema.high:
+                raise _UnreadableError(f"Found an unknown record version {version} for {kind} type")
+            data, end = _read(schema, value, version, "value")
+        except _UnreadableError as problem:
+            return Decoded(f"Error at offset {offset}, skipping. {problem}".encode(), None)
+        if schema.message.name == "GroupMetadataValue":
+            _open_members(data, *embedded)
+        value_object = {"version": str(version), "data": data}
+        if end != len(value):
+            left = "; ".join(filter(None, (left, _left(value, end, "value"))))
+        return Decoded(key_text, java_json(value_object, schema.floats), None, key_object, value_object, left)
+
+    return decode
+
+
+def _key_reader(name: str, known: Table) -> Callable[[bytes], _Key]:
+    """Return a function from a key to its type, text, object and what is left over; it remembers short keys.
+
+    A coordinator writes few keys many times. The object is None when the type is not known.
+    """
+    schemas = {number: known.schema(record + "Key") for number, record in known.records(name).items()}
+
+    def read(key: bytes) -> _Key:
+        kind = _version(key, "key")
+        schema = schemas.get(kind)
+        if schema is None:
+            return kind, b"", None, None
+        data, end = _read(schema, key, kind, "key")
+        shown = {"type": str(kind), "data": data}
+        return kind, java_json(shown, schema.floats), shown, _left(key, end, "key")
+
+    remembered = lru_cache(_REMEMBERED_KEYS)(read)
+    return lambda key: remembered(key) if len(key) <= _SHORT_KEY else read(key)
+
+
+def _version(data: bytes, what: str) -> int:
+    if len(data) < 2:
+        raise _UnreadableError(f"Could not read version from {what}'s buffer.")
+    return int.from_bytes(data[:2], signed=True)
+
+
+def _read(schema: Schema, data: bytes, version: int, what: str) -> tuple[dict[str, Value], int]:
+    """Read a key or value behind its first two bytes."""
+    try:
+        return schema.read(data, 2, version)
+    except MalformedError as problem:
+        cause = "null" if problem.message is None else problem.message
+        text = f"Could not read record with version {version} from {what}'s buffer due to: {cause}."
+        raise _UnreadableError(text) from None
+
+
+def _left(data: bytes, end: int, what: str) -> str | None:
+    left = len(data) - end
+    return f"{left} byte{'s' if left > 1 else ''} after the {what} record" if left else None
+
+
+def _open_members(group: dict[str, Value], subscription: Schema, assignment: Schema) -> None:
+    """Put what consumers say, decoded, in the place of the bytes; what cannot be read stays Base64.
+
+    Source: org.apache.kafka.tools.DumpLogSegments.OffsetsMessageParser.prepareGroupMetadataValue
+    """
+    if group["protocolType"] != "consumer":
+        return
+    for member in group["members"]:
+        member["subscription"] = _embedded(member["subscription"], subscription)
+        member["assignment"] = _embedded(member["assignment"], assignment)
+
+
+def _embedded(base64: str, schema: Schema) -> Value:
+    data = a2b_base64(base64)
+    if len(data) < 2:
+        return base64
+    try:
+        return schema.read(data, 2, int.from_bytes(data[:2], signed=True))[0]
+    except MalformedError:
+        return base64

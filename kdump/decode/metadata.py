@@ -1,0 +1,126 @@
+"""Records of __cluster_metadata, as JSON; and the frame that they share with the records of remote storage.
+
+The frame: unsigned varints frame version (1), type, version; then the message; nothing behind it.
+
+Source: org.apache.kafka.tools.DumpLogSegments.ClusterMetadataLogMessageParser,
+org.apache.kafka.server.common.serialization.AbstractApiMessageSerde
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kdump.decode import Decoded, wire
+from kdump.decode.javatext import java_json
+from kdump.decode.wire import MalformedError, Value
+
+if TYPE_CHECKING:
+    from kdump.decode import Decoder
+    from kdump.decode.schema import Schema
+    from kdump.decode.table import Table
+
+_LARGEST = 0x7FFF
+_PREVIEW = (
+    "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release "
+    "of KRaft in 2.8 to newer versions are not supported."
+)
+_UNKNOWN_FRAME = "Could not deserialize metadata record due to unknown frame version "
+
+
+class UnframedError(Exception):
+    """What is wrong with a framed record, in Kafka's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """A framed record.
+
+    Attributes:
+        name: of its type (TOPIC_RECORD).
+        number: of its type.
+        version: as found.
+        data: its fields.
+        floats: whether they may hold floating point numbers.
+    """
+
+    name: str
+    number: int
+    version: int
+    data: dict[str, Value]
+    floats: bool
+
+    @property
+    def object(self) -> dict[str, Value]:
+        """The record as Kafka's JSON."""
+        return {"type": self.name, "version": self.version, "data": self.data}
+
+
+class Frames:
+    """Reads framed records of one kind."""
+
+    def __init__(self, known: Table, name: str) -> None:
+        records = known.records(name).items()
+        self._rows: dict[int, tuple[str, Schema]] = {
+            number: (_enum_name(record), known.schema(record)) for number, record in records
+        }
+
+    def read(self, value: bytes) -> Framed:
+        """Read a record.
+
+        Raises:
+            UnframedError: it cannot be read.
+        """
+        frame, at = _short(value, 0, "frame version")
+        if frame == 0:
+            raise UnframedError(_PREVIEW)
+        if frame != 1:
+            raise UnframedError(f"{_UNKNOWN_FRAME}{frame}(only frame version 1 is supported)")
+        number, at = _short(value, at, "type")
+        version, at = _short(value, at, "version")
+        if number not in self._rows:
+            raise UnframedError(f"{wire.UNSUPPORTED_VERSION}: Unknown metadata id {number}")
+        name, schema = self._rows[number]
+        try:
+            data, end = schema.read(value, at, version)
+        except MalformedError:
+            raise UnframedError(f"Failed to deserialize record with type {number}") from None
+        if end != len(value):
+            raise UnframedError(f"Found {len(value) - end} byte(s) of garbage after {number}")
+        return Framed(name, number, version, data, schema.floats)
+
+
+def decoder(known: Table) -> Decoder:
+    """Return the decoder of metadata records; keys are not looked at.
+
+    Args:
+        known: the table of the release.
+    """
+    frames = Frames(known, "metadata")
+
+    def decode(offset: int, _key: bytes | None, value: bytes | None) -> Decoded:
+        try:
+            record = frames.read(value or b"")
+        except UnframedError as problem:
+            return Decoded(None, f"Error at {offset}, skipping. {problem}".encode())
+        shown = record.object
+        return Decoded(None, java_json(shown, record.floats), payload_object=shown)
+
+    return decode
+
+
+def _enum_name(record: str) -> str:
+    """Return the name of a record's type: TOPIC_RECORD for TopicRecord."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", record).upper()
+
+
+def _short(data: bytes, at: int, what: str) -> tuple[int, int]:
+    """Read a varint that is an int16; above 2^31-1 it is negative and keeps its low 16 bits, as in Java."""
+    try:
+        value, at = wire.uvarint(data, at)
+    except (IndexError, MalformedError):
+        raise UnframedError(f"Error while reading {what}") from None
+    if value > _LARGEST:
+        raise UnframedError(f"Value for {what} was too large.")
+    return ((value + 0x8000) & 0xFFFF) - 0x8000, at

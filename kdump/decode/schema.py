@@ -1,0 +1,238 @@
+"""The one reader of all messages: a message of the table and a version make a list of readers.
+
+Which fields are there, how each is read and what may be null is settled once, when a version is first met;
+per record nothing of the table is looked at again.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kdump.decode import wire
+from kdump.decode.wire import FIXED, MalformedError, Reader, UnknownVersionError, Value
+
+if TYPE_CHECKING:
+    from kdump.decode.table import Field, Message
+
+Names = tuple[str, ...]
+TagReader = Callable[[bytes, int, dict[str, Value]], tuple[dict[str, Value], int]]
+
+
+class Schema:
+    """The readers of a message, one for each version met.
+
+    Attributes:
+        message: its row of the table.
+        low: lowest version.
+        high: highest version.
+        floats: whether it has floating point numbers.
+    """
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.low = message.low
+        self.high = message.high
+        self.floats = _has_floats(message.fields)
+        self._readers: dict[tuple[int, int], Reader] = {}
+
+    def read(
+        self, data: bytes, at: int, version: int, shown: int | None = None
+    ) -> tuple[dict[str, Value], int]:
+        """Read the message, without its frame.
+
+        Kafka's generated readers take every version: one below the lowest like the lowest, one above the
+        highest like the highest, but then no struct inside can be read.
+
+        Args:
+            data: the bytes.
+            at: where the message begins.
+            version: of the bytes.
+            shown: version whose fields are wanted, when it is another.
+
+        Returns:
+            The fields as JSON-able values in order of declaration, and the position after the message.
+
+        Raises:
+            MalformedError: Java would throw.
+
+        Source: the `read` methods and JSON converters of the generated messages
+        """
+        wanted = (version, version if shown is None else shown)
+        reader = self._readers.get(wanted) or self._reader(*wanted)
+        try:
+            return reader(data, at)
+        except (IndexError, struct.error):
+            raise MalformedError(wire.UNDERFLOW) from None
+        except UnknownVersionError as unknown:
+            raise MalformedError(
+                wire.UNSUPPORTED_VERSION, f"Can't read version {version} of {unknown}"
+            ) from None
+
+    def _reader(self, version: int, shown: int) -> Reader:
+        """Return the reader of a version; versions out of range share the reader of the nearest."""
+        nearest = (max(self.low, min(version, self.high + 1)), max(self.low, min(shown, self.high)))
+        if nearest not in self._readers:
+            self._readers[nearest] = _Compiler(self.message, *nearest).struct(self.message.fields)
+        return self._readers[nearest]
+
+
+def _has_floats(fields: tuple[Field, ...]) -> bool:
+    return any(field.kind == "float64" or _has_floats(field.fields) for field in fields)
+
+
+def default_of(field: Field) -> Value:
+    """Return the value of a field that is not there; a struct's default is a struct of defaults."""
+    if field.kind == "struct" and not field.array and field.default is not None:
+        return {inner.name: default_of(inner) for inner in field.fields if inner.tag is None}
+    return field.default
+
+
+class _Compiler:
+    """Makes the reader of one version of one message."""
+
+    def __init__(self, message: Message, version: int, shown: int) -> None:
+        self.version = min(version, message.high)
+        self.shown = shown
+        self.refuses = version > message.high
+        self.flexible = message.flex is not None and self.version >= message.flex
+
+    def struct(self, fields: tuple[Field, ...]) -> Reader:
+        """Return the reader of the fields of a struct and, in a flexible version, of its tags."""
+        plan = self._plan([field for field in fields if field.tag is None])
+        tags = self._tags(fields) if self.flexible else None
+
+        def read(data: bytes, at: int) -> tuple[dict[str, Value], int]:
+            out: dict[str, Value] = {}
+            for name, names, reader in plan:
+                if names:
+                    values, at = reader(data, at)
+                    out.update(zip(names, values, strict=True))
+                else:
+                    out[name], at = reader(data, at)
+            if tags is None:
+                return out, at
+            return tags(data, at, out) if data[at] else (out, at + 1)
+
+        return read
+
+    def _plan(self, fields: list[Field]) -> list[tuple[str, Names, Reader]]:
+        """Return name and reader of each field; neighbours of fixed size have one reader, and their names."""
+        plan: list[tuple[str, Names, Reader]] = []
+        run: list[Field] = []
+        for field in fields:
+            here = field.has(self.version)
+            if here and field.kind in FIXED and not field.array:
+                run.append(field)
+                continue
+            plan.extend(_fixed(run))
+            run = []
+            if here:
+                plan.append((field.name, (), self._value(field, field.name)))
+            elif field.has(self.shown):
+                plan.append((field.name, (), _constant(default_of(field))))
+        return [*plan, *_fixed(run)]
+
+    def _value(self, field: Field, name: str) -> Reader:
+        """Return the reader of a field's value; `name` is what messages call it."""
+        if field.array:
+            if field.kind in FIXED:
+                return wire.array(name, self.flexible, field.nullable, FIXED[field.kind])
+            item = self._item(field, f"{name} element", False)
+            return wire.array(name, self.flexible, field.nullable, item)
+        return self._item(field, name, field.nullable)
+
+    def _item(self, field: Field, name: str, nullable: bool) -> Reader:
+        if field.kind == "string":
+            return wire.string(name, self.flexible, nullable)
+        if field.kind == "bytes":
+            return wire.octets(name, self.flexible, nullable)
+        if field.kind != "struct":
+            return wire.scalar(field.kind)
+        refused = self.refuses and not field.common
+        reader = _refusal(field.struct) if refused else self.struct(field.fields)
+        return _nullable_struct(reader, field.tag is not None) if nullable else reader
+
+    def _tags(self, fields: tuple[Field, ...]) -> TagReader:
+        """Return the reader of a tag section: it gives the struct again, in order, with its tagged fields."""
+        tagged = {field.tag: field for field in fields if field.tag is not None}
+        here = {tag: field for tag, field in tagged.items() if field.has(self.version)}
+        readers = {tag: (field.name, self._value(field, field.name)) for tag, field in here.items()}
+        defaults = {field.name: default_of(field) for field in tagged.values()}
+        order = [field.name for field in fields]
+        version = self.version
+
+        def read(data: bytes, at: int, out: dict[str, Value]) -> tuple[dict[str, Value], int]:
+            strange = False
+            count, at = wire.uvarint(data, at)
+            for _ in range(count):
+                tag, at = wire.uvarint(data, at)
+                size, at = wire.uvarint(data, at)
+                if tag in readers:
+                    name, reader = readers[tag]
+                    out[name], at = reader(data, at)
+                elif tag in tagged:
+                    raise MalformedError(wire.RUNTIME, f"Tag {tag} is not valid for version {version}")
+                else:
+                    at = wire.need(data, at, size)
+                    strange = True
+            there = [name for name in order if name in out]
+            shown = {name: out[name] for name in there if name not in defaults or out[name] != defaults[name]}
+            return (_Strange(shown) if strange else shown), at
+
+        return read
+
+
+class _Strange(dict[str, Value]):
+    """A struct with tags that the message does not know: never equal to a default, as in Java."""
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __ne__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None
+
+
+def _fixed(fields: list[Field]) -> list[tuple[str, Names, Reader]]:
+    """Return the entry of a plan for fields of fixed size that follow each other."""
+    if not fields:
+        return []
+    if len(fields) == 1:
+        return [(fields[0].name, (), wire.scalar(fields[0].kind))]
+    code = struct.Struct(">" + "".join(FIXED[field.kind] for field in fields))
+    unpack, size = code.unpack_from, code.size
+
+    def read(data: bytes, at: int) -> tuple[Names, int]:
+        return unpack(data, at), at + size
+
+    return [("", tuple(field.name for field in fields), read)]
+
+
+def _constant(value: Value) -> Reader:
+    def read(_data: bytes, at: int) -> tuple[Value, int]:
+        return value, at
+
+    return read
+
+
+def _refusal(name: str) -> Reader:
+    def read(_data: bytes, _at: int) -> tuple[Value, int]:
+        raise UnknownVersionError(name)
+
+    return read
+
+
+def _nullable_struct(reader: Reader, tagged: bool) -> Reader:
+    """Return a reader of a struct that may be null: one int8 before it, in a tag an unsigned varint."""
+
+    def plain(data: bytes, at: int) -> tuple[Value, int]:
+        return (None, at + 1) if data[at] > 0x7F else reader(data, at + 1)
+
+    def in_tag(data: bytes, at: int) -> tuple[Value, int]:
+        present, at = wire.uvarint(data, at)
+        return reader(data, at) if present else (None, at)
+
+    return in_tag if tagged else plain

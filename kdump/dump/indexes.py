@@ -1,0 +1,165 @@
+"""The entries of an index, and Kafka's complaints about them where they are true.
+
+Kafka's tool demands that an entry names the last offset of the batch at its position. Brokers before 2.0 wrote the
+first one, and an append of several batches wrote the last of all: lookups are right all the same. Complained of is only
+what makes a lookup wrong.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from kdump.format import layout
+from kdump.format.index import OffsetIndex, TimeIndex
+from kdump.format.kafkawalk import KafkaWalk
+from kdump.format.source import Source
+from kdump.dump.options import DumpOptions
+from kdump.item import (
+    Complaint,
+    ComplaintKind,
+    IndexEmpty,
+    IndexPassed,
+    Item,
+    OffsetEntries,
+    SanityFailed,
+    TimeEntries,
+)
+
+
+class CheckedIndexes:
+    """Reads the indexes of one segment.
+
+    Args:
+        log: the segment's log; None where it is not there: entries are shown without checks.
+        options: what was asked for.
+        absolute: absolute path of the index, for complaints.
+    """
+
+    def __init__(self, log: Source | None, options: DumpOptions, absolute: str) -> None:
+        self._log = log
+        self._options = options
+        self._absolute = absolute
+
+    def offset_index(self, index: OffsetIndex, path: str) -> Iterator[Item]:
+        """Yield entries and true complaints.
+
+        Args:
+            index: the index.
+            path: as the user wrote it.
+        """
+        if index.entries == 0:
+            yield IndexEmpty(path)
+            return
+        if self._options.index_sanity_check:
+            yield self._sanity(index, path)
+            return
+        before = 0
+        first = True
+        for offsets, positions in index.columns():
+            count = _until_zeros(offsets, index.base_offset, first=first)
+            first = False
+            if self._log is not None:
+                for offset, position in zip(offsets[:count], positions[:count], strict=True):
+                    found = self._unsound(offset, position, before)
+                    if found is not None:
+                        yield Complaint(ComplaintKind.MISMATCH, self._absolute, offset, found)
+                    else:
+                        before = position
+            if not self._options.verify_index_only:
+                yield OffsetEntries(offsets[:count], positions[:count])
+            if count < len(offsets):
+                return
+
+    def _sanity(self, index: OffsetIndex | TimeIndex, path: str) -> Item:
+        """The check that brokers had; what fails it is said in the broker's words."""
+        complaint = index.sanity_check()
+        return SanityFailed(complaint.replace("{file}", self._absolute)) if complaint else IndexPassed(path)
+
+    def _unsound(self, offset: int, position: int, before: int) -> int | None:
+        """The offset that a lookup of `offset` would begin at, where that is not right; None for a sound entry."""
+        assert self._log is not None
+        last = _last_offset(self._log, position)
+        if last == offset:
+            return None
+        if last is None or not before <= position:
+            return -1
+        previous = -1
+        walk = KafkaWalk(self._log, "", before, self._log.size, self._options.max_batch_bytes)
+        for window in walk.windows():
+            for at, last_offset in zip(
+                window.column(layout.POSITION), window.column(layout.LAST_OFFSET), strict=True
+            ):
+                if at == position:
+                    return None if previous < offset else last
+                if at > position:
+                    return last
+                previous = last_offset
+        return last
+
+    def time_index(self, index: TimeIndex, offsets: OffsetIndex | None, path: str) -> Iterator[Item]:
+        """Yield entries and true complaints.
+
+        Args:
+            index: the index.
+            offsets: the offset index of the segment; None where it is not there.
+            path: as the user wrote it.
+        """
+        if self._options.index_sanity_check:
+            yield self._sanity(index, path)
+            return
+        previous = -1
+        first = True
+        for timestamps, targets in index.columns():
+            count = _until_zeros(targets, index.base_offset, first=first)
+            first = False
+            for timestamp, target in zip(timestamps[:count], targets[:count], strict=True):
+                if previous >= timestamp:
+                    yield Complaint(ComplaintKind.UNORDERED, self._absolute, timestamp, previous)
+                previous = timestamp
+                if self._log is not None and offsets is not None:
+                    yield from self._time_entry(timestamp, target, offsets.lookup(target).position)
+            if not self._options.verify_index_only:
+                yield TimeEntries(timestamps[:count], targets[:count])
+            if count < len(targets):
+                return
+
+    def _time_entry(self, timestamp: int, target: int, position: int) -> Iterator[Item]:
+        assert self._log is not None
+        if _last_offset(self._log, position) is None and position:
+            return  # the offset index is wrong, and says so itself
+        walk = KafkaWalk(self._log, "", position, self._log.size, self._options.max_batch_bytes)
+        for window in walk.windows():
+            for k, last_offset in enumerate(window.column(layout.LAST_OFFSET)):
+                if last_offset < target:
+                    continue
+                has_time = window.cell(k, layout.MAGIC) > 0 and window.cell(k, layout.COUNT) != 0
+                largest = window.cell(k, layout.MAX_TIMESTAMP)
+                if last_offset == target and has_time and largest != timestamp:
+                    yield Complaint(ComplaintKind.TIMESTAMP, self._absolute, timestamp, largest)
+                return
+        if walk.failure is None and walk.position == self._log.size:
+            yield Complaint(ComplaintKind.NOT_FOUND, self._absolute, target, -1)
+
+
+def _until_zeros(offsets: array[int], base_offset: int, *, first: bool) -> int:
+    """How many entries come before the zero tail of a file that was never trimmed."""
+    for i, offset in enumerate(offsets):
+        if offset == base_offset and not (first and i == 0):
+            return i
+    return len(offsets)
+
+
+def _last_offset(log: Source, position: int) -> int | None:
+    """The last offset of the batch at a position; None where no header can be."""
+    header = log.read_at(position, layout.RECORDS_AT) if position >= 0 else b""
+    if len(header) <= layout.HEADER_UP_TO_MAGIC:
+        return None
+    offset = int.from_bytes(header[:8], "big", signed=True)
+    size = int.from_bytes(header[8:12], "big", signed=True)
+    if size < layout.MIN_SIZE_V0 or position + layout.LOG_OVERHEAD + size > log.size:
+        return None
+    if header[layout.MAGIC_AT] < layout.MAGIC_V2 or len(header) < layout.RECORDS_AT:
+        return offset
+    at = layout.LAST_OFFSET_DELTA_AT
+    return offset + int.from_bytes(header[at : at + 4], "big", signed=True)

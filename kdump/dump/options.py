@@ -1,0 +1,39 @@
+"""What the user asked `dump` for, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kdump.format import layout
+
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+MAX_UNCOMPRESSED_BYTES = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """The options that decide what is read; how it is shown is the renderer's.
+
+    Args:
+        deep: read the records inside the batches.
+        contents: show keys and payloads.
+        max_bytes: read only this many bytes of each log.
+        max_message_size: how far Kafka's index check looks for a batch, bytes.
+        verify_index_only: check an index, do not show its entries.
+        index_sanity_check: only the check that brokers had for an index.
+        base_offset: for files whose name tells none.
+        kind: for files whose name does not tell what they are; None to go by the name.
+        max_batch_bytes: a larger batch is not held in memory, its records are not read.
+        max_uncompressed_bytes: the records of one batch may have this many bytes when decompressed.
+    """
+
+    deep: bool = False
+    contents: bool = False
+    max_bytes: int = layout.MAX_INT
+    max_message_size: int = 5 * 1024 * 1024
+    verify_index_only: bool = False
+    index_sanity_check: bool = False
+    base_offset: int | None = None
+    kind: str | None = None
+    max_batch_bytes: int = MAX_BATCH_BYTES
+    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES

@@ -1,0 +1,165 @@
+"""What can be wrong with a file of a broker: codes, severities, findings.
+
+A finding is a value. Parsers report it through a required `Report` and go on; nothing raises because of bad
+bytes. The codes are one table, so that a check says only numbers and every sentence stands here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(Enum):
+    """How much a finding matters: to a reader's data, to its trust, or not at all."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Code(Enum):
+    """The table of findings: one row a code. Codes are only ever added; scripts match them.
+
+    A sentence may name the fields of its finding (`{found}`, `{expected}`, `{offset}` ...) and the keys of its
+    `values`.
+    """
+
+    def __init__(self, slug: str, severity: Severity, sentence: str, remedy: str) -> None:
+        self.slug = slug
+        self.severity = severity
+        self.sentence = sentence
+        self.remedy = remedy
+
+    # fmt: off
+    F01 = ("bad-name", Severity.ERROR, "the name is not one that Kafka writes here", "move the file out of the directory")
+    F03 = ("too-large", Severity.ERROR, "the file has {found} bytes; a broker refuses a segment over {expected}",
+           "split the segment by hand, or restore the replica")
+    F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica")
+
+    L01 = ("short-tail", Severity.ERROR, "{length} bytes at the end are too few for a batch header",
+           "truncate at the end of the last batch")
+    L02 = ("torn-batch", Severity.ERROR, "the batch runs {missing} bytes past the end of the file",
+           "truncate at the start of this batch, or restore from another replica")
+    L03 = ("zero-tail", Severity.ERROR, "only zero bytes up to the end of the file", "truncate at the start of the zeros")
+    L04 = ("zero-hole", Severity.ERROR, "zero bytes where a batch should be", "restore from another replica")
+    L05 = ("bad-length", Severity.ERROR, "the batch length {found} is below the smallest possible one",
+           "restore the length field, or restore from another replica")
+    L06 = ("short-length", Severity.ERROR, "the batch length {found} is too small for a header of magic 2",
+           "restore the length field, or restore from another replica")
+    L07 = ("wrong-length", Severity.ERROR, "the batch length {found} is wrong",
+           "restore the length field, or restore from another replica")
+    L08 = ("huge-length", Severity.ERROR, "the batch length {found} reaches past the end of the file",
+           "restore the length field, or restore from another replica")
+    L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch", "restore from another replica")
+    L12 = ("limit", Severity.WARNING, "the search for intact batches ended here: {why}", "raise the limit that the message names")
+
+    B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {count} records cannot be trusted",
+           "restore from another replica; a consumer can skip to offset {next_offset}")
+    B02 = ("crc-mismatch-legacy", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; the message cannot be trusted",
+           "restore from another replica")
+    B03 = ("magic-unknown", Severity.ERROR, "magic {found}, but the CRC is right for magic 2: consumers fail here, the broker does not notice",
+           "restore the magic byte to {expected}; the CRC stays right")
+    B04 = ("magic-wrong", Severity.ERROR, "magic {found}, but the CRC is right for magic {expected}",
+           "restore the magic byte to {expected}; the CRC stays right")
+    B05 = ("codec-unknown", Severity.ERROR, "compression type {found} does not exist", "restore from another replica")
+    B06 = ("attributes-reserved", Severity.WARNING, "reserved attribute bits are set ({found:#06x})", "use a newer kdump if Kafka has given them a meaning")
+    B07 = ("last-offset-delta", Severity.ERROR, "lastOffsetDelta {found} cannot be right", "restore from another replica")
+    B08 = ("record-count", Severity.ERROR, "record count {found} cannot be right", "restore from another replica")
+    B09 = ("count-zero", Severity.ERROR, "record count 0, but {found} bytes of records follow: consumers lose them silently",
+           "restore from another replica")
+    B10 = ("timestamp", Severity.WARNING, "{field} {found} does not agree with the records ({expected})", "none needed for reading; retention and time lookup use it")
+    B11 = ("flags", Severity.ERROR, "{why}", "restore from another replica")
+
+    O01 = ("offset-below-name", Severity.ERROR, "base offset {found} is below the base offset {segment} of the file", "restore the base offset, or the name of the file")
+    O02 = ("offset-overflow", Severity.ERROR, "last offset {found} is too far above the base offset {segment} of the file", "restore the base offset of the batch")
+    O03 = ("offset-falls", Severity.ERROR, "base offset {found} is not above the last offset {previous} before it", "restore the base offset, or restore from another replica")
+    O04 = ("offset-gap", Severity.NOTE, "offsets {missing_first}..{missing_last} are missing before this batch", "none if the topic is compacted; otherwise compare with another replica")
+    O05 = ("base-offset", Severity.ERROR, "base offset {found}; every neighbour agrees on {expected}", "restore the base offset: no data is lost")
+
+    E01 = ("epoch-falls", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field")
+    E02 = ("epoch-invalid", Severity.ERROR, "leader epoch {found} does not exist", "restore the leader epoch field")
+    E03 = ("epoch-differs", Severity.ERROR, "leader epoch {found} is not the one before and after it ({expected})", "restore the leader epoch field")
+
+    R01 = ("varint", Severity.ERROR, "record {index}: a number has too many bytes or does not end", "dump the records before it; restore from another replica")
+    R02 = ("record-length", Severity.ERROR, "record {index}: length {found} is negative or reaches past the end", "dump the records before it; restore from another replica")
+    R03 = ("record-body", Severity.ERROR, "record {index}: {why}", "dump the records before it; restore from another replica")
+    R04 = ("field-length", Severity.ERROR, "record {index}: {why}", "dump the records before it; restore from another replica")
+    R05 = ("header-text", Severity.NOTE, "record {index}: {why}", "none: readers replace what is not UTF-8")
+    R06 = ("offset-delta", Severity.ERROR, "record {index}: offset delta {found} is not above {previous} and at most {limit}", "restore from another replica")
+
+    C01 = ("codec-data", Severity.ERROR, "the {codec} data is damaged although the CRC is right: {why}", "restore from another replica")
+    C02 = ("codec-ends", Severity.ERROR, "{why}", "restore from another replica")
+    C03 = ("codec-limit", Severity.WARNING, "the records are larger than the limit of {limit} bytes and were not all read", "raise --max-uncompressed-bytes")
+    C04 = ("codec-lies", Severity.ERROR, "the {codec} data declares a size that it cannot have: {why}", "restore from another replica")
+    C05 = ("codec-other", Severity.ERROR, "marked {codec}, but the bytes look like {looks}", "restore the codec bits if every neighbour agrees")
+    C06 = ("codec-checksum", Severity.WARNING, "the content checksum of the lz4 frame is wrong; Kafka does not look at it", "compare with another replica")
+    C07 = ("codec-nesting", Severity.ERROR, "{why}", "restore from another replica")
+
+    P01 = ("sequence", Severity.WARNING, "producer {producer}: sequence {found} follows {previous}", "none for reading; compare with another replica")
+    P02 = ("producer-epoch", Severity.WARNING, "producer {producer}: epoch {found} follows {previous}", "none for reading; compare with another replica")
+    P03 = ("control-record", Severity.ERROR, "{why}: recovery of an unclean start fails here", "restore from another replica")
+
+    S01 = ("snapshot", Severity.WARNING, "{why}: a broker deletes the file and uses an older one", "remove the file; the broker rebuilds it")
+    K03 = ("checkpoint", Severity.ERROR, "{why}: the log directory goes offline at the next start", "restore the file, or remove it")
+    K05 = ("partition-metadata", Severity.ERROR, "{why}: the log directory goes offline at the next start", "restore the file from another replica")
+    # fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, at one place.
+
+    Args:
+        code: the row of the table.
+        file: the path as the user wrote it.
+        position: first byte concerned; None where the whole file is meant.
+        length: bytes concerned, exact.
+        gap: these bytes belong to no batch (the law: each gap has exactly one such finding).
+        offset: first log offset concerned, as stored.
+        last_offset: last log offset concerned, as stored.
+        field: Kafka's name of the field, where one field is wrong.
+        expected: its right value where the neighbours or the data determine it.
+        found: its value in the file.
+        count: records (or folded findings) concerned.
+        severity: None for the severity of the table.
+        values: further values for the sentence.
+    """
+
+    code: Code
+    file: str
+    position: int | None = None
+    length: int | None = None
+    gap: bool = False
+    offset: int | None = None
+    last_offset: int | None = None
+    field: str | None = None
+    expected: int | str | None = None
+    found: int | str | None = None
+    count: int | None = None
+    severity_override: Severity | None = None
+    values: Mapping[str, int | str | None] = dataclasses.field(default_factory=dict)
+
+    @property
+    def severity(self) -> Severity:
+        """The severity of this finding: its own, or that of its code."""
+        return self.severity_override or self.code.severity
+
+    @property
+    def message(self) -> str:
+        """The sentence of the code with the numbers of this finding."""
+        return self._fill(self.code.sentence)
+
+    @property
+    def remedy(self) -> str:
+        """What the operator can do about it."""
+        return self._fill(self.code.remedy)
+
+    def _fill(self, sentence: str) -> str:
+        own = {name: getattr(self, name) for name in ("length", "offset", "field", "expected", "found", "count")}
+        return sentence.format(**{**own, **self.values})
+
+
+Report = Callable[[Finding], None]

@@ -1,0 +1,483 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Kernel: batch headers into columns, and the search for a header among foreign bytes.
+
+Compiled by Cython when a compiler is there, interpreted with the same results when not. Every read is preceded by
+a comparison with what the buffer holds; no length from the data is used before that.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ModuleNotFoundError:  # the interpreter does not need Cython
+    from kdump.format import _cython as cython
+
+from kdump.format import layout
+
+# Numbers of the layout as C variables: what the interpreter sees are the same ints.
+_POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
+_SIZE = cython.declare(cython.Py_ssize_t, layout.SIZE)
+_BASE_OFFSET = cython.declare(cython.Py_ssize_t, layout.BASE_OFFSET)
+_LAST_OFFSET = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET)
+_MAGIC = cython.declare(cython.Py_ssize_t, layout.MAGIC)
+_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.ATTRIBUTES)
+_CRC = cython.declare(cython.Py_ssize_t, layout.CRC)
+_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.BASE_TIMESTAMP)
+_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.MAX_TIMESTAMP)
+_PRODUCER_ID = cython.declare(cython.Py_ssize_t, layout.PRODUCER_ID)
+_PRODUCER_EPOCH = cython.declare(cython.Py_ssize_t, layout.PRODUCER_EPOCH)
+_BASE_SEQUENCE = cython.declare(cython.Py_ssize_t, layout.BASE_SEQUENCE)
+_LAST_OFFSET_DELTA = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET_DELTA)
+_COUNT = cython.declare(cython.Py_ssize_t, layout.COUNT)
+_LEADER_EPOCH = cython.declare(cython.Py_ssize_t, layout.LEADER_EPOCH)
+_COMPUTED_CRC = cython.declare(cython.Py_ssize_t, layout.COMPUTED_CRC)
+_SUSPICION = cython.declare(cython.Py_ssize_t, layout.SUSPICION)
+_SEEN_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.SEEN_MAX_TIMESTAMP)
+_SEEN_DELTA = cython.declare(cython.Py_ssize_t, layout.SEEN_DELTA)
+_WIDTH = cython.declare(cython.Py_ssize_t, layout.BATCH_WIDTH)
+
+_NOT_ABOVE = cython.declare(cython.longlong, layout.NOT_ABOVE)
+_GAP = cython.declare(cython.longlong, layout.GAP)
+_EPOCH_CHANGES = cython.declare(cython.longlong, layout.EPOCH_CHANGES)
+_ODD_MAGIC = cython.declare(cython.longlong, layout.ODD_MAGIC)
+_ODD_CODEC = cython.declare(cython.longlong, layout.ODD_CODEC)
+_ODD_ATTRIBUTES = cython.declare(cython.longlong, layout.ODD_ATTRIBUTES)
+_ODD_DELTA = cython.declare(cython.longlong, layout.ODD_DELTA)
+_ODD_COUNT = cython.declare(cython.longlong, layout.ODD_COUNT)
+_OUT_OF_RANGE = cython.declare(cython.longlong, layout.OUT_OF_RANGE)
+_ODD_FLAGS = cython.declare(cython.longlong, layout.ODD_FLAGS)
+_HAS_PRODUCER = cython.declare(cython.longlong, layout.HAS_PRODUCER)
+
+_UNKNOWN = cython.declare(cython.longlong, layout.UNKNOWN)
+_MAX_INT = cython.declare(cython.longlong, layout.MAX_INT)
+
+
+def is_compiled() -> bool:
+    """Tell whether this kernel runs compiled."""
+    return bool(cython.compiled)
+
+
+@cython.cfunc
+@cython.inline
+def _u16(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
+    high: cython.longlong = b[at]
+    return (high << 8) | b[at + 1]
+
+
+@cython.cfunc
+@cython.inline
+def _u32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
+    high: cython.longlong = b[at]
+    return (high << 24) | (b[at + 1] << 16) | (b[at + 2] << 8) | b[at + 3]
+
+
+@cython.cfunc
+@cython.inline
+def _i32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
+    value: cython.longlong = _u32(b, at)
+    if value > 0x7FFFFFFF:
+        value -= 0x100000000
+    return value
+
+
+@cython.cfunc
+@cython.inline
+def _i64(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
+    return (_i32(b, at) << 32) | _u32(b, at + 4)
+
+
+@cython.cfunc
+@cython.inline
+def _wrap(value: cython.longlong) -> cython.longlong:
+    """A 64-bit sum as Java has it: C wraps by itself, the interpreter has to."""
+    if not cython.compiled:
+        value = ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+    return value
+
+
+@cython.cfunc
+@cython.inline
+def _fill_v2(b: cython.p_uchar, at: cython.Py_ssize_t, row: cython.p_longlong, r: cython.Py_ssize_t) -> None:
+    """Put the header at `at` (61 bytes are there) into the columns of one row."""
+    base: cython.longlong = _i64(b, at)
+    delta: cython.longlong = _i32(b, at + 23)
+    epoch: cython.longlong = _u16(b, at + 51)
+    row[r + _BASE_OFFSET] = base
+    row[r + _LAST_OFFSET] = _wrap(base + delta)
+    row[r + _LEADER_EPOCH] = _i32(b, at + 12)
+    row[r + _CRC] = _u32(b, at + 17)
+    row[r + _ATTRIBUTES] = _u16(b, at + 21)
+    row[r + _LAST_OFFSET_DELTA] = delta
+    row[r + _BASE_TIMESTAMP] = _i64(b, at + 27)
+    row[r + _MAX_TIMESTAMP] = _i64(b, at + 35)
+    row[r + _PRODUCER_ID] = _i64(b, at + 43)
+    if epoch > 0x7FFF:
+        epoch -= 0x10000
+    row[r + _PRODUCER_EPOCH] = epoch
+    row[r + _BASE_SEQUENCE] = _i32(b, at + 53)
+    row[r + _COUNT] = _i32(b, at + 57)
+
+
+@cython.cfunc
+@cython.inline
+def _fill_legacy(
+    b: cython.p_uchar, at: cython.Py_ssize_t, magic: cython.longlong, row: cython.p_longlong, r: cython.Py_ssize_t
+) -> None:
+    """Put the message header at `at` (26 bytes are there) into the columns of one row."""
+    offset: cython.longlong = _i64(b, at)
+    attributes: cython.longlong = b[at + 17]
+    row[r + _LAST_OFFSET] = offset
+    row[r + _BASE_OFFSET] = offset if attributes & 7 == 0 else -1
+    row[r + _LEADER_EPOCH] = -1
+    row[r + _CRC] = _u32(b, at + 12)
+    row[r + _ATTRIBUTES] = attributes
+    row[r + _LAST_OFFSET_DELTA] = -1
+    row[r + _BASE_TIMESTAMP] = -1
+    row[r + _MAX_TIMESTAMP] = _i64(b, at + 18) if magic == 1 else -1
+    row[r + _PRODUCER_ID] = -1
+    row[r + _PRODUCER_EPOCH] = -1
+    row[r + _BASE_SEQUENCE] = -1
+    row[r + _COUNT] = -1
+
+
+@cython.cfunc
+@cython.inline
+def _suspect_v2(
+    row: cython.p_longlong,
+    r: cython.Py_ssize_t,
+    last_offset: cython.longlong,
+    last_epoch: cython.longlong,
+    segment: cython.longlong,
+) -> cython.longlong:
+    """The rules that a header of magic 2 breaks, as bits."""
+    base: cython.longlong = row[r + _BASE_OFFSET]
+    delta: cython.longlong = row[r + _LAST_OFFSET_DELTA]
+    count: cython.longlong = row[r + _COUNT]
+    attributes: cython.longlong = row[r + _ATTRIBUTES]
+    bits: cython.longlong = 0
+    if last_offset != _UNKNOWN:
+        if base <= last_offset:
+            bits |= _NOT_ABOVE
+        elif base != last_offset + 1:
+            bits |= _GAP
+    if last_epoch != _UNKNOWN and row[r + _LEADER_EPOCH] != last_epoch:
+        bits |= _EPOCH_CHANGES
+    if row[r + _LEADER_EPOCH] < -1:
+        bits |= _EPOCH_CHANGES
+    if row[r + _MAGIC] != 2:
+        bits |= _ODD_MAGIC
+    if attributes & 7 > 4:
+        bits |= _ODD_CODEC
+    if attributes & 0xFF80:
+        bits |= _ODD_ATTRIBUTES
+    if delta < 0:
+        bits |= _ODD_DELTA
+    if count < 0 or count > delta + 1 or (count == 0 and row[r + _SIZE] > 61):
+        bits |= _ODD_COUNT
+    if segment != _UNKNOWN and (base < segment or row[r + _LAST_OFFSET] - segment > _MAX_INT):
+        bits |= _OUT_OF_RANGE
+    if row[r + _PRODUCER_ID] < 0:
+        if attributes & 0x30:
+            bits |= _ODD_FLAGS
+    else:
+        bits |= _HAS_PRODUCER
+    if attributes & 0x40 and row[r + _BASE_TIMESTAMP] <= row[r + _MAX_TIMESTAMP]:
+        bits |= _ODD_FLAGS
+    return bits
+
+
+@cython.cfunc
+@cython.inline
+def _suspect_legacy(
+    row: cython.p_longlong, r: cython.Py_ssize_t, last_offset: cython.longlong, segment: cython.longlong
+) -> cython.longlong:
+    """The rules that a message header of magic 0 or 1 breaks, as bits."""
+    offset: cython.longlong = row[r + _LAST_OFFSET]
+    attributes: cython.longlong = row[r + _ATTRIBUTES]
+    bits: cython.longlong = 0
+    if last_offset != _UNKNOWN:
+        if offset <= last_offset:
+            bits |= _NOT_ABOVE
+        elif attributes & 7 == 0 and offset != last_offset + 1:
+            bits |= _GAP
+    if segment != _UNKNOWN and (offset < segment or offset - segment > _MAX_INT):
+        bits |= _OUT_OF_RANGE
+    if row[r + _MAGIC] < 0:
+        bits |= _ODD_MAGIC
+    if attributes & 7 > 3:
+        bits |= _ODD_CODEC
+    if attributes & 0xF0:
+        bits |= _ODD_ATTRIBUTES
+    return bits
+
+
+def scan(
+    view: cython.const[cython.uchar][::1],
+    length: cython.Py_ssize_t,
+    start: cython.Py_ssize_t,
+    origin: cython.longlong,
+    end: cython.longlong,
+    segment: cython.longlong,
+    rows: cython.longlong[::1],
+    capacity: cython.Py_ssize_t,
+    border: cython.longlong[::1],
+) -> tuple[int, int, int]:
+    """Put the headers of the batches that lie whole in the window into rows, by Kafka's rules of framing.
+
+    Args:
+        view: the window; its first `length` bytes count.
+        length: bytes.
+        start: where in the window the first header begins.
+        origin: file position of view[0].
+        end: file position where the log ends (exclusive).
+        segment: base offset of the file, layout.UNKNOWN when it has none.
+        rows: at least capacity x BATCH_WIDTH values; overwritten.
+        capacity: rows.
+        border: last offset and epoch of the batch before, layout.UNKNOWN for none; updated.
+
+    Returns:
+        rows filled; where in the window the scan stopped; why (layout.END ... SHORT_V2).
+
+    Source: FileLogInputStream.nextBatch, Kafka 4.3.
+    """
+    b: cython.p_uchar
+    row: cython.p_longlong
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+        row = cython.address(rows[0])
+    else:
+        b = view
+        row = rows
+    at: cython.Py_ssize_t = start
+    n: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    size: cython.longlong
+    magic: cython.longlong
+    last_offset: cython.longlong = border[0]
+    last_epoch: cython.longlong = border[1]
+    status: cython.Py_ssize_t
+    while True:
+        if origin + at >= end - 17:
+            status = 0  # END
+            break
+        if n >= capacity:
+            status = 2  # FULL
+            break
+        if at + 17 > length:
+            status = 1  # MORE
+            break
+        size = _i32(b, at + 8)
+        if size < 14:
+            status = 3  # TOO_SMALL
+            break
+        if origin + at > end - 12 - size:
+            status = 4  # PAST_END
+            break
+        magic = b[at + 16]
+        if magic > 127:
+            magic -= 256
+        if magic >= 2 and size < 49:
+            status = 5  # SHORT_V2
+            break
+        if at + 12 + size > length:
+            status = 1  # MORE
+            break
+        row[r + _POSITION] = origin + at
+        row[r + _SIZE] = size + 12
+        row[r + _MAGIC] = magic
+        row[r + _COMPUTED_CRC] = -1
+        row[r + _SEEN_MAX_TIMESTAMP] = _UNKNOWN
+        row[r + _SEEN_DELTA] = -1
+        if magic >= 2:
+            _fill_v2(b, at, row, r)
+            row[r + _SUSPICION] = _suspect_v2(row, r, last_offset, last_epoch, segment)
+            last_epoch = row[r + _LEADER_EPOCH]
+        else:
+            _fill_legacy(b, at, magic, row, r)
+            row[r + _SUSPICION] = _suspect_legacy(row, r, last_offset, segment)
+        last_offset = row[r + _LAST_OFFSET]
+        n += 1
+        r += _WIDTH
+        at += 12 + size
+    border[0] = last_offset
+    border[1] = last_epoch
+    return n, at, status
+
+
+def header_row(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    position: cython.longlong,
+    size: cython.longlong,
+    magic: cython.longlong,
+    rows: cython.longlong[::1],
+) -> None:
+    """Put one header into row 0, with a size and a magic that the caller knows better.
+
+    Args:
+        view: 61 bytes or more from `at` on.
+        at: where the header begins.
+        position: file position of the header.
+        size: bytes of the batch.
+        magic: how to read the header.
+        rows: BATCH_WIDTH values; overwritten.
+    """
+    b: cython.p_uchar
+    row: cython.p_longlong
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+        row = cython.address(rows[0])
+    else:
+        b = view
+        row = rows
+    row[_POSITION] = position
+    row[_SIZE] = size
+    row[_MAGIC] = magic
+    row[_COMPUTED_CRC] = -1
+    row[_SUSPICION] = 0
+    row[_SEEN_MAX_TIMESTAMP] = _UNKNOWN
+    row[_SEEN_DELTA] = -1
+    if magic >= 2:
+        _fill_v2(b, at, row, 0)
+    else:
+        _fill_legacy(b, at, magic, row, 0)
+
+
+def suspect(
+    rows: cython.longlong[::1], n: cython.Py_ssize_t, segment: cython.longlong, border: cython.longlong[::1]
+) -> None:
+    """Fill the suspicions of n rows that did not come from a scan.
+
+    Args:
+        rows: n rows; their SUSPICION is overwritten.
+        n: rows.
+        segment: base offset of the file, layout.UNKNOWN when it has none.
+        border: last offset and epoch of the batch before, layout.UNKNOWN for none; updated.
+    """
+    row: cython.p_longlong
+    if cython.compiled:
+        row = cython.address(rows[0])
+    else:
+        row = rows
+    r: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    for i in range(n):
+        if row[r + _MAGIC] >= 2:
+            row[r + _SUSPICION] = _suspect_v2(row, r, border[0], border[1], segment)
+            border[1] = row[r + _LEADER_EPOCH]
+        else:
+            row[r + _SUSPICION] = _suspect_legacy(row, r, border[0], segment)
+        border[0] = row[r + _LAST_OFFSET]
+        r += _WIDTH
+
+
+@cython.cfunc
+@cython.inline
+def _plausible(
+    b: cython.p_uchar, at: cython.Py_ssize_t, position: cython.longlong, end: cython.longlong, floor: cython.longlong
+) -> cython.bint:
+    """Whether the bytes at `at` can be the header of a batch that ends at or before `end`."""
+    magic: cython.longlong = b[at + 16]
+    size: cython.longlong
+    offset: cython.longlong
+    delta: cython.longlong
+    count: cython.longlong
+    if magic > 2:
+        return False
+    size = _i32(b, at + 8)
+    if size < 14 or position + 12 + size > end:
+        return False
+    offset = _i64(b, at)
+    if offset <= floor or offset < 0:
+        return False
+    if magic == 2:
+        if size < 49 or b[at + 21] != 0 or b[at + 22] > 0x7F or b[at + 22] & 7 > 4:
+            return False
+        delta = _i32(b, at + 23)
+        count = _i32(b, at + 57)
+        if delta < 0 or count < 0 or count > delta + 1:
+            return False
+        return _i32(b, at + 12) >= -1 and _i64(b, at + 43) >= -1
+    if b[at + 17] & 0xF0 or b[at + 17] & 7 > 3:
+        return False
+    return not (magic == 1 and size < 22)
+
+
+def plausible(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    position: cython.longlong,
+    end: cython.longlong,
+    floor: cython.longlong,
+) -> bool:
+    """Tell whether a batch can begin here: every field of its header makes sense and it ends inside the file.
+
+    Args:
+        view: 61 bytes or more from `at` on (pad with zeros at the end of a file).
+        at: where the header begins.
+        position: its file position.
+        end: file position where the log ends.
+        floor: an offset that the batch must be above.
+    """
+    b: cython.p_uchar
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+    else:
+        b = view
+    return _plausible(b, at, position, end, floor)
+
+
+def candidate(
+    view: cython.const[cython.uchar][::1],
+    start: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    origin: cython.longlong,
+    end: cython.longlong,
+    floor: cython.longlong,
+) -> int:
+    """Find the next place in the window where a batch can begin.
+
+    Args:
+        view: the window; 61 bytes or more follow each place that is tried.
+        start, stop: places to try, half-open.
+        origin: file position of view[0].
+        end: file position where the log ends.
+        floor: an offset that the batch must be above.
+
+    Returns:
+        The place in the window, `stop` when there is none.
+    """
+    b: cython.p_uchar
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+    else:
+        b = view
+    at: cython.Py_ssize_t
+    for at in range(start, stop):
+        # The size of a batch is below 2^31 and its magic at most 2: two bytes reject nearly every place.
+        if b[at + 16] <= 2 and b[at + 8] < 0x80 and _plausible(b, at, origin + at, end, floor):
+            return at
+    return stop
+
+
+def zeros_until(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
+    """Return the first place in [start, stop) whose byte is not zero, `stop` when all are."""
+    b: cython.p_uchar
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+    else:
+        b = view
+    at: cython.Py_ssize_t
+    for at in range(start, stop):
+        if b[at] != 0:
+            return at
+    return stop
+
+
+def suspicions(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> int:
+    """Return all bits that any of the first n rows carries."""
+    bits: cython.longlong = 0
+    i: cython.Py_ssize_t
+    for i in range(n):
+        bits |= rows[i * _WIDTH + _SUSPICION]
+    return bits

@@ -1,0 +1,120 @@
+"""The folds that judge batches by their headers and their neighbours, fed by one walk.
+
+Strategy: the scan has marked every header that breaks a cheap rule. A window without marks only moves the folds'
+last element on; in the others the folds look at each row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kdump.finding import Code, Finding, Report
+from kdump.format import _scan, layout
+from kdump.format.epochs import EpochFold
+from kdump.format.headers import check_header
+from kdump.format.offsets import OffsetFold
+from kdump.format.sequences import SequenceFold
+from kdump.format.window import Window
+
+_ORDER = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE | layout.EPOCH_CHANGES
+_HEADER = (
+    layout.ODD_CODEC | layout.ODD_ATTRIBUTES | layout.ODD_DELTA | layout.ODD_COUNT | layout.ODD_FLAGS
+)
+
+
+class Element(NamedTuple):
+    """What the folds look at of one batch.
+
+    Args:
+        position, size: bytes.
+        first: base offset; None for a compressed legacy wrapper, where it is not known.
+        last: last offset.
+        epoch: leader epoch.
+        trusted: its CRC is right.
+    """
+
+    position: int
+    size: int
+    first: int | None
+    last: int
+    epoch: int
+    trusted: bool
+
+
+def element(window: Window, k: int) -> Element:
+    """Return row k of a window as an element."""
+    at = k * layout.BATCH_WIDTH
+    rows = window.rows
+    legacy = rows[at + layout.MAGIC] < layout.MAGIC_V2
+    first: int | None = rows[at + layout.BASE_OFFSET]
+    if legacy and rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
+        first = None
+    return Element(
+        rows[at + layout.POSITION],
+        rows[at + layout.SIZE],
+        first,
+        rows[at + layout.LAST_OFFSET],
+        rows[at + layout.LEADER_EPOCH],
+        rows[at + layout.CRC] == rows[at + layout.COMPUTED_CRC],
+    )
+
+
+class Checks:
+    """All folds over the headers of one log.
+
+    Args:
+        file: the path as the user wrote it.
+        report: takes each finding.
+        segment: base offset of the file, layout.UNKNOWN when it has none.
+
+    Reports: B05-B09, B11, O01-O05, E01-E03, P01, P02.
+    """
+
+    def __init__(self, file: str, report: Report, segment: int) -> None:
+        self._file = file
+        self._report = report
+        self.offsets = OffsetFold(file, report, segment)
+        self.epochs = EpochFold(file, report)
+        self._sequences = SequenceFold(file, report)
+        self._settled = True
+
+    def step(self, window: Window) -> None:
+        """Take the next batches."""
+        bits = _scan.suspicions(window.rows, window.count)
+        if bits & _HEADER:
+            self._headers(window)
+        if bits & layout.HAS_PRODUCER:
+            self._sequences.step(window)
+        if self._settled and not bits & _ORDER and self._all_trusted(window):
+            last = element(window, window.count - 1)
+            self.offsets.skip(last)
+            self.epochs.skip(last)
+            return
+        for k in range(window.count):
+            one = element(window, k)
+            self.offsets.push(one)
+            self.epochs.push(one)
+        self._settled = self.offsets.settled and self.epochs.settled
+
+    def gap(self) -> None:
+        """A gap of bytes: what comes next may leave out offsets and sequences."""
+        self.offsets.after_loss()
+        self._sequences.forget()
+
+    def finish(self, size: int) -> None:
+        """Settle what waits for a next batch: there is none.
+
+        Args:
+            size: of the log, bytes.
+        """
+        self.offsets.finish()
+        self.epochs.finish()
+
+    def _all_trusted(self, window: Window) -> bool:
+        return window.column(layout.CRC) == window.column(layout.COMPUTED_CRC)
+
+    def _headers(self, window: Window) -> None:
+        for k, bits in enumerate(window.column(layout.SUSPICION)):
+            if bits & _HEADER and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
+                for finding in check_header(self._file, window, k):
+                    self._report(finding)

@@ -1,0 +1,77 @@
+"""What every codec of records shares: its number, its problems, and how decoded pieces are handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from kdump.finding import Code
+
+
+class CompressionType(IntEnum):
+    """The codec bits of a batch.
+
+    Source: org.apache.kafka.common.record.CompressionType
+    """
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @property
+    def label(self) -> str:
+        """Kafka's name of the codec."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class CodecProblem:
+    """Why a stream could not be read to its end, or what is odd about it.
+
+    Args:
+        code: C01 damaged, C02 ends early or bytes after the end, C03 over the limit, C04 a declared size that is a
+            lie, C05 the bytes are something else, C06 content checksum of lz4.
+        why: phrase for the sentence of the finding; for C05 what the bytes look like. In Kafka's personality: the
+            exception as Java prints it (`<class>: <message>`) when a record was still wanted.
+        fatal: the bytes end before they should; False when all of them were delivered.
+        cause: Kafka's personality only: the exception below it (`Caused by: ...`), empty without one.
+        after: Kafka's personality only: what Java prints instead of `why` when the failing read was the look for
+            remaining bytes after the last record.
+        trailing: Kafka's personality only: the stream was read to its proper end, and what is behind it throws.
+    """
+
+    code: Code
+    why: str
+    fatal: bool
+    cause: str = ""
+    after: str = ""
+    trailing: bool = False
+
+
+Pieces = Generator[bytes | memoryview, None, CodecProblem | None]
+"""Decoded bytes from the start of a section, in bounded pieces; returns what was wrong."""
+
+
+class Damage(Exception):  # noqa: N818  (a signal between the modules of the codecs; it never leaves them)
+    """The fast reader met something that only the careful reader of its codec can judge."""
+
+
+class FastReader(Protocol):
+    """Reads a section that is sound with the C library; gives up at the first thing that is not.
+
+    Attributes:
+        problem: what is odd at the end; final when `read_into` has returned less than was asked.
+    """
+
+    problem: CodecProblem | None
+
+    def read_into(self, target: memoryview) -> int:
+        """Fill `target`; return how many bytes there were, fewer only at the end.
+
+        Raises:
+            Damage: bytes may have been lost in this call: the careful reader must start over.
+        """

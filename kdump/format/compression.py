@@ -1,0 +1,224 @@
+"""Compressed records sections, decoded in bounded steps; no bytes can make it raise or grow.
+
+The codec libraries are imported when a section of their codec comes, not before: most runs need none or one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code
+from kdump.format import gzipstream, lz4frame, xerial, zstdframe
+from kdump.format.codec import CodecProblem, CompressionType, Damage
+from kdump.format.looks import looks_like
+
+if TYPE_CHECKING:
+    from kdump.format.codec import FastReader, Pieces
+
+__all__ = ["CodecProblem", "CompressionType", "Decompressor", "looks_like"]
+
+# Kafka's messages about lz4 count from the start of a batch of magic 2
+HEADER_OF_BATCH = 61
+
+
+class Decompressor:
+    """One compressed records section, read in bounded steps.
+
+    The checked personality verifies all it can and delivers every byte before a damage. Kafka's delivers what a
+    consumer of Kafka 4.3.1 gets before its decompressor throws, and says what it throws: `problem.why` when a
+    record was still wanted, `problem.after` when all records of the batch were complete. It is as fast as the
+    other where the first target is larger than the decoded section; else it replays Kafka's calls one by one.
+
+    Args:
+        codec: the codec bits, 0 to 4.
+        data: the section, contiguous bytes.
+        magic: of the batch.
+        limit: bytes to decode at most; more is C03.
+        kafka: Kafka's personality instead of the checked one.
+
+    Attributes:
+        problem: what is wrong (C01 to C06), for the caller to report; final once `read_into` has returned 0.
+
+    Raises:
+        ValueError: there is no such codec (B05).
+
+    Source: org.apache.kafka.common.compress.Compression.wrapForInput
+    """
+
+    __slots__ = ("_codec", "_data", "_kafka", "_limit", "_magic", "_piece", "_pieces", "_produced", "_reader", "problem")
+
+    def __init__(self, codec: int, data: memoryview, magic: int, limit: int, *, kafka: bool = False) -> None:
+        self.problem: CodecProblem | None = None
+        self._codec = CompressionType(codec)
+        self._data = data
+        self._magic = magic
+        self._limit = limit
+        self._kafka = kafka
+        self._produced = 0
+        self._reader: FastReader | None = None
+        self._pieces: Pieces | None = None
+        self._piece = memoryview(b"")
+
+    @property
+    def trailing_error(self) -> bool:
+        """Whether Kafka read the stream to its proper end and throws at what is behind it."""
+        return self.problem is not None and self.problem.trailing
+
+    def read_into(self, target: memoryview) -> int:
+        """Decode the next bytes.
+
+        Args:
+            target: writable bytes, at least one.
+
+        Returns:
+            How many bytes of `target` were filled: all but at the end; 0 at the end or at damage.
+        """
+        room = self._limit - self._produced
+        if room <= 0:
+            return self._look_beyond_limit()
+        count = self._fill(target if room >= len(target) else target[:room])
+        self._produced += count
+        return count
+
+    def _look_beyond_limit(self) -> int:
+        if self._fill(memoryview(bytearray(1))):
+            why = f"it decodes to more than {self._limit} bytes"
+            self._end_with(CodecProblem(Code.C03, why, fatal=True))
+        return 0
+
+    def _end_with(self, problem: CodecProblem | None) -> None:
+        self.problem = problem
+        self._pieces = nothing()
+        self._piece = memoryview(b"")
+
+    def _fill(self, target: memoryview) -> int:
+        if self._pieces is None:
+            try:
+                if self._reader is None:
+                    self._reader = open_reader(self._codec, self._data, self._magic, self._limit)
+                count = self._reader.read_into(target)
+            except Damage:
+                self._start_over()
+            else:
+                odd = self._reader.problem is not None or count == len(target)
+                if not (odd and self._kafka):
+                    if count < len(target):
+                        self.problem = self._reader.problem
+                    return count
+                self._start_over()
+        return self._fill_from_pieces(target)
+
+    def _start_over(self) -> None:
+        """Read carefully from the start, passing over what was delivered."""
+        self._reader = None
+        if self._kafka:
+            self._pieces = open_as_kafka(self._codec, self._data, self._magic, self._limit)
+            return
+        looks = looks_like(self._data, self._magic) if self._produced == 0 else None
+        if looks not in (None, self._codec.label):
+            self._end_with(CodecProblem(Code.C05, str(looks), fatal=True))
+            return
+        self._pieces = open_carefully(self._codec, self._data, self._magic, self._limit)
+        passed = 0
+        while passed < self._produced and self._next_piece():
+            skipped = min(len(self._piece), self._produced - passed)
+            self._piece = self._piece[skipped:]
+            passed += skipped
+
+    def _next_piece(self) -> bool:
+        assert self._pieces is not None
+        try:
+            self._piece = memoryview(next(self._pieces))
+        except StopIteration as stop:
+            self._end_with(stop.value or self.problem)
+            return False
+        return True
+
+    def _fill_from_pieces(self, target: memoryview) -> int:
+        filled, room = 0, len(target)
+        while filled < room:
+            if not self._piece and not self._next_piece():
+                break
+            count = min(len(self._piece), room - filled)
+            target[filled : filled + count] = self._piece[:count]
+            self._piece = self._piece[count:]
+            filled += count
+        return filled
+
+
+class PlainReader:
+    """A section that is not compressed.
+
+    Args:
+        data: the whole section.
+        magic: of the batch.
+    """
+
+    def __init__(self, data: memoryview, magic: int) -> None:
+        looks = looks_like(data, magic)
+        other = looks in {codec.label for codec in CompressionType}
+        self.problem = CodecProblem(Code.C05, str(looks), fatal=False) if other else None
+        self._rest = data
+
+    def read_into(self, target: memoryview) -> int:
+        """Fill `target`; see FastReader."""
+        count = min(len(target), len(self._rest))
+        target[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
+def nothing() -> Pieces:
+    """Yield nothing."""
+    yield from ()
+    return None
+
+
+def open_reader(codec: CompressionType, data: memoryview, magic: int, limit: int) -> FastReader:
+    """Return the fast reader of a codec.
+
+    Raises:
+        Damage: the section cannot be sound.
+    """
+    if codec is CompressionType.ZSTD:
+        return zstdframe.ZstdReader(data)
+    if codec is CompressionType.LZ4:
+        return lz4frame.Lz4Reader(data, magic)
+    if codec is CompressionType.SNAPPY:
+        return xerial.SnappyReader(data, limit)
+    if codec is CompressionType.GZIP:
+        return gzipstream.GzipReader(data)
+    return PlainReader(data, magic)
+
+
+def open_carefully(codec: CompressionType, data: memoryview, magic: int, limit: int) -> Pieces:
+    """Return the pieces of a damaged section, as far as each can be decoded."""
+    if codec is CompressionType.ZSTD:
+        return zstdframe.read_carefully(data)
+    if codec is CompressionType.LZ4:
+        return lz4frame.read_carefully(data, magic)
+    if codec is CompressionType.SNAPPY:
+        return xerial.read_carefully(data, limit)
+    return gzipstream.read_carefully(data)
+
+
+def open_as_kafka(codec: CompressionType, data: memoryview, magic: int, limit: int) -> Pieces:
+    """Return the pieces of a section as Kafka's calls deliver them."""
+    from kdump.format import javaframes, javastreams
+    from kdump.format.kafkastream import read_as_kafka
+
+    if codec is CompressionType.ZSTD:
+        return read_as_kafka(lambda: javaframes.ZstdInput(data), magic)
+    if codec is CompressionType.LZ4:
+        return read_as_kafka(lambda: javaframes.Lz4Input(data, magic, HEADER_OF_BATCH), magic)
+    if codec is CompressionType.SNAPPY:
+        return read_as_kafka(lambda: javastreams.SnappyInput(data, limit), magic)
+    if codec is CompressionType.GZIP:
+        return read_as_kafka(lambda: javastreams.GzipInput(data), magic)
+    return whole(data)
+
+
+def whole(data: memoryview) -> Pieces:
+    """Yield a section that is not compressed."""
+    yield data
+    return None

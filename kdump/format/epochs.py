@@ -1,0 +1,79 @@
+"""The order of leader epochs from batch to batch: outside the CRC, so judged by the neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Report
+from kdump.format import layout
+
+if TYPE_CHECKING:
+    from kdump.format.checks import Element
+
+
+class EpochFold:
+    """Judges the leader epochs of a log's batches in file order.
+
+    Args:
+        file: the path as the user wrote it.
+        report: takes each finding.
+
+    Reports: E01, E02, E03.
+    """
+
+    def __init__(self, file: str, report: Report) -> None:
+        self._file = file
+        self._report = report
+        self._good: int | None = None
+        self._held: Element | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether no batch waits for its next."""
+        return self._held is None
+
+    def skip(self, last: Element) -> None:
+        """Move on to the last batch of a run in which the epoch does not change."""
+        self._good = last.epoch
+
+    def push(self, one: Element) -> None:
+        """Take the next batch; one whose CRC is wrong says nothing."""
+        if not one.trusted:
+            return
+        if self._held is not None:
+            self._settle(one.epoch)
+        if self._good is None and one.epoch >= layout.NO_EPOCH:
+            self._good = one.epoch
+        elif one.epoch != self._good:
+            self._held = one
+
+    def finish(self) -> None:
+        """There is no next batch."""
+        if self._held is not None:
+            self._settle(None)
+
+    def _settle(self, after: int | None) -> None:
+        """Judge the held batch by the epoch before it and the one after it."""
+        held, self._held = self._held, None
+        assert held is not None
+        good = layout.NO_EPOCH if self._good is None else self._good
+        expected = good if after in (None, good) else None
+        if held.epoch < layout.NO_EPOCH:
+            self._blame(Code.E02, held, good, after, expected)
+        elif held.epoch < good:
+            self._blame(Code.E01, held, good, after, expected if after is not None else None)
+            if after is not None and after < good:
+                self._good = held.epoch  # epochs go on from the lower one
+        elif after is not None and good <= after < held.epoch:
+            self._blame(Code.E03, held, good, after, expected)
+        else:
+            self._good = held.epoch
+
+    def _blame(self, code: Code, held: Element, before: int, after: int | None, expected: int | None) -> None:
+        self._report(
+            Finding(
+                code, self._file, held.position, held.size, offset=held.first, last_offset=held.last,
+                field="partitionLeaderEpoch", found=held.epoch, expected=expected,
+                values={"before": before, "after": "none" if after is None else after},
+            )  # fmt: skip
+        )

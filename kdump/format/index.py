@@ -1,0 +1,298 @@
+"""The three indexes of a segment: offset, time and aborted transactions. The one reader and the one encoder.
+
+Strategy: an index may be 10 MB of zeros on a live broker, and anything at all in a hostile file, so none is
+loaded whole. A lookup reads pages, `columns` reads chunks. Entries on disk hold offsets relative to the base
+offset of the segment; here they are absolute, and relative ones never leave this module.
+
+Texts are Kafka's. Where Kafka prints the absolute path of the file they hold `{file}`, these six characters:
+only the caller knows the path, and puts it in with `str.replace`.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from array import array
+from functools import cached_property
+from itertools import chain, starmap
+from struct import Struct, unpack
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.format.source import Source
+
+MAX_INT = 2**31 - 1
+PAGE_BYTES = 8192
+WARM_BYTES = 8192  # AbstractIndex.warmEntries
+CHUNK_ENTRIES = 8192
+KEPT_PAGES = 64  # one lookup reads at most ceil(log2(pages)) + 2 pages
+FILE = "{file}"
+
+
+class OffsetPosition(NamedTuple):
+    """The batch that ends with `offset` (absolute) starts at byte `position` of the log."""
+
+    offset: int
+    position: int
+
+
+class TimestampOffset(NamedTuple):
+    """No record up to `offset` (absolute) is later than `timestamp` (ms)."""
+
+    timestamp: int
+    offset: int
+
+
+class AbortedTxn(NamedTuple):
+    """One aborted transaction; `version` is what Kafka prints: only the first of its two bytes, signed."""
+
+    version: int
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+    def __str__(self) -> str:
+        form = "AbortedTxn(version={}, producerId={}, firstOffset={}, lastOffset={}, lastStableOffset={})"
+        return form.format(*self)
+
+
+Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)
+
+
+class _SlotIndex(ABC, Generic[Entry]):
+    """What the offset and the time index share: slots of one size and the search over them (AbstractIndex).
+
+    Args:
+        source: the index file; as many entries as it has room for, zeros of an untrimmed tail included.
+        base_offset: base offset of the segment, from the name of the file.
+    """
+
+    _slot: ClassVar[Struct]
+    _offset_column: ClassVar[int]  # which of the two numbers is a relative offset
+    _nothing: ClassVar[tuple[int, int]]  # the slot that a lookup answers with when none is at or below
+    _subject: ClassVar[str]
+
+    def __init__(self, source: Source, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.entries = source.size // self._slot.size
+        self._source = source
+        self._pages: dict[int, bytes] = {}
+
+    @classmethod
+    def encode(cls, entries: Iterable[tuple[int, int]], base_offset: int) -> bytes:
+        """Return the file of `entries`; ValueError when an offset is not base offset + 0 to 2^31-1."""
+        flat = array("q", chain.from_iterable(entries))
+        columns = [flat[0::2], flat[1::2]]
+        offsets = columns[cls._offset_column]
+        for offset in (min(offsets, default=base_offset), max(offsets, default=base_offset)):
+            if not 0 <= offset - base_offset <= MAX_INT:
+                raise ValueError(f"Integer overflow for offset: {offset}")
+        columns[cls._offset_column] = array("q", map((-base_offset).__add__, offsets))
+        return b"".join(map(cls._slot.pack, *columns))
+
+    def entry(self, number: int) -> Entry:
+        """Return an entry, 0 the first; IndexError when there is no such entry."""
+        if not 0 <= number < self.entries:
+            raise IndexError(number)
+        if len(self._pages) > KEPT_PAGES:
+            self._pages.clear()
+        return self._read(number)
+
+    def last_entry(self) -> Entry:
+        """Return the last entry; in an empty index what a lookup answers there (Kafka's lastEntry)."""
+        return self.entry(self.entries - 1) if self.entries else self._absolute(self._nothing)
+
+    def columns(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[array[int], array[int]]]:
+        """Yield the entries [start, stop) as two columns of int64, in the order of the entry's fields.
+
+        Yields:
+            two arrays of one length, at most `CHUNK_ENTRIES`.
+        """
+        stop = self.entries if stop is None else min(stop, self.entries)
+        for data in _chunks(self._source, self._slot.size, start, stop):
+            fields = self._slot.format[1:] * (len(data) // self._slot.size)
+            flat = unpack(">" + fields, data)  # one call for the chunk: an index can have a million entries
+            columns = [flat[0::2], flat[1::2]]
+            columns[self._offset_column] = self._absolutes(columns[self._offset_column])
+            yield array("q", columns[0]), array("q", columns[1])
+
+    def lookup(self, target: int) -> Entry:
+        """Return the last entry at or below `target` as the broker finds it, however the entries are ordered.
+
+        The target is an absolute offset in an offset index, a timestamp in ms in a time index.
+        """
+        slot = self._search(target, 0)
+        return self._absolute(self._nothing) if slot < 0 else self._read(slot)
+
+    def kept_entries(self, offset: int) -> int:
+        """Return how many entries the broker's truncateTo keeps when it cuts back to `offset` (absolute)."""
+        slot = self._search(offset, self._offset_column)
+        exact = slot >= 0 and self._read(slot)[self._offset_column] == offset
+        return slot if exact else slot + 1
+
+    def sanity_check(self) -> str | None:
+        """Return what the broker's sanityCheck says, `{file}` for the path; None when it says nothing."""
+        size = self._source.size
+        if size > MAX_INT:
+            return "Size exceeds Integer.MAX_VALUE"  # FileChannel.map: a broker cannot open it
+        complaint = self._complaint() if self.entries else None
+        if complaint is None and size % self._slot.size:
+            subject = f"{self._subject} {FILE} is corrupt, found {size} bytes"
+            return f"{subject} which is neither positive nor a multiple of {self._slot.size}"
+        return complaint
+
+    @abstractmethod
+    def _complaint(self) -> str | None: ...
+    @abstractmethod
+    def _absolute(self, slot: tuple[int, int]) -> Entry: ...
+
+    def _absolutes(self, relative: tuple[int, ...]) -> tuple[int, ...]:
+        if self.base_offset <= 2**63 - 1 - MAX_INT:
+            return tuple(map(self.base_offset.__add__, relative))
+        return tuple(_int64(self.base_offset + one) for one in relative)  # Java's addition wraps
+
+    def _search(self, target: int, column: int) -> int:
+        """Return the number of the entry found, -1 for none.
+
+        The warm section, the end of the index, is asked first: where entries do not ascend the order matters.
+        Source: AbstractIndex.indexSlotRangeFor, binarySearch.
+        """
+        if not self.entries:
+            return -1
+        last = self.entries - 1
+        warm = max(0, last - WARM_BYTES // self._slot.size)
+        low, high = 0, warm
+        if self.entry(warm)[column] < target:
+            low, high = warm, last
+        elif self._read(0)[column] > target:
+            return -1
+        while low < high:
+            middle = (low + high + 1) // 2
+            value = self._read(middle)[column]
+            if value == target:
+                return middle
+            low, high = (middle, high) if value < target else (low, middle - 1)
+        return low
+
+    def _read(self, number: int) -> Entry:
+        slots = PAGE_BYTES // self._slot.size
+        page, slot = divmod(number, slots)
+        if page not in self._pages:
+            size = slots * self._slot.size
+            self._pages[page] = self._source.read_at(page * size, size)
+        first, second = self._slot.unpack_from(self._pages[page], slot * self._slot.size)
+        return self._absolute((first, second))
+
+
+class OffsetIndex(_SlotIndex[OffsetPosition]):
+    """`.index`: 8 bytes an entry, int32 relative offset and int32 position. Source: OffsetIndex."""
+
+    _slot = Struct(">ii")
+    _offset_column = 0
+    _nothing = (0, 0)
+    _subject = "Index file"
+
+    def _absolute(self, slot: tuple[int, int]) -> OffsetPosition:
+        return OffsetPosition(_int64(self.base_offset + slot[0]), slot[1])
+
+    def _complaint(self) -> str | None:
+        last = self.last_entry().offset
+        if last >= self.base_offset:
+            return None
+        subject = f"Corrupt index found, index file {FILE} has non-zero size but the last offset is {last}"
+        return f"{subject} which is less than the base offset {self.base_offset}"
+
+
+class TimeIndex(_SlotIndex[TimestampOffset]):
+    """`.timeindex`: 12 bytes an entry, int64 timestamp and int32 relative offset. Source: TimeIndex."""
+
+    _slot = Struct(">qi")
+    _offset_column = 1
+    _nothing = (-1, 0)
+    _subject = "Time index file"
+
+    def _absolute(self, slot: tuple[int, int]) -> TimestampOffset:
+        return TimestampOffset(slot[0], _int64(self.base_offset + slot[1]))
+
+    def _complaint(self) -> str | None:
+        last, first = self.last_entry(), self.entry(0).timestamp
+        subject = f"Corrupt time index found, time index file ({FILE}) has non-zero size but the last"
+        if last.timestamp < first:
+            return f"{subject} timestamp is {last.timestamp} which is less than the first timestamp {first}"
+        if last.offset < self.base_offset:
+            return f"{subject} offset is {last.offset} which is less than the first offset {self.base_offset}"
+        return None
+
+
+class TransactionIndex:
+    """`.txnindex`: 34 bytes for each aborted transaction; a partial entry at the end does not count.
+
+    Iterating ends before the first entry of an unknown version, as in the broker; `error` is what it says.
+
+    Args:
+        source: the index file.
+        base_offset: base offset of the segment.
+    """
+
+    _slot = Struct(">bxqqqq")
+    _unknown_version = re.compile(rb"[\x01-\x7f]")  # the byte is signed, and Kafka asks for version > 0
+
+    def __init__(self, source: Source, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.entries = source.size // self._slot.size
+        self._source = source
+
+    @classmethod
+    def encode(cls, entries: Iterable[AbortedTxn]) -> bytes:
+        """Return the file of `entries`, in order."""
+        return b"".join(starmap(cls._slot.pack, entries))
+
+    def entry(self, number: int) -> AbortedTxn:
+        """Return an entry whatever its version, 0 the first; IndexError when there is no such entry."""
+        if not 0 <= number < self.entries:
+            raise IndexError(number)
+        data = self._source.read_at(number * self._slot.size, self._slot.size)
+        return AbortedTxn._make(self._slot.unpack(data))
+
+    def __iter__(self) -> Iterator[AbortedTxn]:
+        for data in _chunks(self._source, self._slot.size, 0, self.readable):
+            yield from map(AbortedTxn._make, self._slot.iter_unpack(data))
+
+    @cached_property
+    def readable(self) -> int:
+        """How many entries come before the first one with an unknown version."""
+        before = 0
+        for data in _chunks(self._source, self._slot.size, 0, self.entries):
+            found = self._unknown_version.search(data[:: self._slot.size])
+            if found:
+                return before + found.start()
+            before += len(data) // self._slot.size
+        return self.entries
+
+    @property
+    def error(self) -> str | None:
+        """What Kafka says where it stops reading, `{file}` for the path; None when it reads all."""
+        if self.readable == self.entries:
+            return None
+        what = f"Unexpected aborted transaction version {self.entry(self.readable).version}"
+        return f"{what} in transaction index {FILE}, current version is 0"
+
+    def sanity_check(self) -> str | None:
+        """Return what the broker's sanityCheck says, `{file}` for the path; None when it says nothing."""
+        for txn in self:
+            if txn.last_offset < self.base_offset:
+                subject = f"Last offset of aborted transaction {txn} in index {FILE}"
+                return f"{subject} is less than start offset {self.base_offset}"
+        return self.error
+
+
+def _chunks(source: Source, size: int, start: int, stop: int) -> Iterator[bytes]:
+    for first in range(start, stop, CHUNK_ENTRIES):
+        yield source.read_at(first * size, min(CHUNK_ENTRIES, stop - first) * size)
+
+
+def _int64(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63

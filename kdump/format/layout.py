@@ -1,0 +1,141 @@
+"""Every number of the formats, in wire order, and the columns that the kernels fill.
+
+A position is a byte position. Positions within a batch are counted from its first byte. All integers in Kafka's
+files are big-endian.
+"""
+
+from __future__ import annotations
+
+# --- what all magics share: Records -------------------------------------------------------------------------
+OFFSET_AT = 0  # i64
+SIZE_AT = 8  # i32, bytes after this field
+LOG_OVERHEAD = 12  # offset and size
+MAGIC_AT = 16  # i8
+HEADER_UP_TO_MAGIC = 17  # FileLogInputStream reads no batch at a position with this many bytes left, or fewer
+
+# --- magic 2: DefaultRecordBatch ----------------------------------------------------------------------------
+LEADER_EPOCH_AT = 12  # i32
+CRC_AT = 17  # u32: CRC-32C over [ATTRIBUTES_AT, end)
+ATTRIBUTES_AT = 21  # i16, the low byte is used
+LAST_OFFSET_DELTA_AT = 23  # i32
+BASE_TIMESTAMP_AT = 27  # i64
+MAX_TIMESTAMP_AT = 35  # i64
+PRODUCER_ID_AT = 43  # i64
+PRODUCER_EPOCH_AT = 51  # i16
+BASE_SEQUENCE_AT = 53  # i32
+COUNT_AT = 57  # i32
+RECORDS_AT = 61
+MIN_SIZE_V2 = RECORDS_AT - LOG_OVERHEAD  # 49
+
+CODEC_MASK = 0x07
+CODEC_ZSTD = 4
+TIMESTAMP_TYPE_FLAG = 0x08
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
+DELETE_HORIZON_FLAG = 0x40
+ATTRIBUTES_UNUSED_V2 = 0xFF80
+
+# --- magic 0 and 1: LegacyRecord ----------------------------------------------------------------------------
+LEGACY_CRC_AT = 12  # u32: CRC-32 over [MAGIC_AT, end)
+LEGACY_ATTRIBUTES_AT = 17  # i8
+LEGACY_TIMESTAMP_AT = 18  # i64, magic 1 only
+MIN_SIZE_V0 = 14
+MIN_SIZE_V1 = 22
+
+MAGIC_V2 = 2
+MAX_INT = 2**31 - 1
+LONGEST_VARINT = 5
+NO_OFFSET = -1
+NO_EPOCH = -1
+
+# --- columns of a batch row ---------------------------------------------------------------------------------
+# One row is BATCH_WIDTH int64 values in one flat array. Kafka's names; what a legacy batch does not have is -1.
+POSITION = 0  # file position of the first byte
+SIZE = 1  # bytes, the 12 of offset and size included
+BASE_OFFSET = 2  # a legacy wrapper: -1, its first offset is known only after decompression
+LAST_OFFSET = 3
+MAGIC = 4
+ATTRIBUTES = 5  # unsigned
+CRC = 6  # as stored, unsigned
+BASE_TIMESTAMP = 7
+MAX_TIMESTAMP = 8  # magic 0: -1
+PRODUCER_ID = 9
+PRODUCER_EPOCH = 10
+BASE_SEQUENCE = 11
+LAST_OFFSET_DELTA = 12
+COUNT = 13
+LEADER_EPOCH = 14
+COMPUTED_CRC = 15  # filled by the reader
+SUSPICION = 16  # bit mask of the rules below
+SEEN_MAX_TIMESTAMP = 17  # largest timestamp of the records read so far, as stored; UNKNOWN before the first
+SEEN_DELTA = 18  # offset delta of the last record read so far, -1 before the first
+BATCH_WIDTH = 19
+
+# Suspicions: cheap rules that one look at a header and the header before can test. A row without any, and with
+# the right CRC, needs no second look.
+NOT_ABOVE = 1  # base offset not above the last offset before
+GAP = 2  # base offset not the one after the last offset before
+EPOCH_CHANGES = 4
+ODD_MAGIC = 8
+ODD_CODEC = 16
+ODD_ATTRIBUTES = 32
+ODD_DELTA = 64
+ODD_COUNT = 128
+OUT_OF_RANGE = 256  # below the segment's base offset, or more than 2^31-1 above it
+ODD_FLAGS = 512
+HAS_PRODUCER = 1024  # no fault: the producer fold wants to see it
+# Set by the record kernel.
+TIMES_VARY = 2048  # no fault: the records' timestamps are not all the same
+ODD_ORDER = 4096  # offset deltas do not rise, or exceed lastOffsetDelta
+ODD_FIELDS = 8192  # a record with attributes, or a length below -1
+
+# What the scan ended with.
+END = 0  # nothing more that is a batch by Kafka's rules
+MORE = 1  # the next batch is not all in the window
+FULL = 2  # no room for another row
+TOO_SMALL = 3  # size field below 14
+PAST_END = 4  # size field reaches past the end
+SHORT_V2 = 5  # magic 2 or above, and size field below 49
+
+# The border between two windows: what the next one must know of the one before.
+BORDER_LAST_OFFSET = 0
+BORDER_EPOCH = 1
+BORDER_WIDTH = 2
+UNKNOWN = -(2**63)  # in a border: there is nothing before
+
+# --- columns of a record row --------------------------------------------------------------------------------
+# Positions are in the buffer that the batch's records were read from.
+R_BATCH = 0  # row number of its batch
+R_OFFSET = 1
+R_TIMESTAMP = 2
+R_SEQUENCE = 3
+R_KEY_AT = 4
+R_KEY_SIZE = 5  # -1 null
+R_VALUE_AT = 6
+R_VALUE_SIZE = 7  # -1 null
+R_HEADERS_AT = 8
+R_HEADER_COUNT = 9
+R_CRC = 10  # legacy messages only: as stored
+R_VALID = 11  # legacy messages only
+R_AT = 12  # first byte of the record
+R_DELTA = 13  # offset delta
+R_ATTRIBUTES = 14
+R_END = 15  # first byte after the record
+RECORD_WIDTH = 16
+
+# How reading the records of one batch went.
+R_DONE = 0  # all records of the batch are there
+R_FULL = 1  # no room for another row: call again
+R_MORE = 2  # the next record is not all in the buffer
+R_LENGTH_VARINT = 3  # its length does not end, or has too many bytes
+R_LENGTH_NEGATIVE = 4
+R_FIELD_VARINT = 5
+R_BODY = 6  # its fields end before or after its length
+R_KEY_LENGTH = 7
+R_HEADER_COUNT_BAD = 8
+R_HEADER_KEY = 9
+R_VALUE_LENGTH = 10
+R_HEADER_VALUE = 11
+R_COUNT_NEGATIVE = 12
+R_LEFT_OVER = 13  # all records of the batch are there, and bytes follow them
+R_NO_MESSAGE = 14  # a legacy message too short for the sizes of its key and value

@@ -1,0 +1,172 @@
+"""The order of offsets from batch to batch, and which of two batches is wrong where they disagree.
+
+Strategy: a base offset is outside the CRC, so one wrong bit shows only against the neighbours. The fold keeps the last
+good batch and holds back a batch that does not follow it until the next one is there: the two tell whether the held
+batch is wrong (it fits neither, or only one of them while the next follows the good one) or offsets are missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Report
+from kdump.format import layout
+
+if TYPE_CHECKING:
+    from kdump.format.checks import Element
+
+
+class OffsetFold:
+    """Judges the offsets of a log's batches in file order.
+
+    Args:
+        file: the path as the user wrote it.
+        report: takes each finding.
+        segment: base offset of the file, layout.UNKNOWN when it has none.
+
+    Attributes:
+        last: the last offset that is known to be right, None before the first batch.
+
+    Reports: O01-O04, B07.
+    """
+
+    def __init__(self, file: str, report: Report, segment: int) -> None:
+        self._file = file
+        self._report = report
+        self._segment = segment
+        self._good: Element | None = None
+        self._held: Element | None = None
+        self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
+
+    @property
+    def settled(self) -> bool:
+        """Whether no batch waits for its next."""
+        return self._held is None and not self._lost
+
+    @property
+    def last(self) -> int | None:
+        """The last offset that is known to be right."""
+        return None if self._good is None else self._good.last
+
+    def skip(self, last: Element) -> None:
+        """Move on to the last batch of a run without anything odd."""
+        self._good = last
+
+    def after_loss(self) -> None:
+        """What follows comes after bytes that were lost: missing offsets are no news."""
+        self._settle(None)
+        self._lost = True
+
+    def push(self, one: Element) -> None:
+        """Take the next batch."""
+        if self._held is not None:
+            self._settle(one)
+        if not one.trusted:
+            # Its offsets are as good as its bytes: believed where they fit, never blamed.
+            if self._follows(one) and self._in_range(one):
+                self._good = one
+            self._lost = True
+            return
+        if self._good is None and self._in_range(one):
+            self._good = one
+        elif self._follows(one) and self._in_range(one) and (self._lost or one.first is None or self._adjoins(one)):
+            self._good = one
+        else:
+            self._held = one
+            return
+        self._lost = False
+
+    def finish(self) -> None:
+        """There is no next batch."""
+        self._settle(None)
+
+    def _in_range(self, one: Element) -> bool:
+        if self._segment == layout.UNKNOWN:
+            return True
+        first = one.last if one.first is None else one.first
+        return first >= self._segment and one.last - self._segment <= layout.MAX_INT
+
+    def _follows(self, one: Element) -> bool:
+        return self._good is None or (one.last if one.first is None else one.first) > self._good.last
+
+    def _adjoins(self, one: Element) -> bool:
+        return self._good is not None and one.first == self._good.last + 1
+
+    def _settle(self, after: Element | None) -> None:
+        """Judge the held batch by the good one before it and the one after it."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        before_next = after is None or not after.trusted or held.last < (after.last if after.first is None else after.first)
+        if not self._in_range(held):
+            self._out_of_range(held, after)
+        elif self._adjoins(held) or (self._follows(held) and before_next):
+            self._gap(held)
+            self._good, self._lost = held, False
+        elif self._follows(held) and after is not None and self._follows(after):
+            self._wrong(held, after)  # too high: the next batch follows the good one
+        elif self._follows(held):
+            self._gap(held)
+            self._good, self._lost = held, False
+        else:
+            self._wrong(held, after)
+            if after is not None and not self._follows(after):
+                self._good = held  # offsets go on from the lower one
+
+    def _gap(self, held: Element) -> None:
+        if self._good is None or self._lost or held.first is None or self._adjoins(held):
+            return
+        first, last = self._good.last + 1, held.first - 1
+        self._report(
+            Finding(
+                Code.O04, self._file, held.position, 0, offset=first, last_offset=last,
+                values={"missing_first": first, "missing_last": last},
+            )  # fmt: skip
+        )
+
+    def _out_of_range(self, held: Element, after: Element | None) -> None:
+        first = held.last if held.first is None else held.first
+        below = first < self._segment
+        code = Code.O01 if below else Code.O02
+        if not below and self._adjoins(held):
+            self._delta(held, after)
+            return
+        self._blame(code, held, after, first if below else held.last, {"segment": self._segment})
+
+    def _wrong(self, held: Element, after: Element | None) -> None:
+        first = held.last if held.first is None else held.first
+        self._blame(Code.O03, held, after, first, {"previous": self._good.last if self._good else None})
+
+    def _blame(
+        self, code: Code, held: Element, after: Element | None, found: int, values: dict[str, int | str | None]
+    ) -> None:
+        self._report(
+            Finding(
+                code, self._file, held.position, held.size, offset=held.first, last_offset=held.last,
+                field="baseOffset", found=found, expected=self._expected(held, after), values=values,
+            )  # fmt: skip
+        )
+
+    def _delta(self, held: Element, after: Element | None) -> None:
+        """The base offset follows, the last offset cannot be: lastOffsetDelta is wrong under the right CRC."""
+        assert held.first is not None
+        expected = after.first - 1 - held.first if after is not None and after.first is not None else None
+        self._report(
+            Finding(
+                Code.B07, self._file, held.position, held.size, offset=held.first, last_offset=held.last,
+                field="lastOffsetDelta", found=held.last - held.first, expected=expected,
+            )  # fmt: skip
+        )
+
+    def _expected(self, held: Element, after: Element | None) -> int | None:
+        """The base offset that fits both neighbours; with one neighbour only where a single bit differs."""
+        delta = held.last - held.first if held.first is not None else 0
+        by_before = self._good.last + 1 if self._good is not None and not self._lost else None
+        by_after = None
+        if after is not None and after.trusted and after.first is not None:
+            by_after = after.first - delta - 1
+        if by_before is not None and by_after is not None:
+            return by_before if by_before == by_after else None
+        one = by_before if by_before is not None else by_after
+        found = held.last if held.first is None else held.first
+        return one if one is not None and (one ^ found).bit_count() == 1 else None

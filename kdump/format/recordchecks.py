@@ -1,0 +1,136 @@
+"""What reading the records of a batch with the right CRC can show: findings of the families R, C, B10 and P03."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.finding import Code, Finding
+from kdump.format import layout
+from kdump.format.compression import CompressionType
+from kdump.format.legacy import NOT_A_WRAPPER
+from kdump.format.records import OVER_LIMIT, Chunk, RecordProblem
+
+_CODES = {
+    layout.R_LENGTH_VARINT: (Code.R01, ""),
+    layout.R_FIELD_VARINT: (Code.R01, ""),
+    layout.R_LENGTH_NEGATIVE: (Code.R02, ""),
+    layout.R_BODY: (Code.R03, "its fields do not fill its length"),
+    layout.R_LEFT_OVER: (Code.R03, "bytes follow the last record"),
+    layout.R_KEY_LENGTH: (Code.R04, "the key reaches past the end"),
+    layout.R_VALUE_LENGTH: (Code.R04, "the value reaches past the end"),
+    layout.R_NO_MESSAGE: (Code.R04, "the key reaches past the end"),
+    layout.R_HEADER_COUNT_BAD: (Code.R04, "the number of headers cannot be right"),
+    layout.R_HEADER_KEY: (Code.R04, "a header has no key, or its key reaches past the end"),
+    layout.R_HEADER_VALUE: (Code.R04, "a header value reaches past the end"),
+}
+
+
+def check_records(file: str, chunk: Chunk) -> Iterator[Finding]:
+    """Yield what is wrong with the records of a chunk's batches, as far as they were read.
+
+    Batches whose CRC is wrong are passed over: their finding says all.
+
+    Args:
+        file: the path as the user wrote it.
+        chunk: batches and record rows.
+
+    Reports: R01-R06, C01-C07, B08, B10, L12.
+    """
+    if chunk.problem is not None:
+        yield from _problem(file, chunk, chunk.problem)
+    marks = layout.ODD_ORDER | layout.ODD_FIELDS
+    for k in range(chunk.first, chunk.last):
+        at = k * layout.BATCH_WIDTH
+        rows = chunk.window.rows
+        if rows[at + layout.CRC] != rows[at + layout.COMPUTED_CRC]:
+            continue
+        if rows[at + layout.SUSPICION] & marks:
+            yield from _odd_records(file, chunk, k)
+        if rows[at + layout.SEEN_MAX_TIMESTAMP] != rows[at + layout.MAX_TIMESTAMP] or (
+            rows[at + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG and rows[at + layout.SUSPICION] & layout.TIMES_VARY
+        ):
+            yield from _timestamps(file, chunk, k)
+
+
+def _finding(file: str, chunk: Chunk, k: int, code: Code, **more: object) -> Finding:
+    window = chunk.window
+    return Finding(
+        code, file, window.cell(k, layout.POSITION), window.cell(k, layout.SIZE),
+        offset=window.cell(k, layout.BASE_OFFSET), last_offset=window.cell(k, layout.LAST_OFFSET), **more,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Finding]:
+    k = problem.batch
+    if problem.status == OVER_LIMIT:
+        size = chunk.window.cell(k, layout.SIZE)
+        why = f"the batch has {size} bytes, its records were not read (--max-batch-bytes)"
+        yield _finding(file, chunk, k, Code.L12, values={"why": why})
+        return
+    if chunk.window.cell(k, layout.CRC) != chunk.window.cell(k, layout.COMPUTED_CRC):
+        return
+    codec = CompressionType(chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK).label if _known(chunk, k) else "?"
+    if problem.codec is not None:
+        values = {"codec": codec, "why": problem.codec.why, "looks": problem.codec.why, "limit": problem.found}
+        yield _finding(file, chunk, k, problem.codec.code, values=values)
+    elif problem.status == NOT_A_WRAPPER:
+        yield _finding(file, chunk, k, Code.C07, values={"why": problem.why})
+    elif problem.status == layout.R_MORE:
+        yield _ends_early(file, chunk, problem)
+    elif problem.status in _CODES:
+        code, why = _CODES[problem.status]
+        found = problem.found if problem.found is not None else -1
+        yield _finding(file, chunk, k, code, found=found, values={"index": problem.index, "why": why})
+
+
+def _known(chunk: Chunk, k: int) -> bool:
+    return chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK <= layout.CODEC_ZSTD
+
+
+def _ends_early(file: str, chunk: Chunk, problem: RecordProblem) -> Finding:
+    """The bytes end before the records that the header counts do."""
+    k = problem.batch
+    count = chunk.window.cell(k, layout.COUNT)
+    if problem.rest == 0:  # they end between two records: the count is wrong
+        return _finding(file, chunk, k, Code.B08, field="count", found=count, expected=problem.index)
+    code = Code.R01 if problem.rest is not None and problem.rest < layout.LONGEST_VARINT else Code.R02
+    return _finding(file, chunk, k, code, found=problem.found, values={"index": problem.index})
+
+
+def _odd_records(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
+    """Look at the rows of a marked batch one by one."""
+    limit = chunk.window.cell(k, layout.LAST_OFFSET_DELTA)
+    previous: int | None = None
+    for i in range(chunk.count):
+        row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
+        if row[layout.R_BATCH] != k:
+            continue
+        delta = row[layout.R_DELTA]
+        index = {"index": i}
+        if (previous is not None and delta <= previous) or delta > limit or delta < 0:
+            values = {**index, "previous": -1 if previous is None else previous, "limit": limit}
+            yield _finding(file, chunk, k, Code.R06, field="offsetDelta", found=delta, values=values)
+        previous = delta
+        if row[layout.R_KEY_SIZE] < -1 or row[layout.R_VALUE_SIZE] < -1:
+            name = "key" if row[layout.R_KEY_SIZE] < -1 else "value"
+            size = row[layout.R_KEY_SIZE] if name == "key" else row[layout.R_VALUE_SIZE]
+            values = {**index, "why": f"the length of the {name} is {size}; readers take it for null"}
+            yield _finding(file, chunk, k, Code.R04, found=size, values=values)
+        if row[layout.R_ATTRIBUTES]:
+            values = {**index, "why": f"its attributes are {row[layout.R_ATTRIBUTES]}, no release has given them a meaning"}
+            yield _finding(file, chunk, k, Code.R05, found=row[layout.R_ATTRIBUTES], values=values)
+
+
+def _timestamps(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
+    """maxTimestamp against the records, once all of them are read."""
+    window = chunk.window
+    done = k < chunk.last - 1 or chunk.done
+    if not done or window.cell(k, layout.MAGIC) < layout.MAGIC_V2 or window.cell(k, layout.COUNT) <= 0:
+        return
+    seen, stored = window.cell(k, layout.SEEN_MAX_TIMESTAMP), window.cell(k, layout.MAX_TIMESTAMP)
+    append_time = window.cell(k, layout.ATTRIBUTES) & layout.TIMESTAMP_TYPE_FLAG
+    if append_time:
+        if seen == stored and window.cell(k, layout.SUSPICION) & layout.TIMES_VARY:
+            yield _finding(file, chunk, k, Code.B10, field="timestampType", found="LogAppendTime", expected="CreateTime")
+    elif seen != stored:
+        yield _finding(file, chunk, k, Code.B10, field="maxTimestamp", found=stored, expected=seen)

@@ -1,0 +1,247 @@
+"""The records of a window's batches, decompressed where needed, in chunks of columns.
+
+One chunk is what the renderers take at once: some batches and the record rows that belong to them. Nothing here
+grows with a batch: rows come `ROWS` at a time, decompressed bytes in a buffer that holds at least one record.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kdump.format import _records, layout
+from kdump.format.compression import CodecProblem, Decompressor
+from kdump.format.legacy import InnerMessages
+from kdump.format.window import Window
+
+ROWS = 2048  # record rows filled at once
+_STREAM_SIZE = 256 * 1024  # bytes of decompressed records held at once, more only for one larger record
+OVER_LIMIT = -1  # status of a batch that is too large to be held
+
+
+class RecordProblem(NamedTuple):
+    """Why the records of a batch end early, or what is odd about their end.
+
+    Args:
+        batch: row of the batch.
+        status: layout.R_LENGTH_VARINT ... R_NO_MESSAGE, or OVER_LIMIT.
+        index: number of the record (from 0) that could not be read, or how many there are.
+        at: place of that record in the bytes of the records (decompressed), from 0; None when not known.
+        found: a length that is wrong.
+        rest: bytes that are left after the last record that was read.
+        codec: what the decompressor says, when that is the reason.
+        why: a Java exception or a sentence of legacy wrappers.
+    """
+
+    batch: int
+    status: int
+    index: int
+    at: int | None = None
+    found: int | None = None
+    rest: int | None = None
+    codec: CodecProblem | None = None
+    why: str | None = None
+
+    @property
+    def java(self) -> str:
+        """The exception that Kafka's tool dies of here, class and message; numbers are left out where it has some."""
+        if self.codec is not None:
+            return self.codec.why
+        if self.why is not None:
+            return f"{_INVALID}: {self.why}"
+        return _JAVA.get(self.status, f"{_INVALID}: Found invalid record structure")
+
+
+_INVALID = "org.apache.kafka.common.InvalidRecordException"
+_JAVA = {
+    OVER_LIMIT: "java.lang.OutOfMemoryError: Java heap space",
+    layout.R_MORE: f"{_INVALID}: Incorrect declared batch size, premature EOF reached",
+    layout.R_LEFT_OVER: f"{_INVALID}: Incorrect declared batch size, records still remaining in file",
+    layout.R_COUNT_NEGATIVE: f"{_INVALID}: Found invalid record count in magic v2 batch",
+    layout.R_NO_MESSAGE: "java.lang.IndexOutOfBoundsException",
+    layout.R_VALUE_LENGTH: "java.lang.IllegalArgumentException: newLimit > capacity",
+}
+
+
+class Chunk(NamedTuple):
+    """Batches [first, last) of a window and the record rows that were read of them.
+
+    Args:
+        window: where the batches are.
+        view: the buffer that the record rows point into.
+        first, last: rows of batches, half-open.
+        begun: an earlier chunk has had batch `first` already.
+        rows: record rows.
+        count: how many of them.
+        problem: what is wrong with batch `last - 1`; the next chunk begins after it.
+        done: the records of batch `last - 1` end here.
+    """
+
+    window: Window
+    view: memoryview
+    first: int
+    last: int
+    begun: bool
+    rows: array[int]
+    count: int
+    problem: RecordProblem | None = None
+    done: bool = True
+
+
+class RecordReader:
+    """Reads the records of windows.
+
+    Args:
+        max_uncompressed: bytes that the records of one batch may have when decompressed.
+        kafka: read as Kafka 4.3 does: what it ignores is ignored, where it fails the batch ends.
+    """
+
+    def __init__(self, max_uncompressed: int, *, kafka: bool = False) -> None:
+        self._limit = max_uncompressed
+        self._kafka = kafka
+        self._rows = array("q", bytes(8 * layout.RECORD_WIDTH * ROWS))
+        self._stream = memoryview(bytearray(_STREAM_SIZE))
+
+    def chunks(self, window: Window) -> Iterator[Chunk]:
+        """Yield every batch of the window, in order, with its records.
+
+        Args:
+            window: the batches.
+
+        Yields:
+            Chunks; the arrays and buffers of one are valid until the next is asked for.
+
+        Source: DefaultRecordBatch.iterator, AbstractLegacyRecordBatch.iterator.
+        """
+        k = 0
+        while k < window.count:
+            if not window.whole:
+                problem = RecordProblem(k, OVER_LIMIT, 0)
+                yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, problem)
+                k += 1
+                continue
+            end = _records.run_of_plain(window.rows, k, window.count)
+            if end > k:
+                yield from self._plain(window, k, end)
+                k = end
+            else:
+                legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
+                yield from (self._wrapper(window, k) if legacy else self._compressed(window, k))
+                k += 1
+
+    def _plain(self, window: Window, first: int, last: int) -> Iterator[Chunk]:
+        """Batches [first, last), none of them compressed."""
+        at = done = 0
+        begun = False
+        view, rows = window.view, self._rows
+        while first < last:
+            k, at, done, count, status = _records.read_plain(
+                view, window.origin, window.rows, first, last, at, done, rows, 0, ROWS
+            )
+            if status == layout.R_DONE:
+                yield Chunk(window, view, first, last, begun, rows, count)
+                return
+            if status == layout.R_FULL:
+                yield Chunk(window, view, first, k + 1, begun, rows, count, done=False)
+                first, begun = k, True
+                continue
+            count, problem = self._plain_problem(window, k, at, done, count, status)
+            yield Chunk(window, view, first, k + 1, begun, rows, count, problem)
+            first, at, done, begun = k + 1, 0, 0, False
+
+    def _plain_problem(
+        self, window: Window, k: int, at: int, done: int, count: int, status: int
+    ) -> tuple[int, RecordProblem | None]:
+        """What a status of the kernel means here: how many rows stand, and the problem if it is one."""
+        if window.cell(k, layout.MAGIC) < layout.MAGIC_V2:
+            if self._kafka and status != layout.R_NO_MESSAGE:
+                return count, None  # Kafka notices only when it prints the value
+            return count - (status == layout.R_VALUE_LENGTH), RecordProblem(k, status, 0)
+        if self._kafka and status == layout.R_LEFT_OVER:
+            count -= 1  # Kafka looks at the end before it hands out the last record
+        start = window.cell(k, layout.POSITION) - window.origin
+        rest = start + window.cell(k, layout.SIZE) - at
+        return count, RecordProblem(k, status, done, at - start - layout.RECORDS_AT, _length(window.view, at, rest), rest)
+
+    def _compressed(self, window: Window, k: int) -> Iterator[Chunk]:
+        """One compressed batch of magic 2."""
+        start = window.cell(k, layout.POSITION) - window.origin
+        data = window.view[start + layout.RECORDS_AT : start + window.cell(k, layout.SIZE)]
+        if window.cell(k, layout.COUNT) == 0:
+            yield Chunk(window, window.view, k, k + 1, False, self._rows, 0)
+            return
+        codec = window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK
+        stream = Decompressor(codec, data, layout.MAGIC_V2, self._limit, kafka=self._kafka)
+        begun = False
+        held = at = done = dropped = 0
+        ended = False
+        while True:
+            while held < len(self._stream) and not ended:
+                got = stream.read_into(self._stream[held:])
+                held += got
+                ended = got == 0
+            at, done, count, status = _records.read_stream(
+                self._stream, at, held, window.rows, k, done, self._rows, ROWS
+            )
+            if status == layout.R_DONE and not ended:
+                ended = stream.read_into(self._stream[:1]) == 0
+                status = layout.R_DONE if ended else layout.R_LEFT_OVER
+            if status == layout.R_FULL or (status == layout.R_MORE and not ended):
+                if count:
+                    yield Chunk(window, self._stream, k, k + 1, begun, self._rows, count, done=False)
+                    begun = True
+                if status == layout.R_MORE:
+                    dropped += at
+                    held, at = self._shift(at, held), 0
+                continue
+            length = _length(self._stream, at, held - at)
+            problem = self._stream_problem(stream, RecordProblem(k, status, done, dropped + at, length, held - at))
+            if self._kafka and problem and status in (layout.R_DONE, layout.R_LEFT_OVER):
+                count -= 1
+            yield Chunk(window, self._stream, k, k + 1, begun, self._rows, count, problem)
+            return
+
+    def _shift(self, at: int, held: int) -> int:
+        """Move what is not read yet to the front of the buffer; enlarge it when one record fills it."""
+        rest = held - at
+        target = self._stream
+        if rest > len(target) // 2:
+            target = memoryview(bytearray(2 * len(target)))
+        target[:rest] = bytes(self._stream[at:held])
+        self._stream = target
+        return rest
+
+    def _stream_problem(self, stream: Decompressor, problem: RecordProblem) -> RecordProblem | None:
+        """What ended the records: the compressed stream or the records themselves; None when all is well."""
+        codec = stream.problem
+        if problem.status == layout.R_DONE:
+            if codec is None or (self._kafka and not (codec.fatal or stream.trailing_error)):
+                return None
+            return problem._replace(codec=codec)
+        if codec is not None and problem.status == layout.R_MORE:
+            return problem._replace(codec=codec)
+        return problem
+
+    def _wrapper(self, window: Window, k: int) -> Iterator[Chunk]:
+        """One compressed wrapper of magic 0 or 1 with its inner messages."""
+        inner = InnerMessages(window, k, self._limit, self._rows, kafka=self._kafka)
+        begun = False
+        for view, count in inner.chunks():
+            yield Chunk(window, view, k, k + 1, begun, self._rows, count, done=False)
+            begun = True
+        problem = inner.problem
+        if problem is not None or not begun:
+            left = RecordProblem(k, problem.status, inner.done, codec=problem.codec, why=problem.why) if problem else None
+            yield Chunk(window, window.view, k, k + 1, begun, self._rows, 0, left)
+
+
+def _length(view: memoryview, at: int, rest: int) -> int | None:
+    """The length that a record which could not be read says, where it is a number at all."""
+    value = 0
+    for i, byte in enumerate(view[at : at + min(rest, layout.LONGEST_VARINT)]):
+        value |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            value &= 0xFFFFFFFF
+            return (value >> 1) ^ -(value & 1)
+    return None

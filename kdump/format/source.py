@@ -1,0 +1,54 @@
+"""Where the bytes come from, as the parsers see it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Source(Protocol):
+    """A file of fixed size that can be read at any position.
+
+    Attributes:
+        name: what messages call it: the path as the user wrote it.
+        size: bytes; fixed when the source is opened, whatever happens to the file later.
+    """
+
+    @property
+    def name(self) -> str:
+        """What messages call the source."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, fixed at open."""
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Return the bytes [position, position + length), fewer only at the end of the source."""
+
+    def read_into(self, position: int, target: memoryview) -> int:
+        """Fill `target` with the bytes from `position` on; return how many there were."""
+
+    def next_data(self, position: int) -> int:
+        """Return the first position at or after `position` that is not in a hole, `size` when there is none."""
+
+
+class BytesSource:
+    """A Source over bytes in memory."""
+
+    def __init__(self, data: bytes | bytearray | memoryview, name: str = "<bytes>") -> None:
+        self.name = name
+        self._data = memoryview(data)
+        self.size = len(data)
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Return the bytes [position, position + length), fewer only at the end."""
+        return bytes(self._data[position : position + length])
+
+    def read_into(self, position: int, target: memoryview) -> int:
+        """Fill `target` from `position` on; return how many bytes there were."""
+        part = self._data[position : position + len(target)]
+        target[: len(part)] = part
+        return len(part)
+
+    def next_data(self, position: int) -> int:
+        """Return `position`: memory has no holes."""
+        return min(position, self.size)

@@ -1,0 +1,116 @@
+"""A stretch of a log with the headers of its batches in columns: what the walks hand on."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+
+from kdump.format import layout
+from kdump.format.checksum import crc32, crc32c
+from kdump.format.source import Source
+
+WINDOW_SIZE = 512 * 1024  # bytes read at once: large enough for few calls, small enough to stay in a cache
+ROWS = 4096  # batch rows filled at once
+_STEP = 1024 * 1024  # bytes read at once where a CRC runs over what is not kept
+
+
+class Window:
+    """Some batches of a log, one row each, with the bytes that they lie in.
+
+    Args:
+        view: the bytes; the first is at file position `origin`. Valid until the next window is asked for.
+        origin: file position.
+        rows: count x layout.BATCH_WIDTH values. Valid until the next window is asked for.
+        count: rows.
+        whole: the bytes of the batches are all in `view`. False for one batch that is over the limit: its header
+            and its CRC are known, its records are not read.
+    """
+
+    __slots__ = ("count", "origin", "rows", "view", "whole")
+
+    def __init__(self, view: memoryview, origin: int, rows: array[int], count: int, whole: bool = True) -> None:
+        self.view = view
+        self.origin = origin
+        self.rows = rows
+        self.count = count
+        self.whole = whole
+
+    def column(self, column: int) -> array[int]:
+        """Return one column (layout.POSITION ...) of all rows."""
+        return self.rows[column : self.count * layout.BATCH_WIDTH : layout.BATCH_WIDTH]
+
+    def cell(self, row: int, column: int) -> int:
+        """Return one value."""
+        return self.rows[row * layout.BATCH_WIDTH + column]
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield position and size (bytes) of each batch."""
+        return zip(self.column(layout.POSITION), self.column(layout.SIZE), strict=True)
+
+    def fill_crcs(self) -> None:
+        """Compute the CRC of each batch into its column."""
+        view, origin = self.view, self.origin
+        magics = self.column(layout.MAGIC)
+        if not magics or min(magics) >= layout.MAGIC_V2:
+            first = layout.ATTRIBUTES_AT - origin
+            crcs = [crc32c(view[p + first : p + s - origin]) for p, s in self.ranges()]
+        else:
+            crcs = [
+                _crc(view[p - origin : p - origin + s], magic)
+                for (p, s), magic in zip(self.ranges(), magics, strict=True)
+            ]
+        self.rows[layout.COMPUTED_CRC : self.count * layout.BATCH_WIDTH : layout.BATCH_WIDTH] = array("q", crcs)
+
+
+def _crc(batch: memoryview, magic: int) -> int:
+    return crc32c(batch[layout.ATTRIBUTES_AT :]) if magic >= layout.MAGIC_V2 else crc32(batch[layout.MAGIC_AT :])
+
+
+def crc_of_range(source: Source, start: int, end: int, magic: int, value: int = 0) -> int:
+    """Compute the CRC that a batch's magic asks for over [start, end), without keeping the bytes.
+
+    Args:
+        source: the log.
+        start, end: file positions, half-open.
+        magic: 2 and above: CRC-32C; below: CRC-32.
+        value: the CRC of the bytes before `start`, to go on from.
+    """
+    checksum = crc32c if magic >= layout.MAGIC_V2 else crc32
+    while start < end:
+        part = source.read_at(start, min(_STEP, end - start))
+        if not part:
+            break
+        value = checksum(part, value)
+        start += len(part)
+    return value
+
+
+class Buffer:
+    """The bytes of a log around a moving position, in one reused buffer.
+
+    Args:
+        source: the log.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._bytes = bytearray(min(WINDOW_SIZE, source.size) + layout.RECORDS_AT)
+        self.view = memoryview(self._bytes)
+        self.rows = array("q", bytes(8 * layout.BATCH_WIDTH * ROWS))
+
+    def load(self, position: int, need: int = 0, window: int = WINDOW_SIZE) -> int:
+        """Read from `position` on: `window` bytes, or `need` bytes where that is more.
+
+        Returns:
+            How many bytes of `view` hold the log now. The bytes after them are zero for the length of a header.
+        """
+        wanted = min(max(window, need), self._source.size - position)
+        if wanted + layout.RECORDS_AT > len(self._bytes):
+            self._bytes = bytearray(wanted + layout.RECORDS_AT)
+            self.view = memoryview(self._bytes)
+        elif len(self._bytes) > 4 * WINDOW_SIZE and wanted <= WINDOW_SIZE:
+            self._bytes = bytearray(WINDOW_SIZE + layout.RECORDS_AT)
+            self.view = memoryview(self._bytes)
+        length = self._source.read_into(position, self.view[:wanted])
+        self.view[length : length + layout.RECORDS_AT] = bytes(layout.RECORDS_AT)
+        return length

@@ -1,0 +1,135 @@
+"""What a verb hands to a sink, besides the chunks of a log and the findings: plain values, in file order.
+
+The stream of one file is: FileStart, one header or none, then its contents, then what its end says.
+"""
+
+from __future__ import annotations
+
+from array import array
+from enum import Enum
+from typing import NamedTuple
+
+from kdump.finding import Finding
+from kdump.format.checkpoint import Checkpoint
+from kdump.format.index import AbortedTxn
+from kdump.format.records import Chunk
+from kdump.format.snapshot import ProducerStateEntry
+from kdump.log.source import DoorProblem
+
+
+class FileStart(NamedTuple):
+    """A file begins. `path` is as the user wrote it."""
+
+    path: str
+
+
+class LogStart(NamedTuple):
+    """A log segment: its base offset, from the name or the user; None when neither says it."""
+
+    base_offset: int | None
+
+
+class SnapshotStart(NamedTuple):
+    """A KRaft snapshot: where it ends; both None for the bootstrap snapshot."""
+
+    end_offset: int | None
+    epoch: int | None
+
+
+class TrailingBytes(NamedTuple):
+    """Bytes after the last batch that Kafka's walk did not read; `name` is the file name without directory."""
+
+    count: int
+    name: str
+
+
+class OffsetEntries(NamedTuple):
+    """Entries of an offset index, as columns: absolute offsets, byte positions."""
+
+    offsets: array[int]
+    positions: array[int]
+
+
+class TimeEntries(NamedTuple):
+    """Entries of a time index, as columns: ms since the epoch, absolute offsets."""
+
+    timestamps: array[int]
+    offsets: array[int]
+
+
+class IndexEmpty(NamedTuple):
+    """An offset index without entries."""
+
+    path: str
+
+
+class IndexPassed(NamedTuple):
+    """An index that passed the broker's own check."""
+
+    path: str
+
+
+class SanityFailed(NamedTuple):
+    """An index that failed the broker's own check, in its words."""
+
+    message: str
+
+
+class Unknown(NamedTuple):
+    """A file that is not dumped because of its name."""
+
+    path: str
+
+
+class SnapshotError(NamedTuple):
+    """A producer snapshot that Kafka refuses, in its words."""
+
+    message: str
+
+
+class ComplaintKind(Enum):
+    """The kinds of complaint that Kafka's tool collects."""
+
+    MISMATCH = "offset index entry and log"
+    TIMESTAMP = "time index entry and log"
+    UNORDERED = "time index entry and the one before"
+    NOT_FOUND = "time index entry without batch"
+    GAP = "offset of a record and the one before"
+
+
+class Complaint(NamedTuple):
+    """One complaint about the file at the absolute path: the two numbers that Kafka prints."""
+
+    kind: ComplaintKind
+    path: str
+    first: int
+    second: int
+
+
+class Died(NamedTuple):
+    """Kafka's tool ends here: the exception as Java prints it, class and message."""
+
+    exception: str
+
+
+Item = (
+    FileStart
+    | LogStart
+    | SnapshotStart
+    | Chunk
+    | TrailingBytes
+    | OffsetEntries
+    | TimeEntries
+    | IndexEmpty
+    | IndexPassed
+    | SanityFailed
+    | DoorProblem
+    | AbortedTxn
+    | ProducerStateEntry
+    | SnapshotError
+    | Checkpoint
+    | Unknown
+    | Complaint
+    | Finding
+    | Died
+)

@@ -1,0 +1,1 @@
+"""Paths to segments: names, files and directories of a broker's disk."""

@@ -1,0 +1,150 @@
+"""The sink of dump's text: takes items in order, writes Kafka's lines to stdout and the commentary to stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kdump.finding import Finding
+from kdump.format.index import AbortedTxn
+from kdump.format.records import Chunk
+from kdump.format.snapshot import ProducerStateEntry
+from kdump.item import (
+    Complaint,
+    Died,
+    FileStart,
+    IndexEmpty,
+    IndexPassed,
+    Item,
+    LogStart,
+    OffsetEntries,
+    SanityFailed,
+    SnapshotError,
+    SnapshotStart,
+    TimeEntries,
+    TrailingBytes,
+    Unknown,
+)
+from kdump.render.complaints import Complaints
+from kdump.log.source import DoorProblem
+from kdump.render.escape import escape
+from kdump.render.findings import FindingLines
+
+if TYPE_CHECKING:
+    from kdump.dialect import Dialect
+    from kdump.render.text import TextWriter
+
+
+class TextSink:
+    """Writes items as text.
+
+    Args:
+        writer: takes what belongs on stdout.
+        error: takes one line for stderr.
+        dialect: the release whose layout it is.
+    """
+
+    def __init__(self, writer: TextWriter, error: Callable[[str], None], dialect: Dialect) -> None:
+        self._writer = writer
+        self._error = error
+        self._dialect = dialect
+        self._complaints = Complaints(dialect)
+        self._findings = FindingLines(self._stderr)
+        self._path = ""
+
+    def __call__(self, item: Item) -> str | None:
+        """Write one item.
+
+        Returns:
+            Why Kafka's tool ends in the middle of it; None when it does not.
+        """
+        if isinstance(item, Chunk):
+            return self._writer.chunk(item)
+        if isinstance(item, Finding):
+            self._findings(item)
+        elif isinstance(item, Complaint):
+            self._complaints.add(item)
+        elif isinstance(item, FileStart):
+            self._findings.end_of_file(self._path)
+            self._path = item.path
+            self._writer.text(f"Dumping {item.path}\n")
+        elif isinstance(item, SnapshotError | SanityFailed):
+            self._stderr(item.message)
+        elif isinstance(item, DoorProblem):
+            self._stderr(f"kdump: {escape(item.sentence)}")
+        elif isinstance(item, Unknown):
+            self._stderr(f"Ignoring unknown file {item.path}")
+        elif isinstance(item, Died):
+            self.died(item.exception)
+        else:
+            self._writer.text(self._text(item))
+        return None
+
+    def end(self, *, dead: bool) -> None:
+        """Write what is held back until all files are done; a tool that died says nothing more.
+
+        Args:
+            dead: Kafka's tool died.
+        """
+        self._findings.end_of_file(self._path)
+        self._writer.flush()
+        if not dead:
+            for line in self._complaints.lines():
+                self._error(line)
+
+    def died(self, exception: str) -> None:
+        """Write how Kafka's tool ends when it dies; nothing is said of what it had found."""
+        self._stderr(f'Exception in thread "main" {exception}')
+
+    def _stderr(self, line: str) -> None:
+        self._writer.flush()  # stdout first: on a terminal the two are one
+        self._error(line)
+
+    def _text(self, item: Item) -> str:
+        if isinstance(item, OffsetEntries):
+            pairs = zip(item.offsets, item.positions, strict=True)
+            return "".join([f"offset: {offset} position: {position}\n" for offset, position in pairs])
+        if isinstance(item, TimeEntries):
+            pairs = zip(item.timestamps, item.offsets, strict=True)
+            return "".join([f"timestamp: {timestamp} offset: {offset}\n" for timestamp, offset in pairs])
+        if isinstance(item, AbortedTxn):
+            return (
+                f"version: {item.version} producerId: {item.producer_id} firstOffset: {item.first_offset} "
+                f"lastOffset: {item.last_offset} lastStableOffset: {item.last_stable_offset}\n"
+            )
+        if isinstance(item, ProducerStateEntry):
+            return self._producer(item)
+        return _edge(item)
+
+    def _producer(self, entry: ProducerStateEntry) -> str:
+        """Source: DumpLogSegments.dumpProducerIdSnapshot."""
+        first = entry.current_txn_first_offset
+        line = (
+            f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
+            f"coordinatorEpoch: {entry.coordinator_epoch} "
+            f"currentTxnFirstOffset: {f'OptionalLong[{first}]' if first >= 0 else 'OptionalLong.empty'} "
+            f"lastTimestamp: {entry.timestamp}"
+        )
+        if not entry.has_batch:
+            return line + (" \n" if self._dialect.snapshot_blank else "\n")
+        return line + (
+            f" firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} lastOffset: {entry.last_offset} "
+            f"offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}\n"
+        )
+
+
+def _edge(item: Item) -> str:
+    """What stands at the beginning or the end of a file."""
+    if isinstance(item, LogStart):
+        return f"Log starting offset: {item.base_offset}\n"
+    if isinstance(item, SnapshotStart):
+        if item.end_offset is None:
+            return "KRaft bootstrap snapshot\n"
+        return f"Snapshot end offset: {item.end_offset}, epoch: {item.epoch}\n"
+    if isinstance(item, TrailingBytes):
+        return f"Found {item.count} invalid bytes at the end of {item.name}\n"
+    if isinstance(item, IndexEmpty):
+        return f"{item.path} is empty.\n"
+    if isinstance(item, IndexPassed):
+        return f"{item.path} passed sanity check.\n"
+    raise TypeError(type(item).__name__)
