@@ -79,7 +79,7 @@ class Golden:
         for at, arg in enumerate(self.args):
             option, assigned, value = arg.partition("=")
             if option.lstrip("-") == "files":
-                return tuple((value if assigned else self.args[at + 1]).split(","))
+                return tuple((value if assigned else "".join(self.args[at + 1 : at + 2])).split(","))
         return ()
 
 

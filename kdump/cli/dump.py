@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kdump.cli.kafkaoptions import KafkaCommand, java_int
+from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
 from kdump.cli.outcome import Outcome
 from kdump.cli.textsink import Layout, text_sink
 from kdump.dialect import DIALECTS
@@ -27,18 +27,18 @@ _KINDS = (
 @click.option("--print-data-log", is_flag=True, help="Show keys and payloads; implies --deep-iteration.")
 @click.option("--deep-iteration", is_flag=True, help="Show the records inside the batches.")
 @click.option("--skip-record-metadata", is_flag=True, help="With --print-data-log: only keys and payloads.")
-@click.option("--max-bytes", metavar="N", default=str(layout.MAX_INT), help="Read only the first N bytes of each log.")
-@click.option("--max-message-size", metavar="N", default="5242880", help="Largest batch that the index check of --compat expects, bytes.")
+@click.option("--max-bytes", type=JavaInt(), metavar="N", default=layout.MAX_INT, help="Read only the first N bytes of each log.")
+@click.option("--max-message-size", type=JavaInt(), metavar="N", default=5 * 1024 * 1024, help="Largest batch that the index check of --compat expects, bytes.")
 @click.option("--verify-index-only", is_flag=True, help="Check indexes, do not show their entries.")
 @click.option("--index-sanity-check", is_flag=True, help="Only the check that brokers had for indexes.")
-@click.option("--key-decoder-class", metavar="CLASS", help="String-, Integer-, Long- or DefaultDecoder of org.apache.kafka.tools.api.")
-@click.option("--value-decoder-class", metavar="CLASS", help="The same for values.")
+@click.option("--key-decoder-class", metavar="CLASS", is_flag=False, flag_value=STRING, help="String-, Integer-, Long- or DefaultDecoder of org.apache.kafka.tools.api.")
+@click.option("--value-decoder-class", metavar="CLASS", is_flag=False, flag_value=STRING, help="The same for values.")
 @click.option("--offsets-decoder", is_flag=True, help="Read records as those of __consumer_offsets.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Read records as those of __transaction_state.")
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Read records as those of __cluster_metadata.")
 @click.option("--remote-log-metadata-decoder", is_flag=True, help="Read records as those of __remote_log_metadata.")
 @click.option("--share-group-state-decoder", is_flag=True, help="Read records as those of __share_group_state.")
-@click.option("--compat", type=click.Choice(list(DIALECTS)), help="Print what this release of Kafka's tool prints, its mistakes and the place where it stops included.")
+@click.option("--compat", is_eager=True, type=click.Choice(list(DIALECTS)), help="Print what this release of Kafka's tool prints, its mistakes and the place where it stops included.")
 @click.option("--base-offset", type=click.IntRange(min=0), metavar="N", help="For files whose name tells no base offset.")
 @click.option("--type", "kind", type=click.Choice(_KINDS), help="For files whose name does not tell what they are.")
 @click.option("--raw", is_flag=True, help="On a terminal: write keys, payloads and names as they are.")
@@ -58,8 +58,7 @@ def command(**given: Any) -> None:
     options = DumpOptions(
         deep=shown.deep, contents=shown.contents,
         verify_index_only=given["verify_index_only"], index_sanity_check=given["index_sanity_check"],
-        max_bytes=java_int("max-bytes", given["max_bytes"], compat),
-        max_message_size=java_int("max-message-size", given["max_message_size"], compat),
+        max_bytes=given["max_bytes"], max_message_size=given["max_message_size"],
         base_offset=given["base_offset"], kind=given["kind"],
         max_batch_bytes=given["max_batch_bytes"], max_uncompressed_bytes=given["max_uncompressed_bytes"],
     )  # fmt: skip
@@ -68,7 +67,7 @@ def command(**given: Any) -> None:
     if compat:
         from kdump.dump.kafka import KafkaDump
 
-        items = KafkaDump(DIALECTS[compat], options).files(paths)
+        items = KafkaDump(DIALECTS[compat], options, late_failures(given)).files(paths)
     else:
         from kdump.dump.checked import CheckedDump
 

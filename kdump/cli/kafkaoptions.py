@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 from kdump.format import layout
+
+STRING = "org.apache.kafka.tools.api.StringDecoder"
 
 
 class KafkaCommand(click.Command):
@@ -27,18 +31,50 @@ class KafkaCommand(click.Command):
         return super().parse_args(ctx, plain)
 
 
-class BadInt(str):
-    """A number that Java would not take; with `--compat` it matters only where it is used, as in Kafka's tool."""
-
-    option: str
-
-
-def java_int(option: str, text: str, compat: str | None) -> int:
+def java_int(text: str) -> int:
     """Return an int32 as Java parses it.
 
     Raises:
-        click.BadParameter: it is none.
+        ValueError: it is none.
     """
     if re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) and -layout.MAX_INT - 1 <= int(text) <= layout.MAX_INT:
         return int(text)
-    raise click.BadParameter(f"'{text}' is not a whole number below 2^31", param_hint=f"--{option}")
+    raise ValueError(f"'{text}' is not a whole number below 2^31")
+
+
+class JavaInt(click.ParamType):
+    """An int32 option; what is none stays text, so that `--compat` can fail where Kafka's tool fails."""
+
+    name = "integer"
+
+    def convert(self, value: str | int, _param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        """Return the number; without `--compat` anything else is a wrong use."""
+        if isinstance(value, int):
+            return value
+        try:
+            return java_int(value)
+        except ValueError as error:
+            if ctx is not None and ctx.params.get("compat"):
+                return value
+            self.fail(str(error))
+
+
+def late_failures(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return how Kafka's tool dies of options that it looks at late: option to Java exception.
+
+    Source: joptsimple.OptionSet.valueOf, DumpLogSegmentsOptions.newDecoder.
+    """
+    failures = {}
+    for option in ("max-bytes", "max-message-size"):
+        value = given[option.replace("-", "_")]
+        if isinstance(value, str):
+            failures[option] = (
+                f"joptsimple.OptionArgumentConversionException: Cannot parse argument '{value}' of option {option}"
+            )
+    if given["key_decoder_class"] or given["value_decoder_class"]:
+        from kdump.decode.plain import java_failure
+
+        failure = java_failure(given["key_decoder_class"] or STRING, given["value_decoder_class"] or STRING, given["compat"])
+        if failure is not None:
+            failures["decoder-class"] = failure
+    return failures

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from kdump.cli.kafkaoptions import STRING
 from kdump.dialect import Dialect
 from kdump.render import _text
 from kdump.render.lines import TextSink
@@ -22,7 +23,6 @@ _DECODERS = (
     ("remote_log_metadata_decoder", "remote"),
     ("share_group_state_decoder", "share"),
 )
-_STRING = "org.apache.kafka.tools.api.StringDecoder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Layout:
         contents = contents or classes != (None, None)
         return cls(
             given["deep_iteration"] or contents, contents, given["skip_record_metadata"], decoder,
-            classes[0] or _STRING, classes[1] or _STRING,
+            classes[0] or STRING, classes[1] or STRING,
             given["compat"] is not None, terminal and not given["raw"],
         )  # fmt: skip
 
@@ -97,7 +97,7 @@ def _contents(shown: Layout, dialect: Dialect) -> _text.Contents | None:
     """What makes the text of keys and payloads; None for plain UTF-8."""
     if not shown.contents:
         return None
-    if shown.decoder is None and (shown.key_class, shown.value_class) == (_STRING, _STRING):
+    if shown.decoder is None and (shown.key_class, shown.value_class) == (STRING, STRING):
         return None
     from kdump.decode import classes, decoder
 
@@ -108,6 +108,8 @@ def _contents(shown: Layout, dialect: Dialect) -> _text.Contents | None:
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if isinstance(decode, str):
+        if shown.compat:
+            return None  # Kafka's tool dies of it when it comes to the first log
         raise click.BadParameter(decode)
     first = b"| " if shown.skip_metadata else b" "
     bare = dialect.bare_payload

@@ -98,10 +98,13 @@ class _Compiler:
         self.refuses = version > message.high
         self.flexible = message.flex is not None and self.version >= message.flex
 
-    def struct(self, fields: tuple[Field, ...]) -> Reader:
-        """Return the reader of the fields of a struct and, in a flexible version, of its tags."""
+    def struct(self, fields: tuple[Field, ...], marked: bool = False) -> Reader:
+        """Return the reader of the fields of a struct and, in a flexible version, of its tags.
+
+        With `marked`, a struct that has unknown tags is a `_Strange`.
+        """
         plan = self._plan([field for field in fields if field.tag is None])
-        tags = self._tags(fields) if self.flexible else None
+        tags = self._tags(fields, marked) if self.flexible else None
 
         def read(data: bytes, at: int) -> tuple[dict[str, Value], int]:
             out: dict[str, Value] = {}
@@ -150,11 +153,14 @@ class _Compiler:
             return wire.octets(name, self.flexible, nullable)
         if field.kind != "struct":
             return wire.scalar(field.kind)
-        refused = self.refuses and not field.common
-        reader = _refusal(field.struct) if refused else self.struct(field.fields)
-        return _nullable_struct(reader, field.tag is not None) if nullable else reader
+        tagged = field.tag is not None
+        if self.refuses and not field.common:
+            reader = _refusal(field.struct)
+        else:
+            reader = self.struct(field.fields, tagged and not field.array)
+        return _nullable_struct(reader, tagged) if nullable else reader
 
-    def _tags(self, fields: tuple[Field, ...]) -> TagReader:
+    def _tags(self, fields: tuple[Field, ...], marked: bool) -> TagReader:
         """Return the reader of a tag section: it gives the struct again, in order, with its tagged fields."""
         tagged = {field.tag: field for field in fields if field.tag is not None}
         here = {tag: field for tag, field in tagged.items() if field.has(self.version)}
@@ -177,15 +183,17 @@ class _Compiler:
                 else:
                     at = wire.need(data, at, size)
                     strange = True
-            there = [name for name in order if name in out]
-            shown = {name: out[name] for name in there if name not in defaults or out[name] != defaults[name]}
-            return (_Strange(shown) if strange else shown), at
+            shown = {}
+            for name in order:
+                if name in out and (name not in defaults or out[name] != defaults[name]):
+                    shown[name] = dict(out[name]) if isinstance(out[name], _Strange) else out[name]
+            return (_Strange(shown) if strange and marked else shown), at
 
         return read
 
 
 class _Strange(dict[str, Value]):
-    """A struct with tags that the message does not know: never equal to a default, as in Java."""
+    """A struct in a tag, with tags that Kafka does not know: to Java it never equals the default."""
 
     def __eq__(self, other: object) -> bool:
         return False

@@ -17,8 +17,9 @@ from kdump.format.records import Chunk, RecordReader
 from kdump.format.snapshot import read_snapshot
 from kdump.format.source import Source
 from kdump.format.walk import CheckedWalk
+from kdump.format.window import Window
 from kdump.item import FileStart, Item, LogStart, SnapshotStart
-from kdump.log.names import FileKind, FileName, parse_name
+from kdump.log.names import FileKind, FileName, java_file, parse_name
 from kdump.log.source import DoorProblem, open_source
 
 _NO_SEQUENCES = "__consumer_offsets-"  # the coordinator writes there for producers that count elsewhere
@@ -62,7 +63,7 @@ class CheckedDump:
         if kind is FileKind.UNKNOWN:
             yield DoorProblem(path, "type", f"{path}: the name does not tell what this is; say it with --type KIND")
             return
-        yield FileStart(path)
+        yield FileStart(java_file(path))
         if kind in readers:
             yield from readers[kind](path, source, name, base)
         else:
@@ -89,6 +90,7 @@ class CheckedDump:
         reader = RecordReader(self._options.max_uncompressed_bytes)
         for window in walk.windows(self._options.max_bytes):
             yield from _drain(findings)
+            _cut(window, self._options.max_bytes)
             if not self._options.deep:
                 yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
                 continue
@@ -136,6 +138,12 @@ class CheckedDump:
         yield from snapshot.salvaged
         if snapshot.error is not None:
             yield Finding(Code.S01, path, 0, source.size, values={"why": snapshot.error})
+
+
+def _cut(window: Window, end: int) -> None:
+    """Leave out the batches that do not end before the end of what is asked for."""
+    while window.count and window.cell(window.count - 1, layout.POSITION) + window.cell(window.count - 1, layout.SIZE) > end:
+        window.count -= 1
 
 
 def _drain(findings: list[Finding]) -> Iterator[Finding]:

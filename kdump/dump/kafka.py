@@ -5,9 +5,10 @@ It never does what the tool does to a disk: nothing is created, trimmed or opene
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from pathlib import Path
+from types import MappingProxyType
 
 from kdump.dialect import Dialect
 from kdump.dump.kafkaindex import KafkaIndexes, file_records
@@ -41,11 +42,13 @@ class KafkaDump:
     Args:
         dialect: the release.
         options: what was asked for.
+        late: Java exceptions of options that the tool looks at only when it comes to a file that needs them.
     """
 
-    def __init__(self, dialect: Dialect, options: DumpOptions) -> None:
+    def __init__(self, dialect: Dialect, options: DumpOptions, late: Mapping[str, str] = MappingProxyType({})) -> None:
         self._dialect = dialect
         self._options = options
+        self._late = late
 
     def files(self, paths: list[str]) -> Iterator[Item]:
         """Yield the items of all files; the last one is Died where the tool dies.
@@ -81,6 +84,10 @@ class KafkaDump:
 
     def _log(self, path: str, name: JavaName, stack: ExitStack) -> Iterator[Item]:
         """Source: DumpLogSegments.dumpLog."""
+        for option in ("decoder-class", "max-bytes"):
+            if option in self._late:
+                yield Died(self._late[option])
+                return
         if name.suffix == ".checkpoint":
             if name.snapshot_error is not None:
                 yield Died(name.snapshot_error)
@@ -103,7 +110,7 @@ class KafkaDump:
             return
         end = min(log.size, self._options.max_bytes)
         walk = KafkaWalk(log, path, 0, end, self._options.max_batch_bytes)
-        yield from self._batches(walk, str(Path.cwd() / path))
+        yield from self._batches(walk, _absolute(path))
         if walk.failure is not None:
             yield Died(walk.failure)
         elif end > walk.position and self._options.max_bytes == layout.MAX_INT:
@@ -141,7 +148,7 @@ class KafkaDump:
         """The log beside an index, and the absolute path of the index."""
         if name.error is not None:
             return Died(name.error)
-        absolute = str(Path.cwd() / path)
+        absolute = _absolute(path)
         log_name = f"{absolute[: absolute.rindex('/')]}/{name.stem}.log"
         try:
             log = stack.enter_context(FileSource(log_name))
@@ -152,6 +159,9 @@ class KafkaDump:
         return KafkaIndexes(log, log_name, self._dialect, self._options), absolute
 
     def _offset_index(self, path: str, name: JavaName, stack: ExitStack) -> Iterator[Item]:
+        if "max-message-size" in self._late:
+            yield Died(self._late["max-message-size"])
+            return
         segment = self._segment_log(path, name, stack)
         if isinstance(segment, Died):
             yield segment
@@ -190,10 +200,11 @@ class KafkaDump:
         except FileNotFoundError:
             return
         index = TransactionIndex(source, name.base_offset or 0)
-        yield from index
-        if index.error is not None:
-            message = index.error.replace("{file}", str(Path.cwd() / path))
+        if index.error is not None:  # all entries are read before the first one is printed
+            message = index.error.replace("{file}", _absolute(path))
             yield Died(f"org.apache.kafka.common.KafkaException: {message}")
+            return
+        yield from index
 
     def _snapshot(self, path: str, _name: JavaName, stack: ExitStack) -> Iterator[Item]:
         """Source: DumpLogSegments.dumpProducerIdSnapshot."""
@@ -209,6 +220,11 @@ def _index_file(path: str, stack: ExitStack) -> FileSource | Died:
         return stack.enter_context(FileSource(path))
     except FileNotFoundError:
         return Died("java.lang.IllegalArgumentException: Invalid max index size: -1")
+
+
+def _absolute(path: str) -> str:
+    """Source: File.getAbsolutePath: joined as text, nothing is resolved."""
+    return path if path.startswith("/") else f"{os.getcwd()}/{path}"
 
 
 def _java_error(error: OSError, path: str) -> str:

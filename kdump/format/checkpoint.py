@@ -45,6 +45,7 @@ _QUORUM_FIELDS = {  # QuorumStateData.json
     0: ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
     1: ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
 }
+_QUORUM_NUMBERS = frozenset(("leaderId", "leaderEpoch", "votedId", "appliedOffset"))
 
 
 class CheckpointKind(Enum):
@@ -361,35 +362,40 @@ def _read_json(kind: CheckpointKind, data: bytes, damage: _Damage) -> _Content:
             0, len(line), node if is_quorum else None
         )  # a clean shutdown is clean whatever the file says
         return None, []
-    key = "data_version" if is_quorum else "version"
-    version = next((one.value for one in node if one.name == key and isinstance(one.value, int)), None)
+    values = dict(node)
+    version = values.get("data_version" if is_quorum else "version")
+    number = version if isinstance(version, int) else None
     if is_quorum:
-        damage.add(0, len(line), _judge_quorum({one.name for one in node}, version))
-    return version, list(node)
+        damage.add(0, len(line), _judge_quorum(str(text), values, number or 0))
+    return number, [Property(name, value) for name, value in node]
 
 
-def _judge_quorum(names: set[str], version: int | None) -> Complaint | None:
-    if "data_version" not in names:
-        return Complaint("the JSON object does not have data_version field", IO)
-    fields = _QUORUM_FIELDS.get(version or 0)  # shortValue of what is not a number is 0
+def _judge_quorum(text: str, values: Mapping[str, str | int | None], version: int) -> Complaint | None:
+    if "data_version" not in values:
+        return Complaint(f"Deserialized node {_quote(text.strip())} does not have data_version field", IO)
+    fields = _QUORUM_FIELDS.get(version)  # version 0 where it is not a number, as in Kafka
     if fields is None:
         what = f"data_version ({version}) is not within the min (0) and max (1) supported version"
         return Complaint(what, "java.lang.IllegalStateException")
     for name in fields:
-        if name not in names:
-            what = f"QuorumStateData: unable to locate field '{name}', which is mandatory in version"
-            return Complaint(f"{what} {version or 0}", RUNTIME)
+        if name not in values:
+            what = (
+                f"QuorumStateData: unable to locate field '{name}', which is mandatory in version {version}"
+            )
+            return Complaint(what, RUNTIME)
+        if name in _QUORUM_NUMBERS and not isinstance(values[name], int):
+            return Complaint(f"QuorumStateData: {name} is not a number", NUMBER)
     return None
 
 
-def _json_object(text: str) -> list[Property] | Complaint:
+def _json_object(text: str) -> list[tuple[str, str | int | None]] | Complaint:
     if not text.strip():
         return Complaint("Deserialized node  is not an object node", IO)
     try:
         node, _ = _DECODER.raw_decode(text.lstrip())
         if not isinstance(node, dict):
             return Complaint(f"Deserialized node {_quote(_compact(node))} is not an object node", IO)
-        return [Property(name, _plain(value)) for name, value in node.items()]
+        return [(name, _plain(value)) for name, value in node.items()]
     except (ValueError, RecursionError) as error:
         return Complaint(f"not JSON: {error}", "com.fasterxml.jackson.core.JsonParseException")
 
@@ -459,7 +465,7 @@ def _logical_lines(data: bytes) -> Iterator[tuple[int, int, str]]:
         if not is_continued:
             yield start, end - start, b"".join(parts).decode("latin-1")
             parts = []
-    if parts:  # the last line asks to be continued
+    if any(parts):  # the last line asks to be continued
         yield start, end - start, b"".join(parts).decode("latin-1")
 
 

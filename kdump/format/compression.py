@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CodecProblem", "CompressionType", "Decompressor", "looks_like"]
 
-# Kafka's messages about lz4 count from the start of a batch of magic 2
-HEADER_OF_BATCH = 61
+# Kafka's messages about lz4 count from the start of the batch: bytes before the section, by magic. A wrapper of
+# magic 0 or 1 is taken to have no key; none of Kafka's writers gave it one.
+BYTES_BEFORE = (26, 34, 61)
 
 
 class Decompressor:
@@ -210,7 +211,7 @@ def open_as_kafka(codec: CompressionType, data: memoryview, magic: int, limit: i
     if codec is CompressionType.ZSTD:
         return read_as_kafka(lambda: javaframes.ZstdInput(data), magic)
     if codec is CompressionType.LZ4:
-        return read_as_kafka(lambda: javaframes.Lz4Input(data, magic, HEADER_OF_BATCH), magic)
+        return read_as_kafka(lambda: javaframes.Lz4Input(data, magic, BYTES_BEFORE[magic]), magic)
     if codec is CompressionType.SNAPPY:
         return read_as_kafka(lambda: javastreams.SnappyInput(data, limit), magic)
     if codec is CompressionType.GZIP:

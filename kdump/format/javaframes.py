@@ -49,9 +49,10 @@ class Lz4Input:
         self._position = self.SHORTEST + 8 * bool(self._flags & lz4frame.CONTENT_SIZE)
         if self._position > len(data):
             raise JavaError(PREMATURE, Code.C02)
-        if self._position == len(data):
-            raise JavaError(UNDERFLOW, Code.C02, io=False)
         self._position += 1
+        if self._position > len(data):
+            why = f"java.lang.IllegalArgumentException: newPosition > limit: ({self._position} > {len(data)})"
+            raise JavaError(UNDERFLOW if magic else why, Code.C02, io=False)
         if magic > 0 and data[self._position - 1] != lz4frame.header_checksum(data, self._position):
             raise JavaError(f"{IO}Stream frame descriptor corrupted")
 

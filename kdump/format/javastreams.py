@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 ZIP = "java.util.zip.ZipException: "
 SNAPPY_IO = "org.xerial.snappy.SnappyIOException: "
+MAX_INT = (1 << 31) - 1
+MAX_ARRAY = MAX_INT - 2
 SNAPPY_ERROR = "org.xerial.snappy.SnappyError: "
 
 
@@ -209,9 +211,23 @@ class SnappyInput:
         size = xerial.claimed_size(block, self._limit)
         if size == xerial.OVER_LIMIT:
             raise JavaError(f"one block claims more than {self._limit} bytes", Code.C03)
-        if size == xerial.NO_END:
+        if size == xerial.NO_NUMBER:
             raise JavaError(f"{IO}PARSING_ERROR(2)")
+        if size == xerial.TOO_MUCH:
+            refuse_array(xerial.preamble(block))
         try:
             return xerial.decompress(block, self._limit)
         except Damage:
             raise JavaError(self.CORRUPT) from None
+
+
+def refuse_array(size: int) -> None:
+    """Throw what `new byte[size]` does where no heap helps; below that it depends on the size of the heap.
+
+    Raises:
+        JavaError: the size is negative for Java, or above what its arrays can have.
+    """
+    if size > MAX_INT:
+        raise JavaError(f"java.lang.NegativeArraySizeException: {size - (1 << 32)}", io=False)
+    if size > MAX_ARRAY:
+        raise JavaError("java.lang.OutOfMemoryError: Requested array size exceeds VM limit", io=False)

@@ -87,8 +87,8 @@ class InnerMessages:
     def _value(self) -> memoryview | None:
         """The compressed bytes of the wrapper."""
         window, k = self._window, self._batch
-        if self._codec == CompressionType.ZSTD:
-            self.problem = WrapperProblem(NOT_A_WRAPPER, why=f"magic {self._magic} cannot have zstd")
+        if self._codec >= CompressionType.ZSTD:
+            self.problem = WrapperProblem(NOT_A_WRAPPER, why=f"magic {self._magic} cannot have compression type {self._codec}")
             return None
         _, _, _, _, status = _records.read_plain(
             window.view, window.origin, window.rows, k, k + 1, 0, 0, self._rows, 0, 1

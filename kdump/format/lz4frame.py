@@ -78,8 +78,9 @@ class Lz4Reader:
         header = parse_header(data)
         if header is None or header.flags & (DICTIONARY | INDEPENDENT) != INDEPENDENT:
             raise Damage
-        end, self._bound = measure(data, header)
-        self.problem = bytes_after(len(data) - end) if end < len(data) else None
+        end, self._bound, self.problem = measure(data, header)
+        if end < len(data) and not self.problem:
+            self.problem = bytes_after(len(data) - end)
         self._data = data[:end]
         self._position = 0
         self._decode: Any = lz4.frame.decompress_chunk
@@ -107,27 +108,42 @@ class Lz4Reader:
         return filled
 
 
-def measure(data: memoryview, header: FrameHeader) -> tuple[int, int]:
-    """Return where the frame ends, and a bound of the bytes that it decodes to.
+def measure(data: memoryview, header: FrameHeader) -> tuple[int, int, CodecProblem | None]:
+    """Find the end of a frame by the lengths of its blocks.
 
-    The library allocates what it is allowed to return: without the bound each small batch would get a large buffer.
+    The library allocates what it is allowed to return: without a bound each small batch would get a large buffer.
+
+    Args:
+        data: the whole section.
+        header: of the frame.
+
+    Returns:
+        The position after the frame, a bound of the bytes that it decodes to, and what is odd about its blocks.
 
     Raises:
         Damage: the frame ends early.
     """
-    position, bound = header.size, 0
+    position, bound, problem = header.size, 0, None
     after = WORD * bool(header.flags & BLOCK_CHECKSUM)
     while position + WORD <= len(data):
-        length = int.from_bytes(data[position : position + WORD], "little") & ~STORED
+        word = int.from_bytes(data[position : position + WORD], "little")
         position += WORD
-        if not length:
+        if not word & ~STORED:
             position += WORD * bool(header.flags & CONTENT_CHECKSUM)
             if position > len(data):
                 break
-            return position, bound
-        position += length + after
+            return position, bound, problem
+        if word == 1:
+            problem = empty_block()
+        position += (word & ~STORED) + after
         bound += header.max_block
     raise Damage
+
+
+def empty_block() -> CodecProblem:
+    """Return the problem of a block without bytes: one byte that says so is all it can be."""
+    why = "a block is empty, which Kafka takes for the end of the data"
+    return CodecProblem(Code.C01, why, fatal=False)
 
 
 def bytes_after(count: int) -> CodecProblem:

@@ -165,13 +165,32 @@ class RecordReader:
         return count, RecordProblem(k, status, done, at - start - layout.RECORDS_AT, _length(window.view, at, rest), rest)
 
     def _compressed(self, window: Window, k: int) -> Iterator[Chunk]:
-        """One compressed batch of magic 2."""
+        """One compressed batch of magic 2: for Kafka all of its records, or none.
+
+        Source: DefaultRecordBatch.iterator decompresses the whole batch before it hands out the first record.
+        """
+        chunks = self._streamed(window, k)
+        if not self._kafka:
+            yield from chunks
+            return
+        first = next(chunks)
+        if first.done and first.problem is None:
+            yield first
+            return
+        problem = first.problem or next((chunk.problem for chunk in chunks if chunk.problem is not None), None)
+        if problem is not None:
+            yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, problem)
+        else:
+            yield from self._streamed(window, k)
+
+    def _streamed(self, window: Window, k: int) -> Iterator[Chunk]:
+        """One compressed batch of magic 2, as far as it can be read."""
         start = window.cell(k, layout.POSITION) - window.origin
         data = window.view[start + layout.RECORDS_AT : start + window.cell(k, layout.SIZE)]
-        if window.cell(k, layout.COUNT) == 0:
+        codec = window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK
+        if window.cell(k, layout.COUNT) == 0 or codec > layout.CODEC_ZSTD:  # nothing to read, or no way to
             yield Chunk(window, window.view, k, k + 1, False, self._rows, 0)
             return
-        codec = window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK
         stream = Decompressor(codec, data, layout.MAGIC_V2, self._limit, kafka=self._kafka)
         begun = False
         held = at = done = dropped = 0
@@ -197,8 +216,6 @@ class RecordReader:
                 continue
             length = _length(self._stream, at, held - at)
             problem = self._stream_problem(stream, RecordProblem(k, status, done, dropped + at, length, held - at))
-            if self._kafka and problem and status in (layout.R_DONE, layout.R_LEFT_OVER):
-                count -= 1
             yield Chunk(window, self._stream, k, k + 1, begun, self._rows, count, problem)
             return
 

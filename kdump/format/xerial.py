@@ -21,8 +21,9 @@ LENGTH_SIZE = 4
 # would abort the process (reliability.md 3.6).
 MAX_RATIO = 64
 RATIO_SLACK = 1024
-MAX_PREAMBLE = 5
-NO_END, TOO_MUCH, OVER_LIMIT = -1, -2, -3
+PREAMBLE_BYTES = 5
+MAX_PREAMBLE = 0xFFFFFFFF
+NO_NUMBER, TOO_MUCH, OVER_LIMIT = -1, -2, -3
 # Writers use blocks of 32 KB; what claims more than this is no length of a block.
 MAX_CHUNK = 1 << 24
 
@@ -79,26 +80,32 @@ def is_framed(data: memoryview) -> bool:
     return len(data) >= HEADER_SIZE and data[: len(MAGIC)] == MAGIC
 
 
+def preamble(block: memoryview) -> int:
+    """Return the number that begins a raw block, NO_NUMBER when it is none of 32 bits."""
+    size = shift = 0
+    for byte in block[:PREAMBLE_BYTES]:
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return size if size <= MAX_PREAMBLE else NO_NUMBER
+        shift += 7
+    return NO_NUMBER
+
+
 def claimed_size(block: memoryview, limit: int) -> int:
-    """Return the uncompressed size in the preamble of a block.
+    """Return the uncompressed size that a block claims, if it can be believed.
 
     Args:
         block: one raw block.
         limit: bytes above which a claim is refused.
 
     Returns:
-        The size in bytes; NO_END when the preamble does not end, TOO_MUCH when it claims more than such a block
-        can hold, OVER_LIMIT when it is over `limit`.
+        The size in bytes; NO_NUMBER when there is none, TOO_MUCH when such a block cannot hold it, OVER_LIMIT when
+        it is over `limit`.
     """
-    size = shift = 0
-    for byte in block[:MAX_PREAMBLE]:
-        size |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if size > MAX_RATIO * len(block) + RATIO_SLACK:
-                return TOO_MUCH
-            return size if size <= limit else OVER_LIMIT
-        shift += 7
-    return NO_END
+    size = preamble(block)
+    if size > MAX_RATIO * len(block) + RATIO_SLACK:
+        return TOO_MUCH
+    return size if size <= limit else OVER_LIMIT
 
 
 def decompress(block: memoryview, limit: int) -> memoryview:
