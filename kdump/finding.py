@@ -58,7 +58,7 @@ class Code(Enum):
 
     B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {count} records cannot be trusted",
            "restore from another replica; a consumer can skip to offset {next_offset}")
-    B02 = ("crc-mismatch-legacy", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; the message cannot be trusted",
+    B02 = ("crc-mismatch-legacy", Severity.ERROR, "the CRC does not match the message: {why}",
            "restore from another replica")
     B03 = ("magic-unknown", Severity.ERROR, "magic {found}, but the CRC is right for magic 2: consumers fail here, the broker does not notice",
            "restore the magic byte to {expected}; the CRC stays right")
@@ -77,11 +77,11 @@ class Code(Enum):
     O02 = ("offset-overflow", Severity.ERROR, "last offset {found} is too far above the base offset {segment} of the file", "restore the base offset of the batch")
     O03 = ("offset-falls", Severity.ERROR, "base offset {found} is not above the last offset {previous} before it", "restore the base offset, or restore from another replica")
     O04 = ("offset-gap", Severity.NOTE, "offsets {missing_first}..{missing_last} are missing before this batch", "none if the topic is compacted; otherwise compare with another replica")
-    O05 = ("base-offset", Severity.ERROR, "base offset {found}; every neighbour agrees on {expected}", "restore the base offset: no data is lost")
+    O06 = ("offset-overlap", Severity.ERROR, "last offset {found} reaches into the next segment, which begins at {next_base}", "compare with another replica")
+    O07 = ("segment-gap", Severity.NOTE, "offsets {missing_first}..{missing_last} are missing at the end: {why}", "none if the topic is compacted; otherwise compare with another replica")
 
-    E01 = ("epoch-falls", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field")
+    E01 = ("epoch-order", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field")
     E02 = ("epoch-invalid", Severity.ERROR, "leader epoch {found} does not exist", "restore the leader epoch field")
-    E03 = ("epoch-differs", Severity.ERROR, "leader epoch {found} is not the one before and after it ({expected})", "restore the leader epoch field")
 
     R01 = ("varint", Severity.ERROR, "record {index}: a number has too many bytes or does not end", "dump the records before it; restore from another replica")
     R02 = ("record-length", Severity.ERROR, "record {index}: length {found} is negative or reaches past the end", "dump the records before it; restore from another replica")

@@ -5,26 +5,22 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import importlib
+import json
 import os
-import pkgutil
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import traceback
-import warnings
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 
@@ -33,8 +29,6 @@ COMPAT = {"4.3.1": "4.3", "4.2.1": "4.2", "3.9.2": "3.9"}
 
 # What a dump may end with: 1 would be a bug, 2 a wrong use, above 128 a signal.
 FAIR_EXITS = frozenset({0, 3, 4, 5, 6, 10})
-
-SECONDS = 120  # a run that takes longer hangs
 
 
 # --- running kdump ------------------------------------------------------------------------------------------
@@ -50,98 +44,66 @@ class Run:
 def run_kdump(args: Sequence[str], cwd: Path) -> Run:
     """Run `kdump ARGS...` in `cwd` as the installed command does, without paying for a new interpreter.
 
-    A forked child has the modules already, and descriptors and a state of its own. Where there is no fork, or
-    the variable KDUMP_COMMAND names a command, a process is started.
+    Where there is no fork, or the variable KDUMP_COMMAND names a command, a process is started.
     """
     command = os.environ.get("KDUMP_COMMAND")
     if command or not hasattr(os, "fork"):
         return _run_command(shlex.split(command or "") or [sys.executable, "-P", "-m", "kdump"], args, cwd)
-    main = _main()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        pid = _fork()
-        if pid == 0:
-            _child(main, args, cwd, out.fileno(), err.fileno())
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        out.seek(0)
-        err.seek(0)
-        return Run(_as_shells_say(status), out.read(), err.read())
+    return _server(os.getpid(), os.environ.get("KDUMP_INTERPRETED") == "1").run(args, cwd)
 
 
-def use_interpreted() -> None:
-    """Run the kernels uncompiled even where compiled ones are installed. Call it before kdump is imported."""
-    sys.meta_path.insert(0, _SourceOnly())
+class _Server:
+    """A small interpreter that forks a child for each run: forking this one would copy all that it holds."""
 
+    def __init__(self, interpreted: bool) -> None:
+        self._out = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the server
+        self._err = tempfile.TemporaryFile()  # noqa: SIM115
+        written = self._out.fileno(), self._err.fileno()
+        script = Path(__file__).with_name("fork_server.py")
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=written,
+        )
+        atexit.register(self._close, os.getpid())
+        self._send([sys.path, interpreted, *written])
 
-class _SourceOnly:
-    """Finds the modules of kdump as the import system does, but is blind for compiled ones."""
+    def run(self, args: Sequence[str], cwd: Path) -> Run:
+        for file in (self._out, self._err):  # the child writes where this stands
+            file.seek(0)
+            file.truncate()
+        self._send([list(args), str(cwd)])
+        assert self._process.stdout is not None
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError("kdump cannot be run: see stderr")
+        self._out.seek(0)
+        self._err.seek(0)
+        return Run(_as_shells_say(int(answer)), self._out.read(), self._err.read())
 
-    @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
-        if not name.startswith("kdump."):
-            return None
-        finders = (FileFinder(entry, (SourceFileLoader, SOURCE_SUFFIXES)) for entry in path or ())
-        return next(filter(None, (finder.find_spec(name) for finder in finders)), None)
+    def _send(self, request: list[object]) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # reading its answer will tell
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def _close(self, owner: int) -> None:
+        if os.getpid() == owner:
+            self._process.communicate()
+            self._out.close()
+            self._err.close()
 
 
 @cache
-def _main() -> Callable[[], Any]:
-    """The entry point, once every module that a run may load is loaded, so that each child has it."""
-    main: Callable[[], Any] = importlib.import_module("kdump.__main__").main
-    package = importlib.import_module("kdump")
-    names = [module.name for module in pkgutil.walk_packages(package.__path__, "kdump.")]
-    for name in (*names, "lz4.block", "lz4.frame", "snappy", "zstandard"):
-        with contextlib.suppress(Exception):  # a run that needs it will say so
-            importlib.import_module(name)
-    return main
-
-
-def _fork() -> int:
-    with warnings.catch_warnings():
-        # pytest-xdist has threads. What they hold does not matter to a child that runs nothing but kdump.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
-
-
-def _child(main: Callable[[], Any], args: Sequence[str], cwd: Path, out: int, err: int) -> NoReturn:
-    code = 1
-    try:
-        signal.alarm(SECONDS)
-        os.chdir(cwd)
-        for fd, source in enumerate((os.open(os.devnull, os.O_RDONLY), out, err)):
-            os.dup2(source, fd)
-        code = _run_main(main, args)
-    except BaseException:
-        os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))
-    finally:
-        os._exit(code)
-
-
-def _run_main(main: Callable[[], Any], args: Sequence[str]) -> int:
-    """Call the entry point as the installed command does; return what the interpreter would exit with."""
-    sys.argv = ["kdump", *args]
-    with (
-        open(0, encoding="utf-8", closefd=False) as sys.stdin,
-        open(1, "w", encoding="utf-8", closefd=False) as sys.stdout,
-        open(2, "w", encoding="utf-8", closefd=False) as sys.stderr,
-    ):
-        try:
-            code = main()
-        except SystemExit as ended:
-            code = ended.code
-        if code is None or isinstance(code, int):
-            return (code or 0) & 0xFF
-        print(code, file=sys.stderr)
-    return 1
+def _server(_process: int, interpreted: bool) -> _Server:
+    """Return the server of this process: a forked one must not use that of its parent."""
+    return _Server(interpreted)
 
 
 def _run_command(command: Sequence[str], args: Sequence[str], cwd: Path) -> Run:
     done = subprocess.run(
-        [*command, *args],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=SECONDS,
-        check=False,
+        [*command, *args], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
     return Run(_as_shells_say(done.returncode), done.stdout, done.stderr)
 
@@ -193,15 +155,19 @@ def sorted_blocks(stderr: bytes) -> bytes:
     return b"".join(block for kind in blocks(stderr).values() for block in sorted(kind))
 
 
-def hash_ordered_blocks(stderr: bytes, cwd: str) -> bytes:
-    """Order the blocks of each kind as Kafka does in `cwd`: by Java's hash of the absolute path."""
+def hash_ordered_blocks(stderr: bytes, cwd: str, files: Sequence[str]) -> bytes:
+    """Order the blocks of each kind as Kafka does that is given `files` in `cwd`.
 
-    def bucket(block: bytes) -> int:
-        path = cwd + block.partition(b"\n")[0].partition(b"{CWD}")[2].decode()
-        value = java_hash(path)
-        return (value ^ (value >> 16)) & 15  # a HashMap of up to 12 entries has 16 buckets
+    It keeps them in a java.util.HashMap by absolute path, which up to 12 entries has 16 buckets; those that
+    share a bucket stay in the order in which they came.
+    """
 
-    return b"".join(block for kind in blocks(stderr).values() for block in sorted(kind, key=bucket))
+    def place(block: bytes) -> tuple[int, int]:
+        name = block.partition(b"\n")[0].partition(b"{CWD}/")[2].decode()
+        value = java_hash(f"{cwd}/{name}")
+        return (value ^ (value >> 16)) & 15, files.index(name)
+
+    return b"".join(block for kind in blocks(stderr).values() for block in sorted(kind, key=place))
 
 
 def java_hash(text: str) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 # `tests` is wanted from here, kdump from where it is installed: the source tree has no compiled kernels.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tests.corpus import changed, copy_tree, fingerprint, scratch, use_interpreted
+from tests.corpus import changed, copy_tree, fingerprint, scratch
 from tests.damage import Damage, Dump, damage_cases, run_dump
 from tests.golden import Golden, golden_cases, run_golden
 
@@ -93,7 +94,7 @@ class Check:
         return tool in (self.options.tool or tool) and self.options.filter in case
 
     def _pool(self) -> multiprocessing.pool.Pool:
-        return multiprocessing.get_context("fork").Pool(self.options.jobs, _prepare, (self.options.pure,))
+        return multiprocessing.get_context("fork").Pool(self.options.jobs)
 
     def _count(self, results: Iterator[Problem | None]) -> None:
         for problem in results:
@@ -106,11 +107,6 @@ class Check:
     def _whole(self, corpus: Path, problem: str | None) -> None:
         if problem is not None:
             self._count(iter([(str(corpus), problem)]))
-
-
-def _prepare(pure: bool) -> None:
-    if pure:
-        use_interpreted()
 
 
 def _check_golden(job: tuple[Golden, Path, bool]) -> Problem | None:
@@ -152,6 +148,8 @@ def _parse(args: list[str]) -> argparse.Namespace:
 def main() -> int:
     """Check all folders, print the failures and the counts."""
     options = _parse(sys.argv[1:])
+    if options.pure:
+        os.environ["KDUMP_INTERPRETED"] = "1"
     check = Check(options)
     found = [corpus.resolve() for path in options.paths for corpus in corpora(path)]
     if not found:

@@ -59,7 +59,7 @@ def test_order_of_blocks(case: Golden, copies: dict[Path, Path]) -> None:
     """Blocks about several files come in the order of Java's hash of their absolute paths."""
     cwd = copies[case.corpus] / case.cwd
     run = run_kdump(["dump", "--compat", COMPAT[case.tool], *case.args], cwd)
-    expected = hash_ordered_blocks(case.stderr, str(cwd))
+    expected = hash_ordered_blocks(case.stderr, str(cwd), case.files)
     problem = differs("stderr", expected, without_cwd(run.stderr, cwd))
     assert problem is None, problem
 
@@ -68,4 +68,4 @@ def test_order_of_blocks(case: Golden, copies: dict[Path, Path]) -> None:
 def test_recorded_order_of_blocks(case: Golden) -> None:
     """The rule for the order gives what Kafka's tool did where it ran."""
     assert case.ran_in is not None
-    assert hash_ordered_blocks(case.stderr, case.ran_in) == case.stderr
+    assert hash_ordered_blocks(case.stderr, case.ran_in, case.files) == case.stderr

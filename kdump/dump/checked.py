@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
+from kdump.dump.edges import Edges
 from kdump.dump.indexes import CheckedIndexes
 from kdump.dump.options import DumpOptions
 from kdump.finding import Code, Finding
@@ -34,6 +35,7 @@ class CheckedDump:
 
     def __init__(self, options: DumpOptions) -> None:
         self._options = options
+        self._edges = Edges()
 
     def files(self, paths: list[str]) -> Iterator[Item]:
         """Yield the items of all files, in order; a file that cannot be opened is a DoorProblem.
@@ -98,6 +100,8 @@ class CheckedDump:
                 yield chunk
                 yield from check_records(path, chunk)
         yield from _drain(findings)
+        if base is not None and name.is_live and self._options.max_bytes >= source.size:
+            yield from self._edges.check(path, base, walk.checks.offsets.last, source.size)
 
     def _sibling(self, path: str, stack: ExitStack, suffix: str) -> Source | None:
         """The file of the same segment with another suffix, where there is one."""

@@ -176,6 +176,7 @@ def _fields(
     size: cython.longlong
     count: cython.longlong
     i: cython.longlong
+    j: cython.Py_ssize_t
     if at >= stop:
         return 6  # R_BODY
     row[r + _R_ATTRIBUTES] = b[at]
@@ -229,6 +230,9 @@ def _fields(
         at = after
         if size < 0 or size > stop - at:
             return 9  # R_HEADER_KEY
+        for j in range(at, at + size):
+            if b[j] >= 0x80:
+                row[r + _R_ATTRIBUTES] |= 0x100  # a key that is not ASCII may not be UTF-8 either
         at += size
         after = _varint_end(b, at, stop, 5)
         if after < 0:

@@ -390,6 +390,8 @@ def _plausible(
     offset = _i64(b, at)
     if offset <= floor or offset < 0:
         return False
+    if floor != _UNKNOWN and offset - floor > _MAX_INT + 1:
+        return False  # a segment has no offsets so far above another
     if magic == 2:
         if size < 49 or b[at + 21] != 0 or b[at + 22] > 0x7F or b[at + 22] & 7 > 4:
             return False
@@ -397,6 +399,8 @@ def _plausible(
         count = _i32(b, at + 57)
         if delta < 0 or count < 0 or count > delta + 1:
             return False
+        if b[at + 22] & 7 == 0 and count * 7 > size - 49:
+            return False  # a record has at least 7 bytes
         return _i32(b, at + 12) >= -1 and _i64(b, at + 43) >= -1
     if b[at + 17] & 0xF0 or b[at + 17] & 7 > 3:
         return False
@@ -417,7 +421,7 @@ def plausible(
         at: where the header begins.
         position: its file position.
         end: file position where the log ends.
-        floor: an offset that the batch must be above.
+        floor: an offset that the batch must be above, layout.UNKNOWN for none.
     """
     b: cython.p_uchar
     if cython.compiled:
@@ -442,7 +446,7 @@ def candidate(
         start, stop: places to try, half-open.
         origin: file position of view[0].
         end: file position where the log ends.
-        floor: an offset that the batch must be above.
+        floor: an offset that the batch must be above, layout.UNKNOWN for none.
 
     Returns:
         The place in the window, `stop` when there is none.

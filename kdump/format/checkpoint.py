@@ -48,9 +48,15 @@ _QUORUM_FIELDS = {  # QuorumStateData.json
 _QUORUM_NUMBERS = frozenset(("leaderId", "leaderEpoch", "votedId", "appliedOffset"))
 
 
-class CheckpointKind(Enum):
-    """The files, by Kafka's names for them."""
+class FileKind(Enum):
+    """What a file of a broker is; a small text file by Kafka's name for it."""
 
+    LOG = "log"
+    INDEX = "index"
+    TIMEINDEX = "timeindex"
+    TXNINDEX = "txnindex"
+    SNAPSHOT = "snapshot"
+    CHECKPOINT = "checkpoint"  # a snapshot of the metadata log, in the format of a log
     EPOCHS = "leader-epoch-checkpoint"
     RECOVERY_POINT = "recovery-point-offset-checkpoint"
     LOG_START = "log-start-offset-checkpoint"
@@ -60,6 +66,21 @@ class CheckpointKind(Enum):
     META_PROPERTIES = "meta.properties"
     QUORUM_STATE = "quorum-state"
     CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+    UNKNOWN = "unknown"
+
+
+TEXT_KINDS = (
+    FileKind.META_PROPERTIES,
+    FileKind.RECOVERY_POINT,
+    FileKind.LOG_START,
+    FileKind.REPLICATION,
+    FileKind.CLEANER,
+    FileKind.CLEAN_SHUTDOWN,
+    FileKind.EPOCHS,
+    FileKind.PARTITION_METADATA,
+    FileKind.QUORUM_STATE,
+)
+"""What `read_checkpoint` reads, in the order in which a directory is shown."""
 
 
 class EpochEntry(NamedTuple):
@@ -92,7 +113,7 @@ _Content: TypeAlias = tuple[int | None, list[Entry]]  # version and entries
 class Checkpoint:
     """What could be read of one file: its version where it tells one, its entries in file order."""
 
-    kind: CheckpointKind
+    kind: FileKind
     version: int | None
     entries: tuple[Entry, ...]
 
@@ -105,11 +126,11 @@ class Complaint:
     exception: str | None = None
 
 
-def read_checkpoint(kind: CheckpointKind, source: Source, report: Report) -> Checkpoint:
+def read_checkpoint(kind: FileKind, source: Source, report: Report) -> Checkpoint:
     """Read a small file of a broker.
 
     Args:
-        kind: which file it is.
+        kind: which file it is, one of `TEXT_KINDS`.
         source: the file; one above `MAX_BYTES` (JSON: `MAX_JSON_BYTES`) is not read.
         report: called once for each damaged place.
 
@@ -121,20 +142,23 @@ def read_checkpoint(kind: CheckpointKind, source: Source, report: Report) -> Che
 
     Raises:
         OSError: the source cannot be read. Never for bad data.
+        ValueError: the kind is not a text file.
 
     Source: CheckpointFile, PartitionMetadataReadBuffer, MetaProperties, FileQuorumStateStore.
     """
+    if kind not in TEXT_KINDS:
+        raise ValueError(kind)
     damage = _Damage(kind, source.name, report)
-    is_json = kind in (CheckpointKind.QUORUM_STATE, CheckpointKind.CLEAN_SHUTDOWN)
+    is_json = kind in (FileKind.QUORUM_STATE, FileKind.CLEAN_SHUTDOWN)
     limit = MAX_JSON_BYTES if is_json else MAX_BYTES
     if source.size > limit:
         why = f"the file has {source.size} bytes and was not read: the limit is {limit}"
         damage.add(0, source.size, Complaint(why))
         return Checkpoint(kind, None, ())
     data = source.read_at(0, source.size)
-    if kind is CheckpointKind.PARTITION_METADATA:
+    if kind is FileKind.PARTITION_METADATA:
         version, entries = _read_partition_metadata(data, damage)
-    elif kind is CheckpointKind.META_PROPERTIES:
+    elif kind is FileKind.META_PROPERTIES:
         version, entries = _read_meta_properties(data, damage)
     elif is_json:
         version, entries = _read_json(kind, data, damage)
@@ -184,10 +208,10 @@ def uuid_complaint(text: str) -> str | None:
 class _Damage:
     """Reports the damaged places of one file, and all beyond the first hundred as one."""
 
-    def __init__(self, kind: CheckpointKind, name: str, report: Report) -> None:
+    def __init__(self, kind: FileKind, name: str, report: Report) -> None:
         self.name = name
         self.count = 0
-        self._code = Code.K05 if kind is CheckpointKind.PARTITION_METADATA else Code.K03
+        self._code = Code.K05 if kind is FileKind.PARTITION_METADATA else Code.K03
         self._report = report
         self._rest = (0, 0)
 
@@ -213,7 +237,7 @@ class _Damage:
         return Complaint(f"Malformed line in checkpoint file [{self.name}]: {_quote(text)}", IO)
 
 
-def _read_lines(kind: CheckpointKind, data: bytes, damage: _Damage) -> _Content:
+def _read_lines(kind: FileKind, data: bytes, damage: _Damage) -> _Content:
     """Read a version, a count, then one entry a line. Source: CheckpointFile.CheckpointReadBuffer.read."""
     header: list[int | None] = []
     entries: list[Entry] = []
@@ -251,17 +275,17 @@ def _header_complaint(header: list[int | None], name: str) -> Complaint | None:
     return Complaint(f"Illegal Capacity: {number}", ARGUMENT) if number < 0 else None
 
 
-def _entry(kind: CheckpointKind, text: str, damage: _Damage) -> Entry | Complaint:
+def _entry(kind: FileKind, text: str, damage: _Damage) -> Entry | Complaint:
     """Read one line. Source: OffsetCheckpointFile.Formatter, LeaderEpochCheckpointFile.Formatter."""
     parts = _split(_BLANKS, text)
-    if len(parts) != (2 if kind is CheckpointKind.EPOCHS else 3):
+    if len(parts) != (2 if kind is FileKind.EPOCHS else 3):
         return damage.malformed(text)
     first, second = parse_number(parts[-2], 32), parse_number(parts[-1], 64)
     if isinstance(first, Complaint):
         return first
     if isinstance(second, Complaint):
         return second
-    if kind is CheckpointKind.EPOCHS:
+    if kind is FileKind.EPOCHS:
         return EpochEntry(first, second)
     return TopicPartitionOffset(parts[0], first, second)
 
@@ -347,9 +371,9 @@ def _judge_properties(values: Mapping[str, str]) -> tuple[int | None, list[tuple
     return version, found
 
 
-def _read_json(kind: CheckpointKind, data: bytes, damage: _Damage) -> _Content:
+def _read_json(kind: FileKind, data: bytes, damage: _Damage) -> _Content:
     """Read one JSON object. Source: FileQuorumStateStore.readStateFromFile, CleanShutdownFileHandler.read."""
-    is_quorum = kind is CheckpointKind.QUORUM_STATE
+    is_quorum = kind is FileKind.QUORUM_STATE
     if not data and is_quorum:
         damage.add(0, 0, Complaint("File ended prematurely.", "java.io.EOFException"))
     if not data:

@@ -101,12 +101,8 @@ class Checks:
         self.offsets.after_loss()
         self._sequences.forget()
 
-    def finish(self, size: int) -> None:
-        """Settle what waits for a next batch: there is none.
-
-        Args:
-            size: of the log, bytes.
-        """
+    def finish(self) -> None:
+        """Settle what waits for a next batch: there is none."""
         self.offsets.finish()
         self.epochs.finish()
 

@@ -1,6 +1,7 @@
 """The two checksums of batches: CRC-32C for magic 2, CRC-32 before it.
 
-Both are the C functions themselves, without a wrapper: a log of one-record batches calls them millions of times.
+Both are the C functions themselves, without a wrapper: a log of one-record batches calls them millions of
+times.
 """
 
 from __future__ import annotations

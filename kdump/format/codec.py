@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from kdump.finding import Code
+if TYPE_CHECKING:
+    from kdump.finding import Code
 
 
 class CompressionType(IntEnum):
@@ -33,15 +34,16 @@ class CodecProblem:
     """Why a stream could not be read to its end, or what is odd about it.
 
     Args:
-        code: C01 damaged, C02 ends early or bytes after the end, C03 over the limit, C04 a declared size that is a
-            lie, C05 the bytes are something else, C06 content checksum of lz4.
-        why: phrase for the sentence of the finding; for C05 what the bytes look like. In Kafka's personality: the
-            exception as Java prints it (`<class>: <message>`) when a record was still wanted.
+        code: C01 damaged, C02 ends early or bytes after the end, C03 over the limit, C04 a declared size that
+            is a lie, C05 the bytes are something else, C06 content checksum of lz4.
+        why: phrase for the sentence of the finding; for C05 what the bytes look like. In Kafka's personality:
+            the exception as Java prints it (`<class>: <message>`) when a record was still wanted.
         fatal: the bytes end before they should; False when all of them were delivered.
         cause: Kafka's personality only: the exception below it (`Caused by: ...`), empty without one.
-        after: Kafka's personality only: what Java prints instead of `why` when the failing read was the look for
-            remaining bytes after the last record.
-        trailing: Kafka's personality only: the stream was read to its proper end, and what is behind it throws.
+        after: Kafka's personality only: what Java prints instead of `why` when the failing read was the look
+            for remaining bytes after the last record.
+        trailing: Kafka's personality only: the stream was read to its proper end, and what is behind it
+            throws.
     """
 
     code: Code

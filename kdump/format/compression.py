@@ -8,27 +8,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
-from kdump.format import gzipstream, lz4frame, xerial, zstdframe
+from kdump.format import gzipstream, lz4fast, lz4frame, xerial, zstdframe
 from kdump.format.codec import CodecProblem, CompressionType, Damage
 from kdump.format.looks import looks_like
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kdump.format.codec import FastReader, Pieces
 
 __all__ = ["CodecProblem", "CompressionType", "Decompressor", "looks_like"]
 
-# Kafka's messages about lz4 count from the start of the batch: bytes before the section, by magic. A wrapper of
-# magic 0 or 1 is taken to have no key; none of Kafka's writers gave it one.
+# Kafka's messages about lz4 count from the start of the batch: bytes before the section, by magic. A wrapper
+# of magic 0 or 1 is taken to have no key; none of Kafka's writers gave it one.
 BYTES_BEFORE = (26, 34, 61)
 
 
 class Decompressor:
     """One compressed records section, read in bounded steps.
 
-    The checked personality verifies all it can and delivers every byte before a damage. Kafka's delivers what a
-    consumer of Kafka 4.3.1 gets before its decompressor throws, and says what it throws: `problem.why` when a
-    record was still wanted, `problem.after` when all records of the batch were complete. It is as fast as the
-    other where the first target is larger than the decoded section; else it replays Kafka's calls one by one.
+    The checked personality verifies all it can and delivers every byte before a damage. Kafka's delivers what
+    a consumer of Kafka 4.3.1 gets before its decompressor throws, and says what it throws: `problem.why` when
+    a record was still wanted, `problem.after` when all records of the batch were complete. It is as fast as
+    the other where the first target is larger than the decoded section; else it replays Kafka's calls one by
+    one.
 
     Args:
         codec: the codec bits, 0 to 4.
@@ -46,11 +49,22 @@ class Decompressor:
     Source: org.apache.kafka.common.compress.Compression.wrapForInput
     """
 
-    __slots__ = ("_codec", "_data", "_kafka", "_limit", "_magic", "_piece", "_pieces", "_produced", "_reader", "problem")
+    __slots__ = (
+        "_codec",
+        "_data",
+        "_kafka",
+        "_limit",
+        "_magic",
+        "_piece",
+        "_pieces",
+        "_produced",
+        "_reader",
+        "problem",
+    )
 
     def __init__(self, codec: int, data: memoryview, magic: int, limit: int, *, kafka: bool = False) -> None:
         self.problem: CodecProblem | None = None
-        self._codec = CompressionType(codec)
+        self._codec = codec
         self._data = data
         self._magic = magic
         self._limit = limit
@@ -58,7 +72,13 @@ class Decompressor:
         self._produced = 0
         self._reader: FastReader | None = None
         self._pieces: Pieces | None = None
-        self._piece = memoryview(b"")
+        self._piece = NO_BYTES
+        if codec not in FAST_READERS:
+            raise ValueError(f"there is no codec {codec}")
+        try:
+            self._reader = FAST_READERS[codec](data, magic, limit)
+        except Damage:
+            self._start_over()
 
     @property
     def trailing_error(self) -> bool:
@@ -75,51 +95,54 @@ class Decompressor:
             How many bytes of `target` were filled: all but at the end; 0 at the end or at damage.
         """
         room = self._limit - self._produced
-        if room <= 0:
-            return self._look_beyond_limit()
-        count = self._fill(target if room >= len(target) else target[:room])
+        if room < len(target):
+            if room <= 0:
+                return self._look_beyond_limit()
+            target = target[:room]
+        count = self._read_fast(target) if self._reader else self._fill_from_pieces(target)
         self._produced += count
         return count
 
     def _look_beyond_limit(self) -> int:
-        if self._fill(memoryview(bytearray(1))):
+        target = memoryview(bytearray(1))
+        if self._read_fast(target) if self._reader else self._fill_from_pieces(target):
+            self._reader = None
             why = f"it decodes to more than {self._limit} bytes"
             self._end_with(CodecProblem(Code.C03, why, fatal=True))
         return 0
 
     def _end_with(self, problem: CodecProblem | None) -> None:
         self.problem = problem
-        self._pieces = nothing()
-        self._piece = memoryview(b"")
+        self._pieces = None
+        self._piece = NO_BYTES
 
-    def _fill(self, target: memoryview) -> int:
-        if self._pieces is None:
-            try:
-                if self._reader is None:
-                    self._reader = open_reader(self._codec, self._data, self._magic, self._limit)
-                count = self._reader.read_into(target)
-            except Damage:
-                self._start_over()
-            else:
-                odd = self._reader.problem is not None or count == len(target)
-                if not (odd and self._kafka):
-                    if count < len(target):
-                        self.problem = self._reader.problem
-                    return count
-                self._start_over()
-        return self._fill_from_pieces(target)
+    def _read_fast(self, target: memoryview) -> int:
+        reader = self._reader
+        assert reader is not None
+        try:
+            count = reader.read_into(target)
+        except Damage:
+            self._start_over()
+            return self._fill_from_pieces(target)
+        if self._kafka and (reader.problem or count == len(target)):
+            self._start_over()
+            return self._fill_from_pieces(target)
+        if count < len(target):
+            self.problem = reader.problem
+        return count
 
     def _start_over(self) -> None:
         """Read carefully from the start, passing over what was delivered."""
         self._reader = None
+        codec = CompressionType(self._codec)
         if self._kafka:
-            self._pieces = open_as_kafka(self._codec, self._data, self._magic, self._limit)
+            self._pieces = open_as_kafka(codec, self._data, self._magic, self._limit)
             return
         looks = looks_like(self._data, self._magic) if self._produced == 0 else None
-        if looks not in (None, self._codec.label):
+        if looks not in (None, codec.label):
             self._end_with(CodecProblem(Code.C05, str(looks), fatal=True))
             return
-        self._pieces = open_carefully(self._codec, self._data, self._magic, self._limit)
+        self._pieces = open_carefully(codec, self._data, self._magic, self._limit)
         passed = 0
         while passed < self._produced and self._next_piece():
             skipped = min(len(self._piece), self._produced - passed)
@@ -127,7 +150,8 @@ class Decompressor:
             passed += skipped
 
     def _next_piece(self) -> bool:
-        assert self._pieces is not None
+        if self._pieces is None:
+            return False
         try:
             self._piece = memoryview(next(self._pieces))
         except StopIteration as stop:
@@ -169,27 +193,16 @@ class PlainReader:
         return count
 
 
-def nothing() -> Pieces:
-    """Yield nothing."""
-    yield from ()
-    return None
+NO_BYTES = memoryview(b"")
 
-
-def open_reader(codec: CompressionType, data: memoryview, magic: int, limit: int) -> FastReader:
-    """Return the fast reader of a codec.
-
-    Raises:
-        Damage: the section cannot be sound.
-    """
-    if codec is CompressionType.ZSTD:
-        return zstdframe.ZstdReader(data)
-    if codec is CompressionType.LZ4:
-        return lz4frame.Lz4Reader(data, magic)
-    if codec is CompressionType.SNAPPY:
-        return xerial.SnappyReader(data, limit)
-    if codec is CompressionType.GZIP:
-        return gzipstream.GzipReader(data)
-    return PlainReader(data, magic)
+FAST_READERS: dict[int, Callable[[memoryview, int, int], FastReader]] = {
+    CompressionType.NONE: lambda data, magic, limit: PlainReader(data, magic),
+    CompressionType.GZIP: lambda data, magic, limit: gzipstream.GzipReader(data),
+    CompressionType.SNAPPY: lambda data, magic, limit: xerial.SnappyReader(data, limit),
+    CompressionType.LZ4: lambda data, magic, limit: lz4fast.open_frame(data, magic),
+    CompressionType.ZSTD: lambda data, magic, limit: zstdframe.ZstdReader(data),
+}
+"""The fast reader of each codec, by its number; each may raise Damage."""
 
 
 def open_carefully(codec: CompressionType, data: memoryview, magic: int, limit: int) -> Pieces:

@@ -18,7 +18,7 @@ class EpochFold:
         file: the path as the user wrote it.
         report: takes each finding.
 
-    Reports: E01, E02, E03.
+    Reports: E01, E02.
     """
 
     def __init__(self, file: str, report: Report) -> None:
@@ -65,7 +65,7 @@ class EpochFold:
             if after is not None and after < good:
                 self._good = held.epoch  # epochs go on from the lower one
         elif after is not None and good <= after < held.epoch:
-            self._blame(Code.E03, held, good, after, expected)
+            self._blame(Code.E01, held, good, after, expected)
         else:
             self._good = held.epoch
 

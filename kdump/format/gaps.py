@@ -7,6 +7,7 @@ from kdump.format import _scan, layout
 from kdump.format.resync import header_makes_sense
 from kdump.format.source import Source
 
+BUDGET_SPENT = "the search for intact batches had read four times the size of the file"
 _STEP = 1024 * 1024
 _HOLE = 64  # zero bytes in a row that are a hole and no accident
 _LOOKS = (
@@ -36,7 +37,7 @@ def describe_gap(source: Source, position: int, end: int, status: int, floor: in
         found = int.from_bytes(source.read_at(position + layout.SIZE_AT, 4), "big", signed=True)
     if spent:
         code, found = Code.L12, None
-        values = {"why": "the search had read four times the size of the file"}
+        values = {"why": BUDGET_SPENT}
     return Finding(
         code, source.name, position, end - position, gap=True, field="batchLength" if found is not None else None,
         found=found, values=values,
@@ -66,17 +67,20 @@ def _code(
 ) -> tuple[Code, dict[str, int | str | None]]:
     header = source.read_at(position, min(end - position, layout.RECORDS_AT))
     zeros = _zeros_until(source, position, end)
-    if zeros == end:
-        return (Code.L03 if end == source.size else Code.L04), {}
+    at_end = end == source.size
+    if at_end and end - position < layout.SIZE_AT:
+        return Code.L01, {}  # zeros or not: an offset begins with zeros
+    if zeros == end or (at_end and _zeros_to_the_end(source, position)):
+        return (Code.L03 if at_end else Code.L04), {}
     sane = len(header) > layout.MAGIC_AT and header_makes_sense(header, header[layout.MAGIC_AT], floor)
-    if not sane and position == 0 and end == source.size and end > layout.RECORDS_AT:
+    if not sane and position == 0 and at_end and end > layout.RECORDS_AT:
         looks = next((name for start, name in _LOOKS if header.startswith(start)), None)
         return Code.F10, {"looks": f" (it looks like {looks})" if looks else ""}
-    if end == source.size and end - position <= layout.HEADER_UP_TO_MAGIC:
+    if at_end and end - position <= layout.HEADER_UP_TO_MAGIC:
         return Code.L01, {}
     if zeros - position >= _HOLE or _has_hole(source, position, end):
         return Code.L04, {}
-    if sane and status == layout.PAST_END and end == source.size:
+    if sane and status == layout.PAST_END and at_end:
         size = int.from_bytes(header[8:12], "big", signed=True)
         return Code.L02, {"missing": position + layout.LOG_OVERHEAD + size - end}
     if sane:
@@ -97,6 +101,11 @@ def _zeros_until(source: Source, position: int, end: int) -> int:
         if at < len(part):
             return position
     return end
+
+
+def _zeros_to_the_end(source: Source, position: int) -> bool:
+    """Whether the file ends with zeros that are no accident."""
+    return source.size - position >= _HOLE and not any(source.read_at(source.size - _HOLE, _HOLE))
 
 
 def _has_hole(source: Source, position: int, end: int) -> bool:

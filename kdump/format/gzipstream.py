@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
 from kdump.format.codec import CodecProblem, Damage, Pieces
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from zlib import _Decompress as Decompress
 
 MAGIC = b"\x1f\x8b"
-HEADER_ERRORS = ("incorrect header check", "unknown compression method", "unknown header flags set", "header crc mismatch")
+HEADER_ERRORS = ("incorrect header check", "unknown compression method", "header crc mismatch")
+FLAGS_AT = 3
+RESERVED_FLAGS = 0xE0
 GZIP_WBITS = 31
-# zlib hands back what it did not read as a copy: small slices keep a bomb from costing input size times steps.
+# zlib hands back what it did not read as a copy: small slices keep a bomb from costing input size times
+# steps.
 SLICE = 65536
 CAREFUL_SLICE = 512
 
@@ -93,15 +96,18 @@ def read_carefully(data: memoryview) -> Pieces:
     Returns:
         What is wrong.
     """
-    position = 0
+    position, odd = 0, None
     while True:
+        if has_reserved_flags(data, position):
+            data = without_reserved_flags(data, position)
+            odd = CodecProblem(Code.C01, "reserved flags are set in the gzip header", fatal=False)
         message, end = yield from read_member(data, position)
         if message in HEADER_ERRORS and position:
             return bytes_after(len(data) - position)
         if message is not None:
             return judge(message, data)
         if data[end : end + 2] != MAGIC:
-            return bytes_after(len(data) - end) if end < len(data) else None
+            return odd or (bytes_after(len(data) - end) if end < len(data) else None)
         position = end
 
 
@@ -116,7 +122,8 @@ def read_member(data: memoryview, position: int) -> Generator[bytes, None, tuple
         Decoded bytes.
 
     Returns:
-        What zlib said ("" where the data ended early, None where all is well) and the position after the member.
+        What zlib said ("" where the data ended early, None where all is well) and the position after the
+        member.
     """
     member = zlib.decompressobj(GZIP_WBITS)
     anchor, anchor_position, since = member.copy(), position, 0
@@ -134,6 +141,18 @@ def read_member(data: memoryview, position: int) -> Generator[bytes, None, tuple
         anchor, anchor_position, since = before, position, len(piece)
         position += len(feed)
     return None, position - len(member.unused_data)
+
+
+def has_reserved_flags(data: memoryview, position: int) -> bool:
+    """Return whether the header at `position` has flags that zlib refuses; Java does not look at them."""
+    return len(data) > position + FLAGS_AT and bool(data[position + FLAGS_AT] & RESERVED_FLAGS)
+
+
+def without_reserved_flags(data: memoryview, position: int) -> memoryview:
+    """Return a copy of the section with the reserved flags of the header at `position` cleared."""
+    copy = bytearray(data)
+    copy[position + FLAGS_AT] &= ~RESERVED_FLAGS
+    return memoryview(copy)
 
 
 def decode_until_error(member: Decompress, data: memoryview) -> bytes:

@@ -1,13 +1,16 @@
-"""The decompressing streams of Java as Kafka 4.3.1 uses them, lz4 and zstd: what a read returns and throws."""
+"""Java's decompressing streams as Kafka 4.3.1 uses them, lz4 and zstd: what a read returns and throws."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code
-from kdump.format import lz4frame, zstdframe
+from kdump.format import lz4frame, zstdframe, zstdlayout
 from kdump.format.kafkastream import IO, UNDERFLOW, JavaError
 from kdump.format.xxh32 import xxh32
+
+if TYPE_CHECKING:
+    from zstandard import ZstdDecompressionReader
 
 RUNTIME = "java.lang.RuntimeException: "
 PREMATURE = f"{IO}Stream ended prematurely"
@@ -28,7 +31,6 @@ class Lz4Input:
     """
 
     chunk = 2048
-    whole = False
     SHORTEST = 6
 
     def __init__(self, data: memoryview, magic: int, before: int = 0) -> None:
@@ -123,11 +125,10 @@ class ZstdInput:
     """
 
     chunk = 16384
-    whole = True
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
-        self._end, cut_frame, self._cut = zstdframe.outline(data)
+        self._end, cut_frame, self._cut = zstdlayout.outline(data)
         frames = data if self._cut else data[: self._end]
         self._buffer = memoryview(bytearray(self.chunk))
         context: Any = zstdframe.take_context()
@@ -142,12 +143,10 @@ class ZstdInput:
         count = self._call(self._reader, self._buffer[:length], trailing=False)
         return self._buffer[: count or self._after_frames()]
 
-    def _call(self, reader: Any, target: memoryview, *, trailing: bool) -> int:
-        from zstandard import ZstdError
-
+    def _call(self, reader: ZstdDecompressionReader, target: memoryview, *, trailing: bool) -> int:
         try:
             return int(reader.readinto(target))
-        except ZstdError as error:
+        except zstdframe.failure() as error:
             raise JavaError(ZSTD_IO + zstdframe.libzstd_message(error), trailing=trailing) from None
 
     def _after_frames(self) -> int:
@@ -165,8 +164,9 @@ class SourceChunks:
     """The section as zstd-jni reads it: in chunks of the size that libzstd recommends.
 
     Where the last frame is cut, zstandard does not ask libzstd for what it still holds of the last block, as
-    zstd-jni does. So that it asks, one more byte comes: as the first of a block header, which has three, it means
-    nothing. For that a cut raw block, which libzstd passes on byte by byte, gets the length that it has.
+    zstd-jni does. So that it asks, one more byte comes: as the first of a block header, which has three, it
+    means nothing. For that a cut raw block, which libzstd passes on byte by byte, gets the length that it
+    has.
 
     Args:
         data: the frames.
@@ -175,15 +175,15 @@ class SourceChunks:
 
     SIZE = 131075
 
-    def __init__(self, data: memoryview, cut_frame: zstdframe.Frame | None) -> None:
+    def __init__(self, data: memoryview, cut_frame: zstdlayout.Frame | None) -> None:
         self._data = data
         self._position = 0
         self._extra = b""
-        block = zstdframe.last_block(data, cut_frame) if cut_frame else None
+        block = zstdlayout.last_block(data, cut_frame) if cut_frame else None
         if cut_frame is None or block is None or block.claim > cut_frame.largest_block:
             return
         if block.raw and block.end > len(data):
-            self._data = memoryview(zstdframe.shortened(data, block))
+            self._data = memoryview(zstdlayout.shortened(data, block))
             self._extra = b"\0"
         elif block.end == len(data):
             self._extra = b"\0"

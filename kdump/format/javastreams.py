@@ -1,4 +1,4 @@
-"""The decompressing streams of Java as Kafka 4.3.1 uses them, gzip and snappy: what a read returns and throws."""
+"""Java's decompressing streams as Kafka 4.3.1 uses them, gzip and snappy: what a read returns and throws."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class GzipInput:
     """
 
     chunk = 16384
-    whole = False
     BUFFER = 8192
     MAGIC = 0x8B1F
     DEFLATED = 8
@@ -113,9 +112,10 @@ class GzipInput:
         trailer = self._position - left
         end = trailer + self.TRAILER
         for position, expected in ((trailer, self._crc), (trailer + 4, self._written & 0xFFFFFFFF)):
-            self._byte(position + 3)
+            if position + 4 > len(self._data):
+                raise JavaError(END_OF_FILE, Code.C02, trailing=True)
             if int.from_bytes(self._data[position : position + 4], "little") != expected:
-                raise JavaError(f"{ZIP}Corrupt GZIP trailer")
+                raise JavaError(f"{ZIP}Corrupt GZIP trailer", trailing=True)
         buffered = self._position
         self._position = max(buffered, end)
         if self._position == len(self._data) and left <= self.WORTH_A_LOOK:
@@ -143,7 +143,6 @@ class SnappyInput:
     """
 
     chunk = 2048
-    whole = True
     MAX_CHUNK = 512 * 1024 * 1024
     CORRUPT = f"{IO}FAILED_TO_UNCOMPRESS(5)"
 
@@ -163,7 +162,12 @@ class SnappyInput:
         pieces: list[memoryview] = []
         while length:
             while not self._block:
-                if not self._next_chunk():
+                try:
+                    more = self._next_chunk()
+                except JavaError as error:
+                    error.trailing = self._position > xerial.HEADER_SIZE and not pieces
+                    raise
+                if not more:
                     return memoryview(b"".join(pieces))
             piece = self._block[:length]
             self._block = self._block[length:]
@@ -187,8 +191,8 @@ class SnappyInput:
             why = f"[INVALID_CHUNK_SIZE] chunkSize is too big or negative : {length}"
             raise JavaError(SNAPPY_ERROR + why, io=False)
         if length > self.MAX_CHUNK:
-            why = f"Received chunkSize {length:,} is greater than max configured chunk size {self.MAX_CHUNK:,}"
-            raise JavaError(f"{SNAPPY_ERROR}[FAILED_TO_UNCOMPRESS] {why}", io=False)
+            why = f"chunkSize {length:,} is greater than max configured chunk size {self.MAX_CHUNK:,}"
+            raise JavaError(f"{SNAPPY_ERROR}[FAILED_TO_UNCOMPRESS] Received {why}", io=False)
         self._position = start + length
         if self._position > len(data):
             raise JavaError(f"{IO}failed to read chunk", Code.C02)

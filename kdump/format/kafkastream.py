@@ -1,9 +1,10 @@
 """How Kafka reads a compressed section: which bytes reach its record iterator before its decompressor throws.
 
-A call of the decompressor that fails delivers nothing, not even what it had decoded. So what a consumer still gets
-depends on how its calls fall, and that depends on the lengths of the records. This replays them.
+A call of the decompressor that fails delivers nothing, not even what it had decoded. So what a consumer still
+gets depends on how its calls fall, and that depends on the lengths of the records. This replays them.
 
-Source: org.apache.kafka.common.utils.ChunkedBytesStream, org.apache.kafka.common.compress.*Compression.wrapForInput
+Source: org.apache.kafka.common.utils.ChunkedBytesStream,
+org.apache.kafka.common.compress.*Compression.wrapForInput
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ class JavaStream(Protocol):
 
     Attributes:
         chunk: bytes of the buffer that Kafka puts above it.
-        whole: a read goes on until it has all that was asked or the stream (or frame) ends.
     """
 
     chunk: int
-    whole: bool
 
     def read(self, length: int) -> bytes | memoryview:
         """Return 1 to `length` bytes, none at the end.
+
+        Fewer than `length` only where a call of the Java stream ends too.
 
         Raises:
             JavaError: what Java throws.
@@ -167,7 +168,7 @@ def read_as_kafka(open_stream: Callable[[], JavaStream], magic: int) -> Pieces:
             layout.advance(piece)
             yield piece
             left -= len(piece)
-            if not stream.whole or len(piece) < length:
+            if len(piece) < length:
                 break
 
 

@@ -45,6 +45,8 @@ MIN_SIZE_V1 = 22
 MAGIC_V2 = 2
 MAX_INT = 2**31 - 1
 LONGEST_VARINT = 5
+CONTROL_KEY_SIZE = 4  # version and type, i16 each
+MARKER_SIZE = 6  # version i16, coordinator epoch i32
 NO_OFFSET = -1
 NO_EPOCH = -1
 

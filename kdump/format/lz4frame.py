@@ -1,11 +1,13 @@
-"""lz4: the frame format, read with the lz4 package."""
+"""lz4: the frame format, and how a damaged frame is read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.finding import Code
-from kdump.format.codec import CodecProblem, Damage
+from kdump.format.codec import CodecProblem
 from kdump.format.salvage import lz4_prefix
 from kdump.format.xxh32 import xxh32
 
@@ -21,6 +23,8 @@ DICTIONARY, RESERVED, CONTENT_CHECKSUM, CONTENT_SIZE, BLOCK_CHECKSUM, INDEPENDEN
 WORD = 4
 STORED = 1 << 31
 HISTORY = 65536
+
+little_word = Struct("<I").unpack_from
 
 
 class FrameHeader(NamedTuple):
@@ -48,10 +52,13 @@ def parse_header(data: memoryview) -> FrameHeader | None:
         return None
     flags, block_code = data[4], data[5] >> 4
     size = SHORTEST_HEADER + 8 * bool(flags & CONTENT_SIZE) + 4 * bool(flags & DICTIONARY)
-    if flags >> 6 != VERSION or flags & RESERVED or not 4 <= block_code <= 7 or data[5] & 0xF or len(data) < size:
+    if flags >> 6 != VERSION or flags & RESERVED or len(data) < size:
         return None
-    declared = int.from_bytes(data[6:14], "little") if flags & CONTENT_SIZE else None
-    return FrameHeader(size, flags, block_size(block_code), declared)
+    if not 4 <= block_code <= 7 or data[5] & 0xF:
+        return None
+    # 0 is what writers put that do not know the size
+    declared = int.from_bytes(data[6:14], "little") if flags & CONTENT_SIZE else 0
+    return FrameHeader(size, flags, block_size(block_code), declared or None)
 
 
 def block_size(code: int) -> int:
@@ -61,89 +68,27 @@ def block_size(code: int) -> int:
 
 def header_checksum(data: memoryview, size: int) -> int:
     """Return the checksum that a header of `size` bytes should have; its last byte holds it."""
-    return xxh32(data[len(MAGIC) : size - 1]) >> 8 & 0xFF
+    return descriptor_checksum(bytes(data[len(MAGIC) : size - 1]))
 
 
-class Lz4Reader:
-    """Reads one sound frame, every checksum verified by the library.
-
-    Args:
-        data: the whole section.
-        magic: of the batch; Kafka wrote a wrong header checksum in magic 0.
-    """
-
-    def __init__(self, data: memoryview, magic: int) -> None:
-        import lz4.frame
-
-        header = parse_header(data)
-        if header is None or header.flags & (DICTIONARY | INDEPENDENT) != INDEPENDENT:
-            raise Damage
-        end, self._bound, self.problem = measure(data, header)
-        if end < len(data) and not self.problem:
-            self.problem = bytes_after(len(data) - end)
-        self._data = data[:end]
-        self._position = 0
-        self._decode: Any = lz4.frame.decompress_chunk
-        self._context: Any = lz4.frame.create_decompression_context()
-        if magic == 0:
-            right = bytes([header_checksum(data, header.size)])
-            self._decode(self._context, bytes(data[: header.size - 1]) + right, max_length=0)
-            self._position = header.size
-
-    def read_into(self, target: memoryview) -> int:
-        """Fill `target`; see FastReader."""
-        filled, room, end = 0, len(target), len(self._data)
-        while filled < room and self._position < end:
-            length = min(room - filled, self._bound)
-            try:
-                piece, count, _ = self._decode(self._context, self._data[self._position :], max_length=length)
-            except RuntimeError:
-                raise Damage from None
-            if not piece and not count:
-                raise Damage
-            self._position += count
-            self._bound -= len(piece)
-            target[filled : filled + len(piece)] = piece
-            filled += len(piece)
-        return filled
+@lru_cache(maxsize=64)
+def descriptor_checksum(descriptor: bytes) -> int:
+    """Return the second byte of the hash of a frame descriptor; a log holds few different ones."""
+    return xxh32(descriptor) >> 8 & 0xFF
 
 
-def measure(data: memoryview, header: FrameHeader) -> tuple[int, int, CodecProblem | None]:
-    """Find the end of a frame by the lengths of its blocks.
-
-    The library allocates what it is allowed to return: without a bound each small batch would get a large buffer.
-
-    Args:
-        data: the whole section.
-        header: of the frame.
-
-    Returns:
-        The position after the frame, a bound of the bytes that it decodes to, and what is odd about its blocks.
-
-    Raises:
-        Damage: the frame ends early.
-    """
-    position, bound, problem = header.size, 0, None
-    after = WORD * bool(header.flags & BLOCK_CHECKSUM)
-    while position + WORD <= len(data):
-        word = int.from_bytes(data[position : position + WORD], "little")
-        position += WORD
-        if not word & ~STORED:
-            position += WORD * bool(header.flags & CONTENT_CHECKSUM)
-            if position > len(data):
-                break
-            return position, bound, problem
-        if word == 1:
-            problem = empty_block()
-        position += (word & ~STORED) + after
-        bound += header.max_block
-    raise Damage
-
-
-def empty_block() -> CodecProblem:
-    """Return the problem of a block without bytes: one byte that says so is all it can be."""
+def judge_block(word: int) -> CodecProblem | None:
+    """Return what is odd about a block by its length: a compressed one of one byte can only be empty."""
+    if word != 1:
+        return None
     why = "a block is empty, which Kafka takes for the end of the data"
     return CodecProblem(Code.C01, why, fatal=False)
+
+
+def ends_early(data: memoryview) -> CodecProblem:
+    """Return the problem of a section that lacks its end."""
+    why = "the lz4 frame ends early" if data else "there is no lz4 data at all"
+    return CodecProblem(Code.C02, why, fatal=True)
 
 
 def bytes_after(count: int) -> CodecProblem:
@@ -166,14 +111,18 @@ def read_carefully(data: memoryview, magic: int) -> Pieces:
     """
     header = parse_header(data)
     if header is None and len(data) < SHORTEST_HEADER and MAGIC.startswith(bytes(data[: len(MAGIC)])):
-        return CodecProblem(Code.C02, "the lz4 frame ends early" if data else "there is no lz4 data at all", fatal=True)
+        return ends_early(data)
     if header is None:
         return CodecProblem(Code.C01, "there is no header of an lz4 frame", fatal=True)
     problem, position, total = yield from read_blocks(data, header)
-    return problem or judge_header(data, header, magic) or judge_end(data, header, position, total)
+    if problem and problem.fatal:
+        return problem
+    return judge_header(data, header, magic) or problem or judge_end(data, header, position, total)
 
 
-def read_blocks(data: memoryview, header: FrameHeader) -> Generator[bytes, None, tuple[CodecProblem | None, int, int]]:
+def read_blocks(
+    data: memoryview, header: FrameHeader
+) -> Generator[bytes, None, tuple[CodecProblem | None, int, int]]:
     """Decode block after block.
 
     Args:
@@ -184,27 +133,29 @@ def read_blocks(data: memoryview, header: FrameHeader) -> Generator[bytes, None,
         Decoded bytes.
 
     Returns:
-        What ended the blocks early, the position after the end mark, and how many bytes were decoded.
+        What ended the blocks early or is odd about them, the position after the end mark, and how many bytes
+        were decoded.
     """
-    position, total, history = header.size, 0, b""
+    position, total, history, odd = header.size, 0, b"", None
     while position + WORD <= len(data):
         word = int.from_bytes(data[position : position + WORD], "little")
         length = word & ~STORED
         position += WORD
         if not length:
-            return None, position, total
+            return odd, position, total
         if length > header.max_block:
             why = f"a block of {length} bytes in a frame of blocks up to {header.max_block}"
             return CodecProblem(Code.C01, why, fatal=True), position, total
         piece, problem = read_block(data[position:], word, header, history)
         yield piece
         total += len(piece)
-        if problem:
+        if problem and problem.fatal:
             return problem, position, total
+        odd = odd or problem
         if not header.flags & INDEPENDENT:
             history = (history + piece)[-HISTORY:]
         position += length + WORD * bool(header.flags & BLOCK_CHECKSUM)
-    return CodecProblem(Code.C02, "the lz4 frame ends early", fatal=True), position, total
+    return ends_early(data), position, total
 
 
 def read_block(
@@ -224,20 +175,21 @@ def read_block(
     import lz4.block
 
     length = word & ~STORED
-    block = data[:length]
+    block, odd = data[:length], None
     after = WORD * bool(header.flags & BLOCK_CHECKSUM)
     if len(data) < length + after:
         piece = bytes(block) if word & STORED else lz4_prefix(block, header.max_block, history)
-        return piece, CodecProblem(Code.C02, "the lz4 frame ends early", fatal=True)
+        return piece, ends_early(data)
     if after and xxh32(block) != int.from_bytes(data[length : length + after], "little"):
-        return b"", CodecProblem(Code.C01, "the checksum of a block is wrong", fatal=True)
+        odd = CodecProblem(Code.C01, "the checksum of a block is wrong", fatal=False)
     if word & STORED:
-        return bytes(block), None
+        return bytes(block), odd
     try:
-        return lz4.block.decompress(block, uncompressed_size=header.max_block, dict=history), None
+        piece = lz4.block.decompress(block, uncompressed_size=header.max_block, dict=history)
     except lz4.block.LZ4BlockError:
         piece = lz4_prefix(block, header.max_block, history)
         return piece, CodecProblem(Code.C01, "a block is corrupt", fatal=True)
+    return piece, odd or judge_block(word)
 
 
 def judge_header(data: memoryview, header: FrameHeader, magic: int) -> CodecProblem | None:

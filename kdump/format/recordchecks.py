@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 
 from kdump.finding import Code, Finding
 from kdump.format import layout
 from kdump.format.compression import CompressionType
 from kdump.format.legacy import NOT_A_WRAPPER
-from kdump.format.records import OVER_LIMIT, Chunk, RecordProblem
+from kdump.format.looks import looks_like
+from kdump.format.records import OVER_LIMIT, Chunk, RecordProblem, headers
 
 _CODES = {
     layout.R_LENGTH_VARINT: (Code.R01, ""),
@@ -34,7 +36,7 @@ def check_records(file: str, chunk: Chunk) -> Iterator[Finding]:
         file: the path as the user wrote it.
         chunk: batches and record rows.
 
-    Reports: R01-R06, C01-C07, B08, B10, L12.
+    Reports: R01-R06, C01-C07, B08, B10, L12, P03.
     """
     if chunk.problem is not None:
         yield from _problem(file, chunk, chunk.problem)
@@ -46,6 +48,8 @@ def check_records(file: str, chunk: Chunk) -> Iterator[Finding]:
             continue
         if rows[at + layout.SUSPICION] & marks:
             yield from _odd_records(file, chunk, k)
+        if rows[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG and rows[at + layout.MAGIC] >= layout.MAGIC_V2:
+            yield from _controls(file, chunk, k)
         if rows[at + layout.SEEN_MAX_TIMESTAMP] != rows[at + layout.MAX_TIMESTAMP] or (
             rows[at + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG and rows[at + layout.SUSPICION] & layout.TIMES_VARY
         ):
@@ -70,7 +74,10 @@ def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Findin
     if chunk.window.cell(k, layout.CRC) != chunk.window.cell(k, layout.COMPUTED_CRC):
         return
     codec = CompressionType(chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK).label if _known(chunk, k) else "?"
-    if problem.codec is not None:
+    looks = _other_codec(chunk, problem)
+    if looks is not None:
+        yield _finding(file, chunk, k, Code.C05, values={"codec": codec, "looks": looks})
+    elif problem.codec is not None:
         values = {"codec": codec, "why": problem.codec.why, "looks": problem.codec.why, "limit": problem.found}
         yield _finding(file, chunk, k, problem.codec.code, values=values)
     elif problem.status == NOT_A_WRAPPER:
@@ -81,6 +88,17 @@ def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Findin
         code, why = _CODES[problem.status]
         found = problem.found if problem.found is not None else -1
         yield _finding(file, chunk, k, code, found=found, values={"index": problem.index, "why": why})
+
+
+def _other_codec(chunk: Chunk, problem: RecordProblem) -> str | None:
+    """What the records of a batch without compression look like, when not one of them can be read."""
+    k = problem.batch
+    if problem.index or chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
+        return None
+    start = chunk.window.cell(k, layout.POSITION) - chunk.window.origin
+    data = chunk.window.view[start + layout.RECORDS_AT : start + chunk.window.cell(k, layout.SIZE)]
+    looks = looks_like(data, layout.MAGIC_V2)
+    return looks if looks in {codec.label for codec in CompressionType} else None
 
 
 def _known(chunk: Chunk, k: int) -> bool:
@@ -116,15 +134,49 @@ def _odd_records(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
             size = row[layout.R_KEY_SIZE] if name == "key" else row[layout.R_VALUE_SIZE]
             values = {**index, "why": f"the length of the {name} is {size}; readers take it for null"}
             yield _finding(file, chunk, k, Code.R04, found=size, values=values)
-        if row[layout.R_ATTRIBUTES]:
-            values = {**index, "why": f"its attributes are {row[layout.R_ATTRIBUTES]}, no release has given them a meaning"}
-            yield _finding(file, chunk, k, Code.R05, found=row[layout.R_ATTRIBUTES], values=values)
+        attributes = row[layout.R_ATTRIBUTES] & 0xFF
+        if attributes:
+            values = {**index, "why": f"its attributes are {attributes}, no release has given them a meaning"}
+            yield _finding(file, chunk, k, Code.R05, found=attributes, values=values)
+        if row[layout.R_ATTRIBUTES] > 0xFF and not _utf8_headers(chunk, row):
+            values = {**index, "why": "a header key is not UTF-8"}
+            yield _finding(file, chunk, k, Code.R05, values=values)
+
+
+def _utf8_headers(chunk: Chunk, row: array[int]) -> bool:
+    """Whether all header keys of a record are UTF-8."""
+    for key, _ in headers(chunk.view, row):
+        try:
+            key.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _controls(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
+    """Control records that Kafka cannot read: recovery of an unclean start fails on them."""
+    if chunk.window.cell(k, layout.PRODUCER_ID) < 0:
+        return  # of the Raft layer, or no control record at all: the header check says so
+    for i in range(chunk.count):
+        row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
+        if row[layout.R_BATCH] != k:
+            continue
+        key = bytes(chunk.view[row[layout.R_KEY_AT] : row[layout.R_KEY_AT] + max(0, row[layout.R_KEY_SIZE])])
+        why = None
+        if len(key) < layout.CONTROL_KEY_SIZE:
+            why = f"the key of a control record has {len(key)} bytes"
+        elif key[0] & 0x80:
+            why = "the version of a control record is negative"
+        elif key[2] == 0 and key[3] <= 1 and row[layout.R_VALUE_SIZE] < layout.MARKER_SIZE:
+            why = f"the value of a transaction marker has {row[layout.R_VALUE_SIZE]} bytes"
+        if why is not None:
+            yield _finding(file, chunk, k, Code.P03, values={"why": why})
 
 
 def _timestamps(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
     """maxTimestamp against the records, once all of them are read."""
     window = chunk.window
-    done = k < chunk.last - 1 or chunk.done
+    done = k < chunk.last - 1 or (chunk.done and chunk.problem is None)
     if not done or window.cell(k, layout.MAGIC) < layout.MAGIC_V2 or window.cell(k, layout.COUNT) <= 0:
         return
     seen, stored = window.cell(k, layout.SEEN_MAX_TIMESTAMP), window.cell(k, layout.MAX_TIMESTAMP)

@@ -262,3 +262,28 @@ def _length(view: memoryview, at: int, rest: int) -> int | None:
             value &= 0xFFFFFFFF
             return (value >> 1) ^ -(value & 1)
     return None
+
+
+def headers(view: memoryview, row: array[int]) -> Iterator[tuple[bytes, bytes | None]]:
+    """Yield key and value of each header of a record that the kernel has read.
+
+    Args:
+        view: the buffer of its chunk.
+        row: its RECORD_WIDTH values.
+    """
+    at = row[layout.R_HEADERS_AT]
+    for _ in range(row[layout.R_HEADER_COUNT]):
+        size, at = _varint(view, at)
+        key, at = bytes(view[at : at + size]), at + size
+        size, at = _varint(view, at)
+        yield key, bytes(view[at : at + size]) if size >= 0 else None
+        at += max(0, size)
+
+
+def _varint(view: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while view[at] >= 0x80:
+        value |= (view[at] & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+    value = (value | view[at] << shift) & 0xFFFFFFFF
+    return (value >> 1) ^ -(value & 1), at + 1

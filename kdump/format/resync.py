@@ -18,8 +18,11 @@ from kdump.format.window import crc_of_range
 
 _STEP = 256 * 1024
 _BUDGET = 4  # bytes under a CRC for each byte of the log
-_SEARCH_BUDGET = 16  # bytes searched a second time, for each byte of the log
+_WEAK_BUDGET = 2  # of these, bytes of candidates that no header follows
+_SEARCH_BUDGET = 4  # bytes searched a second time, for each byte of the log
+_CANDIDATE = 1024  # what looking at one candidate again costs, in bytes searched
 _LONGEST = layout.MAX_INT + layout.LOG_OVERHEAD  # bytes of a batch
+_LEAST = 1024 * 1024  # a budget is never smaller
 _SMALL = 64 * 1024  # a candidate without a header after it is tried up to this size only
 
 
@@ -43,6 +46,9 @@ class Resync:
     Args:
         source: the log.
         hints: makes the positions that the offset index has, ascending; called once, when first needed.
+
+    Attributes:
+        spent_from: where the budget was spent, None while it is not.
     """
 
     def __init__(self, source: Source, hints: Callable[[], Sequence[int]]) -> None:
@@ -50,8 +56,10 @@ class Resync:
         self._end = source.size
         self._make_hints = hints
         self._hints: Sequence[int] | None = None
-        self._budget = max(_BUDGET * source.size, 1024 * 1024)
-        self._search_budget = max(_SEARCH_BUDGET * source.size, 1024 * 1024)
+        self._budget = max(_BUDGET * source.size, _LEAST)
+        self._weak_budget = max(_WEAK_BUDGET * source.size, _LEAST)
+        self._search_budget = max(_SEARCH_BUDGET * source.size, _LEAST)
+        self.spent_from: int | None = None
         # The batch found last: searches that begin before it end there.
         self._known: int | None = None
         self._known_from = 0
@@ -88,8 +96,8 @@ class Resync:
         return None
 
     def nothing_between(self, start: int, end: int) -> bool:
-        """Tell whether an earlier search has shown that no batch begins in (start, end)."""
-        return self._known is not None and self._known_from <= start and end <= self._known
+        """Tell whether an earlier search has shown that no batch begins in (start, end), or no search is left."""
+        return self.spent_from is not None or self._known is not None and self._known_from <= start and end <= self._known
 
     def after(self, position: int, floor: int) -> Boundary:
         """Find the end of the damage that begins at a position.
@@ -99,7 +107,7 @@ class Resync:
             floor: the last offset that is known to be right.
         """
         bound = self._bound(position, floor)
-        if self._budget <= 0:
+        if self.spent_from is not None:
             return Boundary(bound, None, spent=True)
         searched = self.nothing_between(position, bound)
         own = _OwnCrc(self._source, position, floor)
@@ -110,11 +118,15 @@ class Resync:
             if magic is not None:
                 return Boundary(place, magic)
             if searched:
+                self._search_budget -= _CANDIDATE
+                if self._search_budget <= 0:
+                    return Boundary(bound, None)
                 continue
             if self._confirmed(place, floor, bound):
                 self._known, self._known_from = place, position
                 return Boundary(place, None)
             if self._budget <= 0:
+                self.spent_from = place
                 return Boundary(bound, None, spent=True)
         if searched:
             self._search_budget -= bound - position
@@ -157,8 +169,10 @@ class Resync:
         end = place + layout.LOG_OVERHEAD + int.from_bytes(header[8:12], "big")
         if end not in (bound, self._end):
             after = self._source.read_at(end, layout.RECORDS_AT).ljust(layout.RECORDS_AT, b"\0")
-            if end - place > _SMALL and not _scan.plausible(after, 0, end, self._end, floor):
-                return False
+            if not _scan.plausible(after, 0, end, self._end, floor):
+                self._weak_budget -= end - place
+                if end - place > _SMALL or self._weak_budget <= 0:
+                    return False
         return self.is_batch(place, floor)
 
 
@@ -215,6 +229,6 @@ def header_makes_sense(header: bytes, magic: int, floor: int) -> bool:
     """
     if len(header) <= layout.HEADER_UP_TO_MAGIC:
         return False
-    length = layout.MIN_SIZE_V2.to_bytes(4, "big")
+    length = (layout.MAX_INT // 2).to_bytes(4, "big")  # any records fit
     patched = header[:8] + length + header[12:16] + bytes([magic]) + header[17:]
     return _scan.plausible(patched.ljust(layout.RECORDS_AT, b"\0"), 0, 0, layout.MAX_INT, floor)

@@ -1,7 +1,7 @@
 """The good beginning of a damaged block: snappy and lz4, decoded up to the first impossible step.
 
-The libraries return all of a block or nothing. These return what comes before the damage; they run only on blocks
-that a library refused.
+The libraries return all of a block or nothing. These return what comes before the damage; they run only on
+blocks that a library refused.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ def snappy_prefix(block: memoryview, size: int) -> bytes:
         tag = block[position]
         kind = tag & 3
         if kind == 0:
-            extra = max(0, (tag >> 2) - SNAPPY_LONG_LITERAL + 1)
-            length = int.from_bytes(block[position + 1 : position + 1 + extra], "little") if extra else tag >> 2
-            position += 1 + extra
+            position += 1
+            length = tag >> 2
+            if length >= SNAPPY_LONG_LITERAL:
+                extra = length - SNAPPY_LONG_LITERAL + 1
+                length = int.from_bytes(block[position : position + extra], "little")
+                position += extra
             out += block[position : position + length + 1]
             position += length + 1
             continue

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from kdump.finding import Code, Finding, Report
 from kdump.format import _scan, layout
 from kdump.format.checks import Checks
-from kdump.format.gaps import describe_gap, length_finding
+from kdump.format.checksum import crc32
+from kdump.format.gaps import BUDGET_SPENT, describe_gap, length_finding
 from kdump.format.resync import Resync
 from kdump.format.source import Source
 from kdump.format.window import ROWS, WINDOW_SIZE, Buffer, Window, crc_of_range
@@ -76,7 +77,7 @@ class CheckedWalk:
         self._buffer = Buffer(source)
         self._window_size = WINDOW_SIZE
         self._resync = Resync(source, hints)
-        self.border = border or Border(floor=segment - 1 if segment != layout.UNKNOWN else -1)
+        self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
         self.checks = Checks(source.name, report, segment)
 
     def windows(self, stop: int | None = None) -> Iterator[Window]:
@@ -93,7 +94,15 @@ class CheckedWalk:
                     self.checks.step(window)
                     yield window
         if self.border.position >= self._source.size:
-            self.checks.finish(self._source.size)
+            self._say_what_was_not_searched()
+            self.checks.finish()
+
+    def _say_what_was_not_searched(self) -> None:
+        """The budget of the search was spent: batches may begin where none was looked for."""
+        start = self._resync.spent_from
+        if start is not None:
+            length = self._source.size - start
+            self._report(Finding(Code.L12, self._source.name, start, length, values={"why": BUDGET_SPENT}))
 
     def _stretch(self, stop: int) -> Iterator[Window]:
         """Read one window from the border on and hand out what can be, at least one batch or gap."""
@@ -181,13 +190,16 @@ class CheckedWalk:
 
     def _report_crc(self, window: Window, k: int) -> None:
         legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
+        values: dict[str, int | str | None] = {
+            "next_offset": window.cell(k, layout.LAST_OFFSET) + 1,
+            "why": f"stored {window.cell(k, layout.CRC):#010x}, computed {window.cell(k, layout.COMPUTED_CRC):#010x}",
+        }
         finding = self._batch_finding(
             Code.B02 if legacy else Code.B01, window, k, field="crc",
             found=window.cell(k, layout.CRC), expected=window.cell(k, layout.COMPUTED_CRC),
         )  # fmt: skip
-        last = window.cell(k, layout.LAST_OFFSET)
-        count = 1 if legacy else window.cell(k, layout.COUNT)
-        self._report(replace(finding, count=count, values={"next_offset": last + 1}))
+        count = None if legacy else window.cell(k, layout.COUNT)
+        self._report(replace(finding, count=count, values=values))
 
     def _advance(self, window: Window, rows: int) -> None:
         """Move the border to the end of the row before `rows`."""
@@ -206,14 +218,23 @@ class CheckedWalk:
             self._floor(window, k),
         )
 
-    def _floor(self, window: Window, k: int) -> int:
-        """The last offset that is known to be right: one that jumps is not, until the next batch agrees."""
+    def _floor(self, window: Window, last: int) -> int:
+        """The last offset that is known to be right.
+
+        One batch alone proves nothing: its base offset is outside the CRC. It is believed when it adjoins the batch
+        before it, or when a later batch lies above it.
+        """
         odd = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE
-        while k >= 0:
+        alone = last == 0 and self.border.last_offset == layout.UNKNOWN
+        alone = alone or window.cell(last, layout.BASE_OFFSET) < 0  # a wrapper: it may hold any offsets up to its own
+        if not alone and not window.cell(last, layout.SUSPICION) & odd:
+            return max(self.border.floor, window.cell(last, layout.LAST_OFFSET))
+        legacy = window.cell(last, layout.MAGIC) < layout.MAGIC_V2
+        above = window.cell(last, layout.LAST_OFFSET if legacy else layout.BASE_OFFSET)
+        for k in range(last - 1, -1, -1):
             trusted = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
-            if trusted and not window.cell(k, layout.SUSPICION) & odd:
+            if trusted and window.cell(k, layout.LAST_OFFSET) < above:
                 return max(self.border.floor, window.cell(k, layout.LAST_OFFSET))
-            k -= 1
         return self.border.floor
 
     def _judge(self, window: Window) -> Iterator[Window]:
@@ -226,8 +247,16 @@ class CheckedWalk:
             yield from self._hand_out(position, size, layout.MAGIC_V2)
             return
         self._window_size = _AFTER_DAMAGE
+        if self._resync.nothing_between(position, end) and self._begins(end):
+            self._report_crc(window, 0)
+            yield from self._hand_out(position, size, magic)
+            return
         boundary = self._resync.after(position, self.border.floor)
-        if boundary.magic is not None and boundary.position != end:
+        right = self._legacy_magic(position, size)
+        if right is not None:
+            self._report_legacy_magic(window, magic, right)
+            yield from self._hand_out(position, size, right)
+        elif boundary.magic is not None and boundary.position != end:
             yield from self._right_length(position, boundary.position, boundary.magic)
         elif boundary.position < end and not boundary.spent:
             self._gap(position, boundary.position, layout.FULL)
@@ -251,6 +280,19 @@ class CheckedWalk:
         return stored == crc_of_range(
             self._source, position + layout.ATTRIBUTES_AT, position + size, layout.MAGIC_V2
         )
+
+    def _legacy_magic(self, position: int, size: int) -> int | None:
+        """The magic 0 or 1 under which the CRC of a message is right, though it is not the one that it carries."""
+        if size > WINDOW_SIZE:
+            return None
+        data = self._source.read_at(position, size)
+        stored = int.from_bytes(data[layout.LEGACY_CRC_AT : layout.MAGIC_AT], "big")
+        body = data[layout.MAGIC_AT + 1 :]
+        return next((magic for magic in (0, 1) if crc32(bytes([magic]) + body) == stored), None)
+
+    def _report_legacy_magic(self, window: Window, found: int, right: int) -> None:
+        finding = self._batch_finding(Code.B02, window, 0, field="magic", found=found, expected=right)
+        self._report(replace(finding, values={"why": f"it is right for magic {right}, and the message says {found}"}))
 
     def _large(self) -> Iterator[Window]:
         """A batch that is larger than a window."""
@@ -299,7 +341,11 @@ class CheckedWalk:
         view, rows = self._buffer.view, self._buffer.rows
         _scan.header_row(view, 0, position, size, magic, rows)
         start = position + (layout.ATTRIBUTES_AT if magic >= layout.MAGIC_V2 else layout.MAGIC_AT)
-        rows[layout.COMPUTED_CRC] = crc_of_range(self._source, start, position + size, magic)
+        rows[layout.COMPUTED_CRC] = (
+            crc_of_range(self._source, start, position + size, magic)
+            if magic >= layout.MAGIC_V2
+            else crc_of_range(self._source, start + 1, position + size, magic, crc32(bytes([magic & 0xFF])))
+        )
         border = array("q", [self.border.last_offset, self.border.epoch])
         _scan.suspect(rows, 1, self._segment, border)
         window = Window(view, position, rows, 1, whole)

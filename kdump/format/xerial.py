@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
@@ -9,16 +10,14 @@ from kdump.format.codec import CodecProblem, Damage
 from kdump.format.salvage import snappy_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kdump.format.codec import Pieces
 
 MAGIC = b"\x82SNAPPY\x00"
 MAGIC_HEAD = MAGIC[:4]
 HEADER_SIZE = 16
 LENGTH_SIZE = 4
-# A block of snappy cannot grow more than 21 times. Above this the preamble lies, and a library that believed it
-# would abort the process (reliability.md 3.6).
+# A block of snappy cannot grow more than 21 times. Above this the preamble lies, and a library that believed
+# it would abort the process (reliability.md 3.6).
 MAX_RATIO = 64
 RATIO_SLACK = 1024
 PREAMBLE_BYTES = 5
@@ -26,6 +25,8 @@ MAX_PREAMBLE = 0xFFFFFFFF
 NO_NUMBER, TOO_MUCH, OVER_LIMIT = -1, -2, -3
 # Writers use blocks of 32 KB; what claims more than this is no length of a block.
 MAX_CHUNK = 1 << 24
+
+big_word = Struct(">I").unpack_from
 
 
 class SnappyReader:
@@ -36,19 +37,23 @@ class SnappyReader:
         limit: bytes that one block may claim at most.
     """
 
+    __slots__ = ("_data", "_limit", "_position", "_rest", "problem")
+
     def __init__(self, data: memoryview, limit: int) -> None:
         self.problem: CodecProblem | None = None
         self._data = data
         self._limit = limit
         self._position = HEADER_SIZE
-        self._rest = memoryview(b"")
+        self._rest = data[:0]
         if not is_framed(data):
             self._rest = decompress(data, limit)
             self._position = len(data)
 
     def read_into(self, target: memoryview) -> int:
         """Fill `target`; see FastReader."""
-        data, end, limit, filled, room = self._data, len(self._data), self._limit, 0, len(target)
+        from cramjam import DecompressionError, snappy
+
+        data, end, filled, room = self._data, len(self._data), 0, len(target)
         while filled < room:
             if self._rest:
                 count = min(len(self._rest), room - filled)
@@ -59,19 +64,18 @@ class SnappyReader:
             if self._position == end:
                 break
             start = self._position + LENGTH_SIZE
-            self._position = start + int.from_bytes(data[self._position : start], "big")
             # what looks too long may be a second header: the careful reader looks
+            if start > end:
+                raise Damage
+            self._position = start + big_word(data, self._position)[0]
             if self._position > end:
                 raise Damage
             block = data[start : self._position]
-            size = claimed_size(block, limit)
-            if size > room - filled:
-                self._rest = decompress(block, limit)
-            elif size < 0:
-                raise Damage
-            else:
-                decompress_into(block, target[filled : filled + size])
-                filled += size
+            try:
+                # a preamble that lies does no harm here: the library refuses what does not fit the target
+                filled += snappy.decompress_raw_into(block, target[filled:])
+            except DecompressionError:
+                self._rest = decompress(block, self._limit)
         return filled
 
 
@@ -99,8 +103,8 @@ def claimed_size(block: memoryview, limit: int) -> int:
         limit: bytes above which a claim is refused.
 
     Returns:
-        The size in bytes; NO_NUMBER when there is none, TOO_MUCH when such a block cannot hold it, OVER_LIMIT when
-        it is over `limit`.
+        The size in bytes; NO_NUMBER when there is none, TOO_MUCH when such a block cannot hold it, OVER_LIMIT
+        when it is over `limit`.
     """
     size = preamble(block)
     if size > MAX_RATIO * len(block) + RATIO_SLACK:
@@ -128,11 +132,11 @@ def decompress_into(block: memoryview, target: memoryview) -> None:
     Raises:
         Damage: it is not sound.
     """
-    import cramjam
+    from cramjam import DecompressionError, snappy
 
     try:
-        size = cramjam.snappy.decompress_raw_into(block, target)
-    except cramjam.DecompressionError:
+        size = snappy.decompress_raw_into(block, target)
+    except DecompressionError:
         raise Damage from None
     if size != len(target):
         raise Damage
@@ -153,10 +157,12 @@ def read_carefully(data: memoryview, limit: int) -> Pieces:
     """
     if not is_framed(data):
         return (yield from read_block(data, len(data), limit))
-    position = HEADER_SIZE
+    position, odd = HEADER_SIZE, None
     while position < len(data):
         left = len(data) - position
-        if data[position : position + len(MAGIC)] == MAGIC and left >= HEADER_SIZE:
+        if data[position : position + LENGTH_SIZE] == MAGIC_HEAD and left >= HEADER_SIZE:
+            if not is_framed(data[position:]):
+                odd = CodecProblem(Code.C01, "a header between the blocks is corrupt", fatal=False)
             position += HEADER_SIZE
             continue
         start = position + LENGTH_SIZE
@@ -168,7 +174,7 @@ def read_carefully(data: memoryview, limit: int) -> Pieces:
         if problem:
             return problem
         position = start + length
-    return None
+    return odd
 
 
 def read_block(block: memoryview, length: int, limit: int) -> Pieces:
@@ -193,7 +199,10 @@ def read_block(block: memoryview, length: int, limit: int) -> Pieces:
     except Damage:
         pass
     else:
-        return None
+        if len(block) == length:
+            return None
+        why = f"the last block has {len(block)} bytes, not {length}"
+        return CodecProblem(Code.C04, why, fatal=False)
     if size == TOO_MUCH:
         why = f"a block of {len(block)} bytes claims more than it can hold"
         return CodecProblem(Code.C04, why, fatal=True)

@@ -28,7 +28,8 @@ def xxh32(data: bytes | memoryview) -> int:
     whole = len(data) - len(data) % STRIPE
     if whole:
         lanes = [(PRIME1 + PRIME2) & MASK, PRIME2, 0, -PRIME1 & MASK]
-        for lane, value in enumerate(lanes):
+        for lane in range(len(lanes)):
+            value = lanes[lane]
             for words in iter_unpack("<4I", data[:whole]):
                 value = value + words[lane] * PRIME2 & MASK
                 value = ((value << 13 | value >> 19) & MASK) * PRIME1 & MASK

@@ -1,0 +1,81 @@
+"""What lies around a log in its directory, as far as it says something about the end of the log."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from kdump.finding import Code, Finding, Severity
+from kdump.format.index import OffsetIndex
+from kdump.log.names import FileKind, parse_name
+from kdump.log.source import DoorProblem, open_source
+
+
+class Edges:
+    """Knows the segments of the directories that were asked about; each directory is listed once."""
+
+    def __init__(self) -> None:
+        self._bases: dict[str, list[int]] = {}
+
+    def check(self, path: str, base: int, last: int | None, size: int) -> Iterator[Finding]:
+        """Yield what the next segment and the index say about the end of a log.
+
+        Args:
+            path: the log, as the user wrote it.
+            base: its base offset.
+            last: its last offset, None when it has no batch.
+            size: of the log when it was opened, bytes.
+
+        Reports: O06, O07.
+        """
+        after = base if last is None else last + 1
+        next_base = self._next_base(path, base)
+        if next_base is not None and last is not None and last >= next_base:
+            yield Finding(
+                Code.O06, path, size, 0, offset=next_base, last_offset=last, found=last, values={"next_base": next_base}
+            )
+        elif next_base is not None and after < next_base:
+            yield _missing(path, size, after, next_base - 1, f"the next segment begins at {next_base}", Severity.NOTE)
+        elif next_base is None:
+            known = _index_end(path, base)
+            if known is not None and known >= after and os.stat(path).st_size == size:
+                yield _missing(path, size, after, known, f"its index goes on to {known}", Severity.ERROR)
+
+    def _next_base(self, path: str, base: int) -> int | None:
+        directory = os.path.dirname(path) or "."
+        if directory not in self._bases:
+            try:
+                names = os.listdir(directory)
+            except OSError:
+                names = []
+            self._bases[directory] = sorted(_base_offsets(names))
+        bases = self._bases[directory]
+        at = bisect_right(bases, base)
+        return bases[at] if at < len(bases) else None
+
+
+def _base_offsets(names: Sequence[str]) -> Iterator[int]:
+    for name in names:
+        if name.endswith(".log"):
+            parsed = parse_name(name)
+            if parsed.kind is FileKind.LOG and parsed.is_live and parsed.base_offset is not None:
+                yield parsed.base_offset
+
+
+def _missing(path: str, size: int, first: int, last: int, why: str, severity: Severity) -> Finding:
+    return Finding(
+        Code.O07, path, size, 0, offset=first, last_offset=last, severity_override=severity,
+        values={"missing_first": first, "missing_last": last, "why": why},
+    )  # fmt: skip
+
+
+def _index_end(path: str, base: int) -> int | None:
+    """The last offset that the index beside a log knows; zeros at its end do not count."""
+    directory, name = os.path.split(path)
+    source = open_source(os.path.join(directory, f"{name.split('.')[0]}.index"))
+    if isinstance(source, DoorProblem):
+        return None
+    with source:
+        index = OffsetIndex(source, base)
+        return max((max(offsets) for offsets, _ in index.columns()), default=None)

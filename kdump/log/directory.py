@@ -1,0 +1,145 @@
+"""What a directory argument stands for: its files, in the order in which they are shown.
+
+Strategy: the depth is fixed, a log.dir, its partition directories, their files, so a walk cannot be led
+astray. Nothing is opened here. Paths are joined as text onto what the user wrote.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.log.names import TEXT_KINDS, FileKind, FileName, parse_name, parse_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SEGMENT_KINDS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.SNAPSHOT)
+_LOCK = ".lock"  # of a log.dir; always empty
+_REMOTE_CACHE = "remote-log-index-cache"  # of a log.dir: copies of indexes whose logs are elsewhere
+
+
+class Skipped(NamedTuple):
+    """Something in a walk that is not followed, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Expansion:
+    """What a path stands for.
+
+    Args:
+        files: what a broker reads, in order; the path itself where it is no directory.
+        leftovers: files with a known purpose under a name that no broker reads: `.deleted`, `.swap`, copies.
+        ignored: what has no meaning to a broker, or none to read.
+        skipped: symbolic links, special files, directories of another depth, and what cannot be listed.
+    """
+
+    files: list[str] = field(default_factory=list)
+    leftovers: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+class _Listing(NamedTuple):
+    files: list[str]
+    directories: list[str]
+
+
+def expand(path: str) -> Expansion:
+    """Return what a path of the user stands for; a symbolic link given explicitly is followed.
+
+    A directory with segment files: these by base offset, for each base in the order log, index, timeindex,
+    txnindex, snapshot; then KRaft snapshots, then text files. Another one is a log.dir: its own text files,
+    then its partition directories by topic and partition.
+
+    Args:
+        path: a file or a directory, as the user wrote it.
+    """
+    found = Expansion()
+    if not os.path.isdir(path):  # noqa: PTH112 (to a Path an empty name is ".")
+        found.files.append(path)
+        return found
+    listing = _list(path, found)
+    _add_files(path, listing.files, found)
+    if any(_is_segment(parse_name(name)) for name in listing.files):
+        _skip_directories(path, listing.directories, found)
+        return found
+    partitions = _partitions(listing.directories)
+    for name in listing.directories:
+        if name == _REMOTE_CACHE:
+            found.ignored.append(os.path.join(path, name))
+        elif name not in partitions:
+            found.skipped.append(Skipped(os.path.join(path, name), "not a partition directory"))
+    for name in partitions:
+        directory = os.path.join(path, name)
+        inner = _list(directory, found)
+        _add_files(directory, inner.files, found)
+        _skip_directories(directory, inner.directories, found)
+    return found
+
+
+def _is_segment(name: FileName) -> bool:
+    return name.is_live and name.kind in _SEGMENT_KINDS
+
+
+def _skip_directories(directory: str, names: Iterable[str], found: Expansion) -> None:
+    for name in names:
+        path = os.path.join(directory, name)
+        found.skipped.append(Skipped(path, "a directory inside a partition directory"))
+
+
+def _partitions(directories: Iterable[str]) -> dict[str, tuple[str, int, str]]:
+    """Return the partition directories among these, sorted by topic and partition, not by text."""
+    parsed = ((name, parse_partition(name)) for name in directories)
+    keys = {name: (found.topic, found.partition, name) for name, found in parsed if found is not None}
+    return dict(sorted(keys.items(), key=lambda item: item[1]))
+
+
+def _list(directory: str, found: Expansion) -> _Listing:
+    """Return the names of regular files and of directories, sorted; all else is skipped."""
+    listing = _Listing([], [])
+    try:
+        with os.scandir(directory) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                _sort_in(entry, os.path.join(directory, entry.name), listing, found)
+    except OSError as error:
+        found.skipped.append(Skipped(directory, f"cannot be listed: {error.strerror}"))
+    return listing
+
+
+def _sort_in(entry: os.DirEntry[str], path: str, listing: _Listing, found: Expansion) -> None:
+    try:
+        if entry.is_symlink():
+            found.skipped.append(Skipped(path, "a symbolic link"))
+        elif entry.is_file(follow_symlinks=False):
+            listing.files.append(entry.name)
+        elif entry.is_dir(follow_symlinks=False):
+            listing.directories.append(entry.name)
+        else:
+            found.skipped.append(Skipped(path, "not a regular file"))
+    except OSError as error:
+        found.skipped.append(Skipped(path, f"cannot be looked at: {error.strerror}"))
+
+
+def _add_files(directory: str, names: Iterable[str], found: Expansion) -> None:
+    parsed = [(parse_name(name), name) for name in names]
+    live = [(_rank(name), text) for name, text in parsed if name.is_live]
+    found.files.extend(os.path.join(directory, text) for _, text in sorted(live))
+    for name, text in parsed:
+        if name.is_live or text == _LOCK:
+            continue
+        group = found.ignored if name.kind is FileKind.UNKNOWN else found.leftovers
+        group.append(os.path.join(directory, text))
+
+
+def _rank(name: FileName) -> tuple[int, int, int]:
+    number = -1 if name.base_offset is None else name.base_offset
+    if name.kind in _SEGMENT_KINDS:
+        return 0, number, _SEGMENT_KINDS.index(name.kind)
+    if name.kind is FileKind.CHECKPOINT:
+        return 1, number, name.epoch or 0
+    return 2, TEXT_KINDS.index(name.kind), 0
