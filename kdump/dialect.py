@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kdump.format.snapshot import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,7 @@ class Dialect:
         walks_on: the time index check reads the log to its end for each entry.
     """
 
-    release: str
+    release: Release
     legacy_brace: bool
     bare_payload: bool
     snapshot_blank: bool

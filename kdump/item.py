@@ -5,9 +5,8 @@ The stream of one file is: FileStart, one header or none, then its contents, the
 
 from __future__ import annotations
 
-from array import array
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.finding import Finding
 from kdump.format.checkpoint import Checkpoint
@@ -15,6 +14,9 @@ from kdump.format.index import AbortedTxn
 from kdump.format.records import Chunk
 from kdump.format.snapshot import ProducerStateEntry
 from kdump.log.source import DoorProblem
+
+if TYPE_CHECKING:
+    from array import array
 
 
 class FileStart(NamedTuple):
@@ -39,7 +41,7 @@ class SnapshotStart(NamedTuple):
 class TrailingBytes(NamedTuple):
     """Bytes after the last batch that Kafka's walk did not read; `name` is the file name without directory."""
 
-    count: int
+    size: int
     name: str
 
 

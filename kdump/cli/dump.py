@@ -16,9 +16,21 @@ from kdump.dump.options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, DumpOpti
 from kdump.format import layout
 
 _KINDS = (
-    "log", "index", "timeindex", "txnindex", "snapshot", "epochs", "recovery_point", "log_start", "replication", "cleaner",
-    "partition_metadata", "meta_properties", "quorum_state",
-)  # fmt: skip
+    "log",
+    "index",
+    "timeindex",
+    "txnindex",
+    "snapshot",
+    "checkpoint",
+    "leader-epoch-checkpoint",
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+    "partition.metadata",
+    "meta.properties",
+    "quorum-state",
+)
 
 
 @click.command("dump", cls=KafkaCommand, short_help="Show what is in files of a broker, in Kafka's layout.")
@@ -27,25 +39,71 @@ _KINDS = (
 @click.option("--print-data-log", is_flag=True, help="Show keys and payloads; implies --deep-iteration.")
 @click.option("--deep-iteration", is_flag=True, help="Show the records inside the batches.")
 @click.option("--skip-record-metadata", is_flag=True, help="With --print-data-log: only keys and payloads.")
-@click.option("--max-bytes", type=JavaInt(), metavar="N", default=layout.MAX_INT, help="Read only the first N bytes of each log.")
-@click.option("--max-message-size", type=JavaInt(), metavar="N", default=5 * 1024 * 1024, help="Largest batch that the index check of --compat expects, bytes.")
+@click.option(
+    "--max-bytes",
+    type=JavaInt(),
+    metavar="N",
+    default=layout.MAX_INT,
+    help="Read only the first N bytes of each log.",
+)
+@click.option(
+    "--max-message-size",
+    type=JavaInt(),
+    metavar="N",
+    default=5 * 1024 * 1024,
+    help="Largest batch that the index check of --compat expects, bytes.",
+)
 @click.option("--verify-index-only", is_flag=True, help="Check indexes, do not show their entries.")
 @click.option("--index-sanity-check", is_flag=True, help="Only the check that brokers had for indexes.")
-@click.option("--key-decoder-class", metavar="CLASS", is_flag=False, flag_value=STRING, help="String-, Integer-, Long- or DefaultDecoder of org.apache.kafka.tools.api.")
+@click.option(
+    "--key-decoder-class",
+    metavar="CLASS",
+    is_flag=False,
+    flag_value=STRING,
+    help="String-, Integer-, Long- or DefaultDecoder of org.apache.kafka.tools.api.",
+)
 @click.option("--value-decoder-class", metavar="CLASS", is_flag=False, flag_value=STRING, help="The same for values.")
 @click.option("--offsets-decoder", is_flag=True, help="Read records as those of __consumer_offsets.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Read records as those of __transaction_state.")
 @click.option("--cluster-metadata-decoder", is_flag=True, help="Read records as those of __cluster_metadata.")
 @click.option("--remote-log-metadata-decoder", is_flag=True, help="Read records as those of __remote_log_metadata.")
 @click.option("--share-group-state-decoder", is_flag=True, help="Read records as those of __share_group_state.")
-@click.option("--compat", is_eager=True, type=click.Choice(list(DIALECTS)), help="Print what this release of Kafka's tool prints, its mistakes and the place where it stops included.")
-@click.option("--base-offset", type=click.IntRange(min=0), metavar="N", help="For files whose name tells no base offset.")
+@click.option(
+    "--compat",
+    is_eager=True,
+    type=click.Choice(list(DIALECTS)),
+    help="Print what this release of Kafka's tool prints, its mistakes and the place where it stops included.",
+)
+@click.option(
+    "--base-offset",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="For files whose name tells no base offset.",
+)
 @click.option("--type", "kind", type=click.Choice(_KINDS), help="For files whose name does not tell what they are.")
 @click.option("--raw", is_flag=True, help="On a terminal: write keys, payloads and names as they are.")
-@click.option("--max-batch-bytes", type=click.IntRange(min=1024), default=MAX_BATCH_BYTES, show_default=True, help="The records of a larger batch are not read.")
-@click.option("--max-uncompressed-bytes", type=click.IntRange(min=1024), default=MAX_UNCOMPRESSED_BYTES, show_default=True, help="The records of one batch are read up to this size.")
-@click.option("--fail-on", type=click.Choice(["error", "warning", "never"]), default="error", show_default=True, help="Which findings make the exit status 3 or 4.")
-def command(**given: Any) -> None:
+@click.option(
+    "--max-batch-bytes",
+    type=click.IntRange(min=1024),
+    default=MAX_BATCH_BYTES,
+    show_default=True,
+    help="The records of a larger batch are not read.",
+)
+@click.option(
+    "--max-uncompressed-bytes",
+    type=click.IntRange(min=1024),
+    default=MAX_UNCOMPRESSED_BYTES,
+    show_default=True,
+    help="The records of one batch are read up to this size.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "never"]),
+    default="error",
+    show_default=True,
+    help="Which findings make the exit status 3 or 4.",
+)
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Show what is in files of a broker, in the layout of Kafka's own tool.
 
     FILE is a log, an index, a producer or KRaft snapshot, a checkpoint or any other file of a broker; DIR means its
@@ -56,12 +114,17 @@ def command(**given: Any) -> None:
     paths = _paths(given["files"], given["paths"], compat)
     shown = Layout.of(given, terminal=sys.stdout.isatty())
     options = DumpOptions(
-        deep=shown.deep, contents=shown.contents,
-        verify_index_only=given["verify_index_only"], index_sanity_check=given["index_sanity_check"],
-        max_bytes=given["max_bytes"], max_message_size=given["max_message_size"],
-        base_offset=given["base_offset"], kind=given["kind"],
-        max_batch_bytes=given["max_batch_bytes"], max_uncompressed_bytes=given["max_uncompressed_bytes"],
-    )  # fmt: skip
+        deep=shown.deep,
+        contents=shown.contents,
+        verify_index_only=given["verify_index_only"],
+        index_sanity_check=given["index_sanity_check"],
+        max_bytes=given["max_bytes"],
+        max_message_size=given["max_message_size"],
+        base_offset=given["base_offset"],
+        kind=given["kind"],
+        max_batch_bytes=given["max_batch_bytes"],
+        max_uncompressed_bytes=given["max_uncompressed_bytes"],
+    )
     outcome = Outcome(given["fail_on"], compat=compat is not None)
     sink = text_sink(shown, DIALECTS[compat or "4.3"])
     if compat:
@@ -88,7 +151,9 @@ def _paths(files: str | None, positional: tuple[str, ...], compat: str | None) -
     named = [] if files is None else _java_split(files)
     if compat:
         if files is None:
-            raise click.UsageError("Missing option '--files': with --compat, files are given as Kafka's tool takes them.")
+            raise click.UsageError(
+                "Missing option '--files': with --compat, files are given as Kafka's tool takes them."
+            )
         return named
     if not named and not positional:
         raise click.UsageError("Missing argument 'FILE|DIR...'.")

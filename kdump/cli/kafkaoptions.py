@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump.format import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 STRING = "org.apache.kafka.tools.api.StringDecoder"
 
@@ -22,12 +24,10 @@ class KafkaCommand(click.Command):
         known = {name for option in self.params for name in option.opts}
         plain: list[str] = []
         for arg in args:
-            name = arg.partition("=")[0]
-            if not arg.startswith("--") and f"-{name}" in known:
-                arg = f"-{arg}"
+            one_dash = not arg.startswith("--") and f"-{arg.partition('=')[0]}" in known
             if arg == "true" and plain and plain[-1] in flags:
                 continue
-            plain.append(arg)
+            plain.append(f"-{arg}" if one_dash else arg)
         return super().parse_args(ctx, plain)
 
 
@@ -42,7 +42,7 @@ def java_int(text: str) -> int:
     raise ValueError(f"'{text}' is not a whole number below 2^31")
 
 
-class JavaInt(click.ParamType):
+class JavaInt(click.ParamType[str | int]):
     """An int32 option; what is none stays text, so that `--compat` can fail where Kafka's tool fails."""
 
     name = "integer"
@@ -74,7 +74,9 @@ def late_failures(given: Mapping[str, Any]) -> dict[str, str]:
     if given["key_decoder_class"] or given["value_decoder_class"]:
         from kdump.decode.plain import java_failure
 
-        failure = java_failure(given["key_decoder_class"] or STRING, given["value_decoder_class"] or STRING, given["compat"])
+        failure = java_failure(
+            given["key_decoder_class"] or STRING, given["value_decoder_class"] or STRING, given["compat"]
+        )
         if failure is not None:
             failures["decoder-class"] = failure
     return failures

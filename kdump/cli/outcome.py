@@ -32,7 +32,7 @@ class Outcome:
             self._incomplete |= item.code in _INCOMPLETE
         elif isinstance(item, DoorProblem):
             self._missing |= item.missing
-            self._incomplete |= not item.missing
+            self._incomplete |= not item.missing and item.kind != "skipped"
         elif isinstance(item, Complaint | SanityFailed):
             self._errors |= not self._compat
         elif isinstance(item, Died):
@@ -52,6 +52,9 @@ class Outcome:
     def exit(self) -> Exit:
         """The exit status."""
         return combine(
-            errors=self._errors, warnings=self._warnings, incomplete=self._incomplete, missing=self._missing,
+            errors=self._errors,
+            warnings=self._warnings,
+            incomplete=self._incomplete,
+            missing=self._missing,
             fail_on=self._fail_on,
-        )  # fmt: skip
+        )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump.cli.kafkaoptions import STRING
-from kdump.dialect import Dialect
 from kdump.render import _text
 from kdump.render.lines import TextSink
 from kdump.render.text import TextWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kdump.dialect import Dialect
 
 # Which decoder wins when several are given. Source: DumpLogSegmentsOptions.messageParser.
 _DECODERS = (
@@ -56,10 +59,15 @@ class Layout:
         classes = (given["key_decoder_class"], given["value_decoder_class"])
         contents = contents or classes != (None, None)
         return cls(
-            given["deep_iteration"] or contents, contents, given["skip_record_metadata"], decoder,
-            classes[0] or STRING, classes[1] or STRING,
-            given["compat"] is not None, terminal and not given["raw"],
-        )  # fmt: skip
+            given["deep_iteration"] or contents,
+            contents,
+            given["skip_record_metadata"],
+            decoder,
+            classes[0] or STRING,
+            classes[1] or STRING,
+            given["compat"] is not None,
+            terminal and not given["raw"],
+        )
 
 
 def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
@@ -81,9 +89,7 @@ def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
     slow_text = java_utf8
     if shown.careful:
         from kdump.render.escape import escape_bytes as slow_text
-    writer = TextWriter(
-        sys.stdout.buffer.write, mode, slow_text, _contents(shown, dialect), _control(shown, dialect)
-    )
+    writer = TextWriter(sys.stdout.buffer.write, mode, slow_text, _contents(shown, dialect), _control(shown, dialect))
     return TextSink(writer, _error_line, dialect)
 
 
@@ -102,8 +108,10 @@ def _contents(shown: Layout, dialect: Dialect) -> _text.Contents | None:
     from kdump.decode import classes, decoder
 
     try:
-        decode = decoder(shown.decoder, dialect.release) if shown.decoder else classes(
-            shown.key_class, shown.value_class, dialect.release
+        decode = (
+            decoder(shown.decoder, dialect.release)
+            if shown.decoder
+            else classes(shown.key_class, shown.value_class, dialect.release)
         )
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
@@ -149,4 +157,3 @@ def _escaped(make: _text.Contents) -> _text.Contents:
         return escape_bytes(text) if isinstance(text, bytes) else (escape_bytes(text[0]), text[1])
 
     return safe
-

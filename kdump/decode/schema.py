@@ -37,9 +37,7 @@ class Schema:
         self.floats = _has_floats(message.fields)
         self._readers: dict[tuple[int, int], Reader] = {}
 
-    def read(
-        self, data: bytes, at: int, version: int, shown: int | None = None
-    ) -> tuple[dict[str, Value], int]:
+    def read(self, data: bytes, at: int, version: int, shown: int | None = None) -> tuple[dict[str, Value], int]:
         """Read the message, without its frame.
 
         Kafka's generated readers take every version: one below the lowest like the lowest, one above the
@@ -66,9 +64,7 @@ class Schema:
         except (IndexError, struct.error):
             raise MalformedError(wire.UNDERFLOW) from None
         except UnknownVersionError as unknown:
-            raise MalformedError(
-                wire.UNSUPPORTED_VERSION, f"Can't read version {version} of {unknown}"
-            ) from None
+            raise MalformedError(wire.UNSUPPORTED_VERSION, f"Can't read version {version} of {unknown}") from None
 
     def _reader(self, version: int, shown: int) -> Reader:
         """Return the reader of a version; versions out of range share the reader of the nearest."""

@@ -65,9 +65,7 @@ def _short(data: bytes) -> int:
 def _value(value: bytes, schema: Schema) -> tuple[int, dict[str, Value]]:
     version = _short(value)
     if not schema.low <= version <= schema.high:
-        raise MalformedError(
-            _ILLEGAL_STATE, f"Unknown version {version} from the transaction log message value"
-        )
+        raise MalformedError(_ILLEGAL_STATE, f"Unknown version {version} from the transaction log message value")
     return version, schema.read(value, 2, version)[0]
 
 

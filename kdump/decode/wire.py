@@ -98,9 +98,7 @@ def need(data: bytes, at: int, size: int) -> int:
     """Return the position after `size` bytes at `at`, if the data has them."""
     left = len(data) - at
     if size > left:
-        raise MalformedError(
-            RUNTIME, f"Error reading byte array of {size} byte(s): only {left} byte(s) available"
-        )
+        raise MalformedError(RUNTIME, f"Error reading byte array of {size} byte(s): only {left} byte(s) available")
     if size < 0:
         raise MalformedError(NEGATIVE_SIZE, str(size))
     return at + size

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
-from kdump.dump.edges import Edges
+from kdump.dump.edges import Edges, sibling
 from kdump.dump.indexes import CheckedIndexes
-from kdump.dump.options import DumpOptions
 from kdump.finding import Code, Finding
 from kdump.format import layout
 from kdump.format.checkpoint import read_checkpoint
@@ -16,14 +15,21 @@ from kdump.format.index import OffsetIndex, TimeIndex, TransactionIndex
 from kdump.format.recordchecks import check_records
 from kdump.format.records import Chunk, RecordReader
 from kdump.format.snapshot import read_snapshot
-from kdump.format.source import Source
 from kdump.format.walk import CheckedWalk
-from kdump.format.window import Window
 from kdump.item import FileStart, Item, LogStart, SnapshotStart
-from kdump.log.names import FileKind, FileName, java_file, parse_name
+from kdump.log.directory import expand
+from kdump.log.names import FileKind, FileName, java_file, parse_name, parse_partition
 from kdump.log.source import DoorProblem, open_source
 
-_NO_SEQUENCES = "__consumer_offsets-"  # the coordinator writes there for producers that count elsewhere
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.dump.options import DumpOptions
+    from kdump.format.source import Source
+    from kdump.format.window import Window
+
+_FOREIGN_SEQUENCES = ("__consumer_offsets",)  # the coordinator writes there in the name of producers
+_NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
 
 class CheckedDump:
@@ -43,18 +49,36 @@ class CheckedDump:
         Reports: as findings among the items, all codes of families F, L, B, O, E, R, C, P, S, K that one file shows.
         """
         for path in paths:
-            source = open_source(path)
-            if isinstance(source, DoorProblem):
-                yield source
-                continue
-            with source:
+            found = expand(path)
+            for file in found.files:
+                yield from self._one(file, follow=file == path)
+            for skipped in found.skipped:
+                yield DoorProblem(skipped.path, "skipped", f"{skipped.path}: not read: {skipped.reason}")
+            if found.leftovers:
+                names = f"{path}: {len(found.leftovers)} files that no broker reads are not shown"
+                yield DoorProblem(
+                    path,
+                    "skipped",
+                    f"{names} ({os.path.basename(found.leftovers[0])} ...): name them to see them",
+                )
+
+    def _one(self, path: str, *, follow: bool) -> Iterator[Item]:
+        """One file, whatever happens to it."""
+        source = open_source(path, follow=follow)
+        if isinstance(source, DoorProblem):
+            yield source
+            return
+        with source:
+            try:
                 yield from self._file(path, source)
+            except OSError as error:
+                yield DoorProblem(path, "read", f"{path}: cannot be read further: {error.strerror}")
 
     def _file(self, path: str, source: Source) -> Iterator[Item]:
         name = parse_name(os.path.basename(path))
-        kind = FileKind[self._options.kind.upper()] if self._options.kind else name.kind
+        kind = FileKind(self._options.kind) if self._options.kind else name.kind
         base = self._options.base_offset if self._options.base_offset is not None else name.base_offset
-        readers: dict[FileKind, Callable[[str, Source, FileName, int | None], Iterator[Item]]] = {
+        readers: dict[FileKind, Callable[[str, Source, FileName, int], Iterator[Item]]] = {
             FileKind.LOG: self._log,
             FileKind.CHECKPOINT: self._log,
             FileKind.INDEX: self._offset_index,
@@ -65,9 +89,12 @@ class CheckedDump:
         if kind is FileKind.UNKNOWN:
             yield DoorProblem(path, "type", f"{path}: the name does not tell what this is; say it with --type KIND")
             return
+        if base is None and kind in _NEED_BASE:
+            yield DoorProblem(path, "base", f"{path}: no base offset in the name; say it with --base-offset N")
+            return
         yield FileStart(java_file(path))
         if kind in readers:
-            yield from readers[kind](path, source, name, base)
+            yield from readers[kind](path, source, name, 0 if base is None else base)
         else:
             yield from self._checkpoint(kind, source)
 
@@ -77,18 +104,28 @@ class CheckedDump:
         yield checkpoint
         yield from findings
 
-    def _log(self, path: str, source: Source, name: FileName, base: int | None) -> Iterator[Item]:
-        if name.kind is FileKind.CHECKPOINT and self._options.kind is None:
-            yield SnapshotStart(name.base_offset, name.epoch)
-        else:
-            yield LogStart(base)
+    def _log(self, path: str, source: Source, name: FileName, base: int) -> Iterator[Item]:
+        is_log = (self._options.kind or name.kind.value) == FileKind.LOG.value
+        yield LogStart(base) if is_log else SnapshotStart(name.base_offset, name.epoch)
         findings: list[Finding] = []
         walk = CheckedWalk(
-            source, findings.append, segment=layout.UNKNOWN if base is None else base,
-            hints=lambda: _hints(path, base), max_batch_bytes=self._options.max_batch_bytes,
-        )  # fmt: skip
+            source,
+            findings.append,
+            segment=base if is_log else 0,
+            hints=lambda: _hints(path, base),
+            max_batch_bytes=self._options.max_batch_bytes,
+        )
         if source.size > layout.MAX_INT:
-            yield Finding(Code.F03, path, layout.MAX_INT, source.size - layout.MAX_INT, found=source.size, expected=layout.MAX_INT)
+            yield Finding(
+                Code.F03,
+                path,
+                layout.MAX_INT,
+                source.size - layout.MAX_INT,
+                found=source.size,
+                expected=layout.MAX_INT,
+            )
+        directory = parse_partition(os.path.basename(os.path.dirname(os.path.abspath(path))))
+        walk.checks.follow_producers = directory is None or directory.topic not in _FOREIGN_SEQUENCES
         reader = RecordReader(self._options.max_uncompressed_bytes)
         for window in walk.windows(self._options.max_bytes):
             yield from _drain(findings)
@@ -100,44 +137,34 @@ class CheckedDump:
                 yield chunk
                 yield from check_records(path, chunk)
         yield from _drain(findings)
-        if base is not None and name.is_live and self._options.max_bytes >= source.size:
+        if is_log and name.is_live and self._options.max_bytes >= source.size:
             yield from self._edges.check(path, base, walk.checks.offsets.last, source.size)
 
     def _sibling(self, path: str, stack: ExitStack, suffix: str) -> Source | None:
-        """The file of the same segment with another suffix, where there is one."""
-        directory, name = os.path.split(path)
-        source = open_source(os.path.join(directory, f"{name.split('.')[0]}{suffix}"))
+        """The file of the same segment with another suffix, where there is one; of a copy, the copy."""
+        source = open_source(sibling(path, suffix))
         return None if isinstance(source, DoorProblem) else stack.enter_context(source)
 
-    def _needs_base(self, path: str) -> Item:
-        return DoorProblem(path, "base", f"{path}: no base offset in the name; say it with --base-offset N")
-
-    def _offset_index(self, path: str, source: Source, _name: FileName, base: int | None) -> Iterator[Item]:
-        if base is None:
-            yield self._needs_base(path)
-            return
+    def _offset_index(self, path: str, source: Source, _name: FileName, base: int) -> Iterator[Item]:
         with ExitStack() as stack:
             checked = self._indexes(path, stack)
             yield from checked.offset_index(OffsetIndex(source, base), path)
 
-    def _time_index(self, path: str, source: Source, _name: FileName, base: int | None) -> Iterator[Item]:
-        if base is None:
-            yield self._needs_base(path)
-            return
+    def _time_index(self, path: str, source: Source, _name: FileName, base: int) -> Iterator[Item]:
         with ExitStack() as stack:
             checked = self._indexes(path, stack)
-            sibling = self._sibling(path, stack, ".index")
+            sibling = self._sibling(path, stack, "index")
             offsets = None if sibling is None else OffsetIndex(sibling, base)
             yield from checked.time_index(TimeIndex(source, base), offsets, path)
 
     def _indexes(self, path: str, stack: ExitStack) -> CheckedIndexes:
-        log = self._sibling(path, stack, ".log")
+        log = self._sibling(path, stack, "log")
         return CheckedIndexes(log, self._options, os.path.abspath(path))
 
-    def _transaction_index(self, path: str, source: Source, _name: FileName, base: int | None) -> Iterator[Item]:
-        yield from TransactionIndex(source, 0 if base is None else base)
+    def _transaction_index(self, path: str, source: Source, _name: FileName, base: int) -> Iterator[Item]:
+        yield from TransactionIndex(source, base)
 
-    def _snapshot(self, path: str, source: Source, _name: FileName, _base: int | None) -> Iterator[Item]:
+    def _snapshot(self, path: str, source: Source, _name: FileName, _base: int) -> Iterator[Item]:
         snapshot = read_snapshot(source)
         yield from snapshot.salvaged
         if snapshot.error is not None:
@@ -146,7 +173,10 @@ class CheckedDump:
 
 def _cut(window: Window, end: int) -> None:
     """Leave out the batches that do not end before the end of what is asked for."""
-    while window.count and window.cell(window.count - 1, layout.POSITION) + window.cell(window.count - 1, layout.SIZE) > end:
+    while (
+        window.count
+        and window.cell(window.count - 1, layout.POSITION) + window.cell(window.count - 1, layout.SIZE) > end
+    ):
         window.count -= 1
 
 
@@ -156,11 +186,10 @@ def _drain(findings: list[Finding]) -> Iterator[Finding]:
     findings.clear()
 
 
-def _hints(path: str, base: int | None) -> Sequence[int]:
+def _hints(path: str, base: int) -> Sequence[int]:
     """The positions that the offset index beside a log has, as far as they ascend."""
-    directory, name = os.path.split(path)
-    source = open_source(os.path.join(directory, f"{name.split('.')[0]}.index"))
-    if isinstance(source, DoorProblem) or base is None:
+    source = open_source(sibling(path, "index"))
+    if isinstance(source, DoorProblem):
         return ()
     positions: list[int] = []
     with source:

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.index import OffsetIndex
 from kdump.log.names import FileKind, parse_name
 from kdump.log.source import DoorProblem, open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+def sibling(path: str, suffix: str) -> str:
+    """The path of the file of the same segment with another suffix: what follows the suffix stays.
+
+    Args:
+        path: a file of a segment, as the user wrote it.
+        suffix: without its dot.
+    """
+    directory, name = os.path.split(path)
+    stem, _, rest = name.partition(".")
+    _, dot, more = rest.partition(".")
+    return os.path.join(directory, f"{stem}.{suffix}{dot}{more}")
 
 
 class Edges:
@@ -33,7 +49,14 @@ class Edges:
         next_base = self._next_base(path, base)
         if next_base is not None and last is not None and last >= next_base:
             yield Finding(
-                Code.O06, path, size, 0, offset=next_base, last_offset=last, found=last, values={"next_base": next_base}
+                Code.O06,
+                path,
+                size,
+                0,
+                offset=next_base,
+                last_offset=last,
+                found=last,
+                values={"next_base": next_base},
             )
         elif next_base is not None and after < next_base:
             yield _missing(path, size, after, next_base - 1, f"the next segment begins at {next_base}", Severity.NOTE)
@@ -65,17 +88,23 @@ def _base_offsets(names: Sequence[str]) -> Iterator[int]:
 
 def _missing(path: str, size: int, first: int, last: int, why: str, severity: Severity) -> Finding:
     return Finding(
-        Code.O07, path, size, 0, offset=first, last_offset=last, severity_override=severity,
+        Code.O07,
+        path,
+        size,
+        0,
+        offset=first,
+        last_offset=last,
+        severity_override=severity,
         values={"missing_first": first, "missing_last": last, "why": why},
-    )  # fmt: skip
+    )
 
 
 def _index_end(path: str, base: int) -> int | None:
     """The last offset that the index beside a log knows; zeros at its end do not count."""
-    directory, name = os.path.split(path)
-    source = open_source(os.path.join(directory, f"{name.split('.')[0]}.index"))
+    source = open_source(sibling(path, "index"))
     if isinstance(source, DoorProblem):
         return None
     with source:
         index = OffsetIndex(source, base)
-        return max((max(offsets) for offsets, _ in index.columns()), default=None)
+        last = max((max(offsets) for offsets, _ in index.columns()), default=base)
+        return last if last > base else None  # an entry for the base offset is a zero that was never written

@@ -7,14 +7,10 @@ what makes a lookup wrong.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kdump.format import layout
-from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kafkawalk import KafkaWalk
-from kdump.format.source import Source
-from kdump.dump.options import DumpOptions
 from kdump.item import (
     Complaint,
     ComplaintKind,
@@ -25,6 +21,14 @@ from kdump.item import (
     SanityFailed,
     TimeEntries,
 )
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator
+
+    from kdump.dump.options import DumpOptions
+    from kdump.format.index import OffsetIndex, TimeIndex
+    from kdump.format.source import Source
 
 
 class CheckedIndexes:
@@ -61,6 +65,8 @@ class CheckedIndexes:
             first = False
             if self._log is not None:
                 for offset, position in zip(offsets[:count], positions[:count], strict=True):
+                    if (offset, position) == (index.base_offset, 0):
+                        continue  # never written
                     found = self._unsound(offset, position, before)
                     if found is not None:
                         yield Complaint(ComplaintKind.MISMATCH, self._absolute, offset, found)
@@ -87,9 +93,7 @@ class CheckedIndexes:
         previous = -1
         walk = KafkaWalk(self._log, "", before, self._log.size, self._options.max_batch_bytes)
         for window in walk.windows():
-            for at, last_offset in zip(
-                window.column(layout.POSITION), window.column(layout.LAST_OFFSET), strict=True
-            ):
+            for at, last_offset in zip(window.column(layout.POSITION), window.column(layout.LAST_OFFSET), strict=True):
                 if at == position:
                     return None if previous < offset else last
                 if at > position:
@@ -114,6 +118,8 @@ class CheckedIndexes:
             count = _until_zeros(targets, index.base_offset, first=first)
             first = False
             for timestamp, target in zip(timestamps[:count], targets[:count], strict=True):
+                if (timestamp, target) == (0, index.base_offset):
+                    continue  # never written
                 if previous >= timestamp:
                     yield Complaint(ComplaintKind.UNORDERED, self._absolute, timestamp, previous)
                 previous = timestamp

@@ -1,4 +1,4 @@
-"""`dump --compat`: the items that DumpLogSegments shows, in its order, its mistakes and the place where it dies included.
+"""`dump --compat`: what DumpLogSegments shows, in its order, its mistakes and the place where it dies included.
 
 It never does what the tool does to a disk: nothing is created, trimmed or opened for writing.
 """
@@ -6,13 +6,11 @@ It never does what the tool does to a disk: nothing is created, trimmed or opene
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from kdump.dialect import Dialect
 from kdump.dump.kafkaindex import KafkaIndexes, file_records
-from kdump.dump.options import DumpOptions
 from kdump.format import _records, layout
 from kdump.format.index import OffsetIndex, TimeIndex, TransactionIndex
 from kdump.format.kafkawalk import KafkaWalk
@@ -33,7 +31,16 @@ from kdump.item import (
 from kdump.log.names import JavaName, java_file, java_name
 from kdump.log.source import FileSource
 
-_TOO_LARGE = "org.apache.kafka.common.KafkaException: The size of segment {} ({}) is larger than the maximum allowed segment size of 2147483647"
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kdump.dialect import Dialect
+    from kdump.dump.options import DumpOptions
+
+_TOO_LARGE = (
+    "org.apache.kafka.common.KafkaException: The size of segment {} ({}) is larger than the maximum allowed "
+    "segment size of 2147483647"
+)
 
 
 class KafkaDump:
@@ -125,8 +132,8 @@ class KafkaDump:
                 continue
             for chunk in reader.chunks(window):
                 yield from self._gaps(chunk, last_offset, absolute)
-                if chunk.count:
-                    last_offset = chunk.rows[(chunk.count - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
+                if chunk.filled:
+                    last_offset = chunk.rows[(chunk.filled - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
                 yield chunk
                 if chunk.problem is not None:
                     yield Died(chunk.problem.java)
@@ -135,7 +142,7 @@ class KafkaDump:
     def _gaps(self, chunk: Chunk, last_offset: int, absolute: str) -> Iterator[Complaint]:
         """Complain of offsets that are not the ones after the offsets before them."""
         i = 0
-        while (i := _records.first_disorder(chunk.rows, i, chunk.count, last_offset)) < chunk.count:
+        while (i := _records.first_disorder(chunk.rows, i, chunk.filled, last_offset)) < chunk.filled:
             at = i * layout.RECORD_WIDTH + layout.R_OFFSET
             if i:
                 last_offset = chunk.rows[at - layout.RECORD_WIDTH]
@@ -178,9 +185,7 @@ class KafkaDump:
             yield segment
             return
         base = name.base_offset or 0
-        files = [
-            _index_file(one, stack) for one in (f"{segment[1][: segment[1].rindex('/')]}/{name.stem}.index", path)
-        ]
+        files = [_index_file(one, stack) for one in (f"{segment[1][: segment[1].rindex('/')]}/{name.stem}.index", path)]
         for file in files:
             if isinstance(file, Died):
                 yield file

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from kdump.dialect import Dialect
-from kdump.dump.options import DumpOptions
 from kdump.format import layout
-from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.format.records import RecordReader
-from kdump.format.source import Source
 from kdump.format.window import Window
-from kdump.item import Complaint, ComplaintKind, Died, IndexEmpty, IndexPassed, Item, OffsetEntries, TimeEntries
+from kdump.item import (
+    Complaint,
+    ComplaintKind,
+    Died,
+    IndexEmpty,
+    IndexPassed,
+    Item,
+    OffsetEntries,
+    TimeEntries,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.dialect import Dialect
+    from kdump.dump.options import DumpOptions
+    from kdump.format.index import OffsetIndex, TimeIndex
+    from kdump.format.source import Source
 
 _CORRUPT = "org.apache.kafka.storage.internals.log.CorruptIndexException: "
 _ILLEGAL = "java.lang.IllegalArgumentException: "
@@ -164,8 +177,10 @@ class KafkaIndexes:
             yield Complaint(ComplaintKind.UNORDERED, absolute, timestamp, previous)
 
     def _find(self, position: int, target: int) -> tuple[int, int | Died] | Died:
-        """The first batch from `position` on that ends at or after the offset: its last offset (-1: none) and the
-        largest timestamp of its records.
+        """The first batch from `position` on that ends at or after the offset.
+
+        Returns:
+            Its last offset (-1: there is none) and the largest timestamp of its records (ms).
         """
         walk = KafkaWalk(self._log, self._log_name, position, self._log.size, self._options.max_batch_bytes)
         found: tuple[int, int | Died] | None = None
@@ -192,7 +207,7 @@ class KafkaIndexes:
         alone = Window(window.view, window.origin, window.rows[k * width : (k + 1) * width], 1, window.whole)
         largest = -1
         for chunk in RecordReader(self._options.max_uncompressed_bytes, kafka=True).chunks(alone):
-            times = chunk.rows[layout.R_TIMESTAMP : chunk.count * layout.RECORD_WIDTH : layout.RECORD_WIDTH]
+            times = chunk.rows[layout.R_TIMESTAMP : chunk.filled * layout.RECORD_WIDTH : layout.RECORD_WIDTH]
             largest = max(largest, max(times, default=-1))
             if chunk.problem is not None:
                 return Died(chunk.problem.java)

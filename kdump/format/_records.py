@@ -13,6 +13,8 @@ try:
 except ModuleNotFoundError:  # the interpreter does not need Cython
     from kdump.format import _cython as cython
 
+from array import array
+
 from kdump.format import layout
 
 _POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
@@ -51,6 +53,8 @@ _R_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.R_ATTRIBUTES)
 _R_END = cython.declare(cython.Py_ssize_t, layout.R_END)
 _WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
 _UNKNOWN = cython.declare(cython.longlong, layout.UNKNOWN)
+
+_STATE = array("q", [0, 0, 0])  # what _one_batch returns besides its status
 
 
 def is_compiled() -> bool:
@@ -91,7 +95,9 @@ def _wrap(value: cython.longlong) -> cython.longlong:
 
 @cython.cfunc
 @cython.inline
-def _varint_end(b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t, most: cython.Py_ssize_t) -> cython.Py_ssize_t:
+def _varint_end(
+    b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t, most: cython.Py_ssize_t
+) -> cython.Py_ssize_t:
     """The place after the varint at `at`; -1 when it does not end before `stop`, -2 when it is over `most` bytes."""
     n: cython.Py_ssize_t = 0
     while at < stop:
@@ -166,7 +172,11 @@ def _sequence(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
 
 @cython.cfunc
 def _fields(
-    b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t, row: cython.p_longlong, r: cython.Py_ssize_t
+    b: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    row: cython.p_longlong,
+    r: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Read the fields of the record body [at, stop) into a row; the timestamp delta goes to R_TIMESTAMP.
 
@@ -430,19 +440,18 @@ def read_plain(
     b: cython.p_uchar
     batch: cython.p_longlong
     row: cython.p_longlong
+    state: cython.p_longlong
+    space: cython.longlong[::1] = _STATE
     if cython.compiled:
+        state = cython.address(space[0])
         b = cython.cast(cython.p_uchar, cython.address(view[0]))
         batch = cython.address(batches[0])
         row = cython.address(rows[0])
     else:
+        state = space
         b = view
         batch = batches
         row = rows
-    if cython.compiled:
-        state_space: cython.longlong[3]
-        state: cython.p_longlong = state_space
-    else:
-        state = [0, 0, 0]
     k: cython.Py_ssize_t = first
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
@@ -500,14 +509,15 @@ def read_stream(
     b: cython.p_uchar
     q: cython.p_longlong
     row: cython.p_longlong
+    state: cython.p_longlong
+    space: cython.longlong[::1] = _STATE
     if cython.compiled:
-        state_space: cython.longlong[3]
-        state: cython.p_longlong = state_space
+        state = cython.address(space[0])
         b = cython.cast(cython.p_uchar, cython.address(view[0]))
         q = cython.address(batches[0])
         row = cython.address(rows[0])
     else:
-        state = [0, 0, 0]
+        state = space
         b = view
         q = batches
         row = rows

@@ -121,7 +121,11 @@ def _fill_v2(b: cython.p_uchar, at: cython.Py_ssize_t, row: cython.p_longlong, r
 @cython.cfunc
 @cython.inline
 def _fill_legacy(
-    b: cython.p_uchar, at: cython.Py_ssize_t, magic: cython.longlong, row: cython.p_longlong, r: cython.Py_ssize_t
+    b: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    magic: cython.longlong,
+    row: cython.p_longlong,
+    r: cython.Py_ssize_t,
 ) -> None:
     """Put the message header at `at` (26 bytes are there) into the columns of one row."""
     offset: cython.longlong = _i64(b, at)
@@ -355,10 +359,7 @@ def suspect(
         border: last offset and epoch of the batch before, layout.UNKNOWN for none; updated.
     """
     row: cython.p_longlong
-    if cython.compiled:
-        row = cython.address(rows[0])
-    else:
-        row = rows
+    row = cython.address(rows[0]) if cython.compiled else rows
     r: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     for i in range(n):
@@ -374,7 +375,11 @@ def suspect(
 @cython.cfunc
 @cython.inline
 def _plausible(
-    b: cython.p_uchar, at: cython.Py_ssize_t, position: cython.longlong, end: cython.longlong, floor: cython.longlong
+    b: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    position: cython.longlong,
+    end: cython.longlong,
+    floor: cython.longlong,
 ) -> cython.bint:
     """Whether the bytes at `at` can be the header of a batch that ends at or before `end`."""
     magic: cython.longlong = b[at + 16]
@@ -424,10 +429,7 @@ def plausible(
         floor: an offset that the batch must be above, layout.UNKNOWN for none.
     """
     b: cython.p_uchar
-    if cython.compiled:
-        b = cython.cast(cython.p_uchar, cython.address(view[0]))
-    else:
-        b = view
+    b = cython.cast(cython.p_uchar, cython.address(view[0])) if cython.compiled else view
     return _plausible(b, at, position, end, floor)
 
 
@@ -452,10 +454,7 @@ def candidate(
         The place in the window, `stop` when there is none.
     """
     b: cython.p_uchar
-    if cython.compiled:
-        b = cython.cast(cython.p_uchar, cython.address(view[0]))
-    else:
-        b = view
+    b = cython.cast(cython.p_uchar, cython.address(view[0])) if cython.compiled else view
     at: cython.Py_ssize_t
     for at in range(start, stop):
         # The size of a batch is below 2^31 and its magic at most 2: two bytes reject nearly every place.
@@ -467,10 +466,7 @@ def candidate(
 def zeros_until(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
     """Return the first place in [start, stop) whose byte is not zero, `stop` when all are."""
     b: cython.p_uchar
-    if cython.compiled:
-        b = cython.cast(cython.p_uchar, cython.address(view[0]))
-    else:
-        b = view
+    b = cython.cast(cython.p_uchar, cython.address(view[0])) if cython.compiled else view
     at: cython.Py_ssize_t
     for at in range(start, stop):
         if b[at] != 0:

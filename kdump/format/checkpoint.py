@@ -260,9 +260,7 @@ def _read_lines(kind: FileKind, data: bytes, damage: _Damage) -> _Content:
             damage.add(*place, found)
     version, count = (*header, None, None)[:2]
     if count is not None and count != len(entries) and not damage.count:
-        why = (
-            f"Expected [{count}] entries in checkpoint file [{damage.name}], but found only [{len(entries)}]"
-        )
+        why = f"Expected [{count}] entries in checkpoint file [{damage.name}], but found only [{len(entries)}]"
         damage.add(*count_at, Complaint(why, IO))
     return version, entries
 
@@ -382,9 +380,7 @@ def _read_json(kind: FileKind, data: bytes, damage: _Damage) -> _Content:
     text = _text(line)
     node = text if isinstance(text, Complaint) else _json_object(text)
     if isinstance(node, Complaint):
-        damage.add(
-            0, len(line), node if is_quorum else None
-        )  # a clean shutdown is clean whatever the file says
+        damage.add(0, len(line), node if is_quorum else None)  # a clean shutdown is clean whatever the file says
         return None, []
     values = dict(node)
     version = values.get("data_version" if is_quorum else "version")
@@ -403,9 +399,7 @@ def _judge_quorum(text: str, values: Mapping[str, str | int | None], version: in
         return Complaint(what, "java.lang.IllegalStateException")
     for name in fields:
         if name not in values:
-            what = (
-                f"QuorumStateData: unable to locate field '{name}', which is mandatory in version {version}"
-            )
+            what = f"QuorumStateData: unable to locate field '{name}', which is mandatory in version {version}"
             return Complaint(what, RUNTIME)
         if name in _QUORUM_NUMBERS and not isinstance(values[name], int):
             return Complaint(f"QuorumStateData: {name} is not a number", NUMBER)

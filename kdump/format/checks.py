@@ -6,20 +6,20 @@ last element on; in the others the folds look at each row.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.finding import Code, Finding, Report
 from kdump.format import _scan, layout
 from kdump.format.epochs import EpochFold
 from kdump.format.headers import check_header
 from kdump.format.offsets import OffsetFold
 from kdump.format.sequences import SequenceFold
-from kdump.format.window import Window
+
+if TYPE_CHECKING:
+    from kdump.finding import Report
+    from kdump.format.window import Window
 
 _ORDER = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE | layout.EPOCH_CHANGES
-_HEADER = (
-    layout.ODD_CODEC | layout.ODD_ATTRIBUTES | layout.ODD_DELTA | layout.ODD_COUNT | layout.ODD_FLAGS
-)
+_HEADER = layout.ODD_CODEC | layout.ODD_ATTRIBUTES | layout.ODD_DELTA | layout.ODD_COUNT | layout.ODD_FLAGS
 
 
 class Element(NamedTuple):
@@ -67,6 +67,9 @@ class Checks:
         report: takes each finding.
         segment: base offset of the file, layout.UNKNOWN when it has none.
 
+    Attributes:
+        follow_producers: look at sequences; off for topics where they say nothing.
+
     Reports: B05-B09, B11, O01-O05, E01-E03, P01, P02.
     """
 
@@ -77,13 +80,14 @@ class Checks:
         self.epochs = EpochFold(file, report)
         self._sequences = SequenceFold(file, report)
         self._settled = True
+        self.follow_producers = True
 
     def step(self, window: Window) -> None:
         """Take the next batches."""
         bits = _scan.suspicions(window.rows, window.count)
         if bits & _HEADER:
             self._headers(window)
-        if bits & layout.HAS_PRODUCER:
+        if self.follow_producers and bits & (layout.HAS_PRODUCER | layout.GAP):
             self._sequences.step(window)
         if self._settled and not bits & _ORDER and self._all_trusted(window):
             last = element(window, window.count - 1)

@@ -22,6 +22,7 @@ __all__ = ["CodecProblem", "CompressionType", "Decompressor", "looks_like"]
 # Kafka's messages about lz4 count from the start of the batch: bytes before the section, by magic. A wrapper
 # of magic 0 or 1 is taken to have no key; none of Kafka's writers gave it one.
 BYTES_BEFORE = (26, 34, 61)
+SCRATCH = 1 << 17
 
 
 class Decompressor:
@@ -30,8 +31,8 @@ class Decompressor:
     The checked personality verifies all it can and delivers every byte before a damage. Kafka's delivers what
     a consumer of Kafka 4.3.1 gets before its decompressor throws, and says what it throws: `problem.why` when
     a record was still wanted, `problem.after` when all records of the batch were complete. It is as fast as
-    the other where the first target is larger than the decoded section; else it replays Kafka's calls one by
-    one.
+    the other where the first target is larger than the decoded section; a larger section is decoded twice, for
+    what Kafka delivers of a damaged one cannot be known before its damage is.
 
     Args:
         codec: the codec bits, 0 to 4.
@@ -59,6 +60,7 @@ class Decompressor:
         "_pieces",
         "_produced",
         "_reader",
+        "_sound",
         "problem",
     )
 
@@ -73,6 +75,7 @@ class Decompressor:
         self._reader: FastReader | None = None
         self._pieces: Pieces | None = None
         self._piece = NO_BYTES
+        self._sound = False
         if codec not in FAST_READERS:
             raise ValueError(f"there is no codec {codec}")
         try:
@@ -124,12 +127,29 @@ class Decompressor:
         except Damage:
             self._start_over()
             return self._fill_from_pieces(target)
-        if self._kafka and (reader.problem or count == len(target)):
-            self._start_over()
-            return self._fill_from_pieces(target)
+        if self._kafka and not self._sound:
+            self._sound = not reader.problem if count < len(target) else self._is_sound()
+            if not self._sound:
+                self._start_over()
+                return self._fill_from_pieces(target)
         if count < len(target):
             self.problem = reader.problem
         return count
+
+    def _is_sound(self) -> bool:
+        """Look through the whole section, as far as the limit."""
+        scratch = memoryview(bytearray(SCRATCH))
+        left = self._limit
+        try:
+            reader = FAST_READERS[self._codec](self._data, self._magic, self._limit)
+            while left > 0:
+                count = reader.read_into(scratch)
+                left -= count
+                if count < len(scratch):
+                    return reader.problem is None
+        except Damage:
+            return False
+        return True
 
     def _start_over(self) -> None:
         """Read carefully from the start, passing over what was delivered."""

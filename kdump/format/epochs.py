@@ -72,8 +72,15 @@ class EpochFold:
     def _blame(self, code: Code, held: Element, before: int, after: int | None, expected: int | None) -> None:
         self._report(
             Finding(
-                code, self._file, held.position, held.size, offset=held.first, last_offset=held.last,
-                field="partitionLeaderEpoch", found=held.epoch, expected=expected,
+                code,
+                self._file,
+                held.position,
+                held.size,
+                offset=held.first,
+                last_offset=held.last,
+                field="partitionLeaderEpoch",
+                found=held.epoch,
+                expected=expected,
                 values={"before": before, "after": "none" if after is None else after},
-            )  # fmt: skip
+            )
         )

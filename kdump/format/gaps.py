@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kdump.finding import Code, Finding
 from kdump.format import _scan, layout
 from kdump.format.resync import header_makes_sense
-from kdump.format.source import Source
+
+if TYPE_CHECKING:
+    from kdump.format.source import Source
 
 BUDGET_SPENT = "the search for intact batches had read four times the size of the file"
 _STEP = 1024 * 1024
@@ -39,9 +43,15 @@ def describe_gap(source: Source, position: int, end: int, status: int, floor: in
         code, found = Code.L12, None
         values = {"why": BUDGET_SPENT}
     return Finding(
-        code, source.name, position, end - position, gap=True, field="batchLength" if found is not None else None,
-        found=found, values=values,
-    )  # fmt: skip
+        code,
+        source.name,
+        position,
+        end - position,
+        gap=True,
+        field="batchLength" if found is not None else None,
+        found=found,
+        values=values,
+    )
 
 
 def length_finding(source: Source, header: bytes, position: int, end: int) -> Finding:
@@ -57,14 +67,18 @@ def length_finding(source: Source, header: bytes, position: int, end: int) -> Fi
     else:
         code = Code.L07
     return Finding(
-        code, source.name, position, end - position, offset=int.from_bytes(header[:8], "big", signed=True),
-        field="batchLength", found=found, expected=expected,
-    )  # fmt: skip
+        code,
+        source.name,
+        position,
+        end - position,
+        offset=int.from_bytes(header[:8], "big", signed=True),
+        field="batchLength",
+        found=found,
+        expected=expected,
+    )
 
 
-def _code(
-    source: Source, position: int, end: int, status: int, floor: int
-) -> tuple[Code, dict[str, int | str | None]]:
+def _code(source: Source, position: int, end: int, status: int, floor: int) -> tuple[Code, dict[str, int | str | None]]:
     header = source.read_at(position, min(end - position, layout.RECORDS_AT))
     zeros = _zeros_until(source, position, end)
     at_end = end == source.size

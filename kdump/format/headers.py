@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format import layout
-from kdump.format.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.format.window import Window
 
 _UNUSED_LEGACY = 0xF0
 
@@ -27,11 +31,18 @@ def check_header(file: str, window: Window, k: int) -> Iterator[Finding]:
     attributes = window.cell(k, layout.ATTRIBUTES)
     legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
 
-    def finding(code: Code, field: str, found: int, **more: object) -> Finding:
+    def finding(code: Code, field: str, found: int, **more: Any) -> Finding:  # noqa: ANN401 (fields of a Finding)
         return Finding(
-            code, file, window.cell(k, layout.POSITION), window.cell(k, layout.SIZE), field=field, found=found,
-            offset=window.cell(k, layout.BASE_OFFSET), last_offset=window.cell(k, layout.LAST_OFFSET), **more,
-        )  # type: ignore[arg-type]  # fmt: skip
+            code,
+            file,
+            window.cell(k, layout.POSITION),
+            window.cell(k, layout.SIZE),
+            field=field,
+            found=found,
+            offset=window.cell(k, layout.BASE_OFFSET),
+            last_offset=window.cell(k, layout.LAST_OFFSET),
+            **more,
+        )
 
     codec = attributes & layout.CODEC_MASK
     if bits & layout.ODD_CODEC and (not legacy or codec > layout.CODEC_ZSTD):
@@ -51,9 +62,8 @@ def check_header(file: str, window: Window, k: int) -> Iterator[Finding]:
         yield from _flags(finding, window, k)
 
 
-def _flags(finding: object, window: Window, k: int) -> Iterator[Finding]:
+def _flags(finding: Callable[..., Finding], window: Window, k: int) -> Iterator[Finding]:
     """Flags that do not go together. Control batches of the Raft layer have no producer id: that alone is no fault."""
-    assert callable(finding)
     attributes = window.cell(k, layout.ATTRIBUTES)
     if window.cell(k, layout.PRODUCER_ID) < 0:
         if attributes & layout.TRANSACTIONAL_FLAG:
@@ -64,9 +74,7 @@ def _flags(finding: object, window: Window, k: int) -> Iterator[Finding]:
     horizon = window.cell(k, layout.BASE_TIMESTAMP)
     if attributes & layout.DELETE_HORIZON_FLAG and horizon <= window.cell(k, layout.MAX_TIMESTAMP):
         why = f"the delete horizon {horizon} is not after the records (up to {window.cell(k, layout.MAX_TIMESTAMP)})"
-        yield finding(
-            Code.B11, "deleteHorizonMs", horizon, values={"why": why}, severity_override=Severity.WARNING
-        )
+        yield finding(Code.B11, "deleteHorizonMs", horizon, values={"why": why}, severity_override=Severity.WARNING)
 
 
 def _is_raft_control(window: Window, k: int) -> bool:

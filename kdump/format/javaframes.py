@@ -110,7 +110,8 @@ class Lz4Input:
         try:
             return bytes(self._decode(block, uncompressed_size=self._max_block))
         except self._failure as error:
-            offset = self._before + start + int(str(error).rpartition(": ")[2])
+            code = str(error).rpartition(": ")[2]
+            offset = self._before + start + (int(code) if code.isdecimal() else 0)
             why = f"net.jpountz.lz4.LZ4Exception: Error decoding offset {offset} of input buffer"
             raise JavaError(IO + why) from None
 

@@ -30,6 +30,9 @@ STEP = 1 << 18
 MESSAGE_HEADER = 12
 MESSAGE_SIZE_AT = 8
 VARINT_BYTES = 5
+# attributes, two deltas, two lengths and the number of headers
+SMALLEST_BODY = 6
+SMALLEST_MESSAGE = 14
 
 
 class JavaError(Exception):
@@ -88,23 +91,28 @@ class RecordLayout:
         self.rest = 0
         self._value = 0
         self._bytes = 0
+        self._over = False
 
     def advance(self, piece: bytes | memoryview) -> None:
         """Follow the next bytes; see Layout."""
         position, end = 0, len(piece)
-        while position < end:
+        while position < end and not self._over:
             taken = min(self.rest, end - position)
             self.rest -= taken
             position += taken
-            while position < end and not self.rest:
+            while position < end and not self.rest and not self._over:
                 byte = piece[position]
                 position += 1
                 self._value |= (byte & 0x7F) << 7 * self._bytes
                 self._bytes += 1
                 if byte < 0x80 or self._bytes == VARINT_BYTES:
-                    # negative lengths end Kafka's iteration, so what they would ask for never matters
-                    self.rest = 0 if self._value & 1 else self._value >> 1
-                    self._value = self._bytes = 0
+                    self._begin_body()
+
+    def _begin_body(self) -> None:
+        # a length that no record can have ends Kafka's iteration: what would be read after it never matters
+        self.rest = 0 if self._value & 1 else self._value >> 1
+        self._over = self.rest < SMALLEST_BODY
+        self._value = self._bytes = 0
 
 
 class MessageLayout:
@@ -116,18 +124,21 @@ class MessageLayout:
     def __init__(self) -> None:
         self.rest = MESSAGE_HEADER
         self._header = bytearray()
+        self._over = False
 
     def advance(self, piece: bytes | memoryview) -> None:
         """Follow the next bytes; see Layout."""
         position, end = 0, len(piece)
-        while position < end:
+        while position < end and not self._over:
             taken = min(self.rest, end - position)
             if len(self._header) < MESSAGE_HEADER:
                 self._header += piece[position : position + taken]
             self.rest -= taken
             position += taken
             if self.rest == 0 and len(self._header) == MESSAGE_HEADER:
-                self.rest = int.from_bytes(self._header[MESSAGE_SIZE_AT:], "big", signed=False)
+                self.rest = int.from_bytes(self._header[MESSAGE_SIZE_AT:], "big")
+                self._over = self.rest < SMALLEST_MESSAGE
+                # a thirteenth byte says that the body is next
                 self._header.append(0)
             if self.rest == 0:
                 self._header.clear()

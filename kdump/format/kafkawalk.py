@@ -6,11 +6,15 @@ For `--compat` and for the model of the broker. The other walk is `kdump.format.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kdump.format import _scan, layout
-from kdump.format.source import Source
 from kdump.format.window import ROWS, Buffer, Window, crc_of_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.format.source import Source
 
 
 class KafkaWalk:

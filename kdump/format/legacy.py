@@ -7,14 +7,17 @@ without its end the offsets are not known.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format import _records, layout
 from kdump.format.checksum import crc32
 from kdump.format.compression import CodecProblem, CompressionType, Decompressor
-from kdump.format.window import Window
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator
+
+    from kdump.format.window import Window
 
 _STREAM_SIZE = 256 * 1024
 NOT_A_WRAPPER = -2  # status: the wrapper breaks a rule of its own
@@ -72,7 +75,8 @@ class InnerMessages:
             base = wrapper - last
             if base < 0:
                 self.problem = WrapperProblem(
-                    NOT_A_WRAPPER, why=f"the wrapper's offset {wrapper} is below the last one inside it, {last}"
+                    NOT_A_WRAPPER,
+                    why=f"the wrapper's offset {wrapper} is below the last one inside it, {last}",
                 )
                 return
         for view, count, _ in self._messages(data, base):
@@ -88,7 +92,9 @@ class InnerMessages:
         """The compressed bytes of the wrapper."""
         window, k = self._window, self._batch
         if self._codec >= CompressionType.ZSTD:
-            self.problem = WrapperProblem(NOT_A_WRAPPER, why=f"magic {self._magic} cannot have compression type {self._codec}")
+            self.problem = WrapperProblem(
+                NOT_A_WRAPPER, why=f"magic {self._magic} cannot have compression type {self._codec}"
+            )
             return None
         _, _, _, _, status = _records.read_plain(
             window.view, window.origin, window.rows, k, k + 1, 0, 0, self._rows, 0, 1

@@ -120,9 +120,7 @@ def read_carefully(data: memoryview, magic: int) -> Pieces:
     return judge_header(data, header, magic) or problem or judge_end(data, header, position, total)
 
 
-def read_blocks(
-    data: memoryview, header: FrameHeader
-) -> Generator[bytes, None, tuple[CodecProblem | None, int, int]]:
+def read_blocks(data: memoryview, header: FrameHeader) -> Generator[bytes, None, tuple[CodecProblem | None, int, int]]:
     """Decode block after block.
 
     Args:
@@ -158,9 +156,7 @@ def read_blocks(
     return ends_early(data), position, total
 
 
-def read_block(
-    data: memoryview, word: int, header: FrameHeader, history: bytes
-) -> tuple[bytes, CodecProblem | None]:
+def read_block(data: memoryview, word: int, header: FrameHeader, history: bytes) -> tuple[bytes, CodecProblem | None]:
     """Decode one block, the damaged one as far as it goes.
 
     Args:

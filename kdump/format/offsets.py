@@ -67,9 +67,9 @@ class OffsetFold:
                 self._good = one
             self._lost = True
             return
-        if self._good is None and self._in_range(one):
-            self._good = one
-        elif self._follows(one) and self._in_range(one) and (self._lost or one.first is None or self._adjoins(one)):
+        if (self._good is None and self._in_range(one)) or (
+            self._follows(one) and self._in_range(one) and (self._lost or one.first is None or self._adjoins(one))
+        ):
             self._good = one
         else:
             self._held = one
@@ -97,7 +97,9 @@ class OffsetFold:
         held, self._held = self._held, None
         if held is None:
             return
-        before_next = after is None or not after.trusted or held.last < (after.last if after.first is None else after.first)
+        before_next = (
+            after is None or not after.trusted or held.last < (after.last if after.first is None else after.first)
+        )
         if not self._in_range(held):
             self._out_of_range(held, after)
         elif self._adjoins(held) or (self._follows(held) and before_next):
@@ -119,9 +121,14 @@ class OffsetFold:
         first, last = self._good.last + 1, held.first - 1
         self._report(
             Finding(
-                Code.O04, self._file, held.position, 0, offset=first, last_offset=last,
+                Code.O04,
+                self._file,
+                held.position,
+                0,
+                offset=first,
+                last_offset=last,
                 values={"missing_first": first, "missing_last": last},
-            )  # fmt: skip
+            )
         )
 
     def _out_of_range(self, held: Element, after: Element | None) -> None:
@@ -138,13 +145,26 @@ class OffsetFold:
         self._blame(Code.O03, held, after, first, {"previous": self._good.last if self._good else None})
 
     def _blame(
-        self, code: Code, held: Element, after: Element | None, found: int, values: dict[str, int | str | None]
+        self,
+        code: Code,
+        held: Element,
+        after: Element | None,
+        found: int,
+        values: dict[str, int | str | None],
     ) -> None:
         self._report(
             Finding(
-                code, self._file, held.position, held.size, offset=held.first, last_offset=held.last,
-                field="baseOffset", found=found, expected=self._expected(held, after), values=values,
-            )  # fmt: skip
+                code,
+                self._file,
+                held.position,
+                held.size,
+                offset=held.first,
+                last_offset=held.last,
+                field="baseOffset",
+                found=found,
+                expected=self._expected(held, after),
+                values=values,
+            )
         )
 
     def _delta(self, held: Element, after: Element | None) -> None:
@@ -153,9 +173,16 @@ class OffsetFold:
         expected = after.first - 1 - held.first if after is not None and after.first is not None else None
         self._report(
             Finding(
-                Code.B07, self._file, held.position, held.size, offset=held.first, last_offset=held.last,
-                field="lastOffsetDelta", found=held.last - held.first, expected=expected,
-            )  # fmt: skip
+                Code.B07,
+                self._file,
+                held.position,
+                held.size,
+                offset=held.first,
+                last_offset=held.last,
+                field="lastOffsetDelta",
+                found=held.last - held.first,
+                expected=expected,
+            )
         )
 
     def _expected(self, held: Element, after: Element | None) -> int | None:

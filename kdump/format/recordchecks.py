@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding
 from kdump.format import layout
@@ -11,6 +10,10 @@ from kdump.format.compression import CompressionType
 from kdump.format.legacy import NOT_A_WRAPPER
 from kdump.format.looks import looks_like
 from kdump.format.records import OVER_LIMIT, Chunk, RecordProblem, headers
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator
 
 _CODES = {
     layout.R_LENGTH_VARINT: (Code.R01, ""),
@@ -51,17 +54,23 @@ def check_records(file: str, chunk: Chunk) -> Iterator[Finding]:
         if rows[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG and rows[at + layout.MAGIC] >= layout.MAGIC_V2:
             yield from _controls(file, chunk, k)
         if rows[at + layout.SEEN_MAX_TIMESTAMP] != rows[at + layout.MAX_TIMESTAMP] or (
-            rows[at + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG and rows[at + layout.SUSPICION] & layout.TIMES_VARY
+            rows[at + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG
+            and rows[at + layout.SUSPICION] & layout.TIMES_VARY
         ):
             yield from _timestamps(file, chunk, k)
 
 
-def _finding(file: str, chunk: Chunk, k: int, code: Code, **more: object) -> Finding:
+def _finding(file: str, chunk: Chunk, k: int, code: Code, **more: Any) -> Finding:  # noqa: ANN401 (fields of a Finding)
     window = chunk.window
     return Finding(
-        code, file, window.cell(k, layout.POSITION), window.cell(k, layout.SIZE),
-        offset=window.cell(k, layout.BASE_OFFSET), last_offset=window.cell(k, layout.LAST_OFFSET), **more,
-    )  # type: ignore[arg-type]  # fmt: skip
+        code,
+        file,
+        window.cell(k, layout.POSITION),
+        window.cell(k, layout.SIZE),
+        offset=window.cell(k, layout.BASE_OFFSET),
+        last_offset=window.cell(k, layout.LAST_OFFSET),
+        **more,
+    )
 
 
 def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Finding]:
@@ -73,12 +82,19 @@ def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Findin
         return
     if chunk.window.cell(k, layout.CRC) != chunk.window.cell(k, layout.COMPUTED_CRC):
         return
-    codec = CompressionType(chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK).label if _known(chunk, k) else "?"
+    codec = (
+        CompressionType(chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK).label if _known(chunk, k) else "?"
+    )
     looks = _other_codec(chunk, problem)
     if looks is not None:
         yield _finding(file, chunk, k, Code.C05, values={"codec": codec, "looks": looks})
     elif problem.codec is not None:
-        values = {"codec": codec, "why": problem.codec.why, "looks": problem.codec.why, "limit": problem.found}
+        values = {
+            "codec": codec,
+            "why": problem.codec.why,
+            "looks": problem.codec.why,
+            "limit": problem.found,
+        }
         yield _finding(file, chunk, k, problem.codec.code, values=values)
     elif problem.status == NOT_A_WRAPPER:
         yield _finding(file, chunk, k, Code.C07, values={"why": problem.why})
@@ -87,13 +103,13 @@ def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Findin
     elif problem.status in _CODES:
         code, why = _CODES[problem.status]
         found = problem.found if problem.found is not None else -1
-        yield _finding(file, chunk, k, code, found=found, values={"index": problem.index, "why": why})
+        yield _finding(file, chunk, k, code, found=found, values={"index": problem.number, "why": why})
 
 
 def _other_codec(chunk: Chunk, problem: RecordProblem) -> str | None:
     """What the records of a batch without compression look like, when not one of them can be read."""
     k = problem.batch
-    if problem.index or chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
+    if problem.number or chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
         return None
     start = chunk.window.cell(k, layout.POSITION) - chunk.window.origin
     data = chunk.window.view[start + layout.RECORDS_AT : start + chunk.window.cell(k, layout.SIZE)]
@@ -110,21 +126,21 @@ def _ends_early(file: str, chunk: Chunk, problem: RecordProblem) -> Finding:
     k = problem.batch
     count = chunk.window.cell(k, layout.COUNT)
     if problem.rest == 0:  # they end between two records: the count is wrong
-        return _finding(file, chunk, k, Code.B08, field="count", found=count, expected=problem.index)
+        return _finding(file, chunk, k, Code.B08, field="count", found=count, expected=problem.number)
     code = Code.R01 if problem.rest is not None and problem.rest < layout.LONGEST_VARINT else Code.R02
-    return _finding(file, chunk, k, code, found=problem.found, values={"index": problem.index})
+    return _finding(file, chunk, k, code, found=problem.found, values={"index": problem.number})
 
 
 def _odd_records(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
     """Look at the rows of a marked batch one by one."""
     limit = chunk.window.cell(k, layout.LAST_OFFSET_DELTA)
     previous: int | None = None
-    for i in range(chunk.count):
+    for i in range(chunk.filled):
         row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
         if row[layout.R_BATCH] != k:
             continue
         delta = row[layout.R_DELTA]
-        index = {"index": i}
+        index: dict[str, int | str | None] = {"index": i}
         if (previous is not None and delta <= previous) or delta > limit or delta < 0:
             values = {**index, "previous": -1 if previous is None else previous, "limit": limit}
             yield _finding(file, chunk, k, Code.R06, field="offsetDelta", found=delta, values=values)
@@ -157,7 +173,7 @@ def _controls(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
     """Control records that Kafka cannot read: recovery of an unclean start fails on them."""
     if chunk.window.cell(k, layout.PRODUCER_ID) < 0:
         return  # of the Raft layer, or no control record at all: the header check says so
-    for i in range(chunk.count):
+    for i in range(chunk.filled):
         row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
         if row[layout.R_BATCH] != k:
             continue
@@ -174,7 +190,7 @@ def _controls(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
 
 
 def _timestamps(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
-    """maxTimestamp against the records, once all of them are read."""
+    """Compare maxTimestamp with the records, once all of them are read."""
     window = chunk.window
     done = k < chunk.last - 1 or (chunk.done and chunk.problem is None)
     if not done or window.cell(k, layout.MAGIC) < layout.MAGIC_V2 or window.cell(k, layout.COUNT) <= 0:
@@ -183,6 +199,8 @@ def _timestamps(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
     append_time = window.cell(k, layout.ATTRIBUTES) & layout.TIMESTAMP_TYPE_FLAG
     if append_time:
         if seen == stored and window.cell(k, layout.SUSPICION) & layout.TIMES_VARY:
-            yield _finding(file, chunk, k, Code.B10, field="timestampType", found="LogAppendTime", expected="CreateTime")
+            yield _finding(
+                file, chunk, k, Code.B10, field="timestampType", found="LogAppendTime", expected="CreateTime"
+            )
     elif seen != stored:
         yield _finding(file, chunk, k, Code.B10, field="maxTimestamp", found=stored, expected=seen)

@@ -7,13 +7,16 @@ grows with a batch: rows come `ROWS` at a time, decompressed bytes in a buffer t
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format import _records, layout
 from kdump.format.compression import CodecProblem, Decompressor
 from kdump.format.legacy import InnerMessages
-from kdump.format.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.format.window import Window
 
 ROWS = 2048  # record rows filled at once
 _STREAM_SIZE = 256 * 1024  # bytes of decompressed records held at once, more only for one larger record
@@ -26,7 +29,7 @@ class RecordProblem(NamedTuple):
     Args:
         batch: row of the batch.
         status: layout.R_LENGTH_VARINT ... R_NO_MESSAGE, or OVER_LIMIT.
-        index: number of the record (from 0) that could not be read, or how many there are.
+        number: of the record (from 0) that could not be read, or how many there are.
         at: place of that record in the bytes of the records (decompressed), from 0; None when not known.
         found: a length that is wrong.
         rest: bytes that are left after the last record that was read.
@@ -36,7 +39,7 @@ class RecordProblem(NamedTuple):
 
     batch: int
     status: int
-    index: int
+    number: int
     at: int | None = None
     found: int | None = None
     rest: int | None = None
@@ -73,7 +76,7 @@ class Chunk(NamedTuple):
         first, last: rows of batches, half-open.
         begun: an earlier chunk has had batch `first` already.
         rows: record rows.
-        count: how many of them.
+        filled: how many of them.
         problem: what is wrong with batch `last - 1`; the next chunk begins after it.
         done: the records of batch `last - 1` end here.
     """
@@ -84,7 +87,7 @@ class Chunk(NamedTuple):
     last: int
     begun: bool
     rows: array[int]
-    count: int
+    filled: int
     problem: RecordProblem | None = None
     done: bool = True
 
@@ -162,7 +165,9 @@ class RecordReader:
             count -= 1  # Kafka looks at the end before it hands out the last record
         start = window.cell(k, layout.POSITION) - window.origin
         rest = start + window.cell(k, layout.SIZE) - at
-        return count, RecordProblem(k, status, done, at - start - layout.RECORDS_AT, _length(window.view, at, rest), rest)
+        return count, RecordProblem(
+            k, status, done, at - start - layout.RECORDS_AT, _length(window.view, at, rest), rest
+        )
 
     def _compressed(self, window: Window, k: int) -> Iterator[Chunk]:
         """One compressed batch of magic 2: for Kafka all of its records, or none.
@@ -249,7 +254,9 @@ class RecordReader:
             begun = True
         problem = inner.problem
         if problem is not None or not begun:
-            left = RecordProblem(k, problem.status, inner.done, codec=problem.codec, why=problem.why) if problem else None
+            left = (
+                RecordProblem(k, problem.status, inner.done, codec=problem.codec, why=problem.why) if problem else None
+            )
             yield Chunk(window, window.view, k, k + 1, begun, self._rows, 0, left)
 
 

@@ -9,12 +9,15 @@ bound the search where they point at such a batch; where the budget of bytes is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format import _scan, layout
-from kdump.format.source import Source
 from kdump.format.window import crc_of_range
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.format.source import Source
 
 _STEP = 256 * 1024
 _BUDGET = 4  # bytes under a CRC for each byte of the log
@@ -97,7 +100,9 @@ class Resync:
 
     def nothing_between(self, start: int, end: int) -> bool:
         """Tell whether an earlier search has shown that no batch begins in (start, end), or no search is left."""
-        return self.spent_from is not None or self._known is not None and self._known_from <= start and end <= self._known
+        return self.spent_from is not None or (
+            self._known is not None and self._known_from <= start and end <= self._known
+        )
 
     def after(self, position: int, floor: int) -> Boundary:
         """Find the end of the damage that begins at a position.
@@ -164,7 +169,7 @@ class Resync:
             start += length
 
     def _confirmed(self, place: int, floor: int, bound: int) -> bool:
-        """Whether a batch begins at a plausible header: its CRC is right, and what follows it does not speak against it."""
+        """Whether a batch begins at a plausible header: its CRC is right, and what follows agrees."""
         header = self._source.read_at(place, layout.LOG_OVERHEAD)
         end = place + layout.LOG_OVERHEAD + int.from_bytes(header[8:12], "big")
         if end not in (bound, self._end):
@@ -205,7 +210,7 @@ class _OwnCrc:
         return bool(self._ways)
 
     def right_up_to(self, end: int) -> int | None:
-        """The magic under which the CRC is right when the batch ends at `end`; ends are asked for in ascending order."""
+        """The magic under which the CRC is right when the batch ends at `end`; ends are asked for as they ascend."""
         if end - self._position > _LONGEST:
             return None
         for way in self._ways:

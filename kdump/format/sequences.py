@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from kdump.finding import Code, Finding, Report, Severity
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Report
 from kdump.format import layout
-from kdump.format.window import Window
+
+if TYPE_CHECKING:
+    from kdump.format.window import Window
 
 _SEQUENCES = layout.MAX_INT + 1
 _REMEMBERED = 100_000  # producers; more than a broker keeps for one partition in practice
@@ -13,7 +17,8 @@ _REMEMBERED = 100_000  # producers; more than a broker keeps for one partition i
 class SequenceFold:
     """Follows each producer's epoch and sequence.
 
-    What it sees first of a producer it believes; so a log that begins in the middle has no false alarm. Producers that
+    What it sees first of a producer it believes, and it begins anew after a hole of offsets; so neither a log that
+    begins in the middle nor a compacted one has a false alarm. Producers that
     have not written for longest are forgotten when there are too many.
 
     Args:
@@ -37,6 +42,8 @@ class SequenceFold:
     def step(self, window: Window) -> None:
         """Take the next batches."""
         for k, bits in enumerate(window.column(layout.SUSPICION)):
+            if bits & layout.GAP:
+                self._producers.clear()  # what is missing, compaction or a follower left out
             if not bits & layout.HAS_PRODUCER:
                 continue
             if window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
@@ -69,14 +76,17 @@ class SequenceFold:
         elif epoch == known[0] and sequence >= 0 and known[1] >= 0 and sequence != known[1]:
             self._blame(Code.P01, window, k, producer, "baseSequence", sequence, (known[1] - 1) % _SEQUENCES)
 
-    def _blame(
-        self, code: Code, window: Window, k: int, producer: int, field: str, found: int, previous: int
-    ) -> None:
+    def _blame(self, code: Code, window: Window, k: int, producer: int, field: str, found: int, previous: int) -> None:
         self._report(
             Finding(
-                code, self._file, window.cell(k, layout.POSITION), window.cell(k, layout.SIZE),
-                offset=window.cell(k, layout.BASE_OFFSET), last_offset=window.cell(k, layout.LAST_OFFSET),
-                field=field, found=found, values={"producer": producer, "previous": previous},
-                severity_override=Severity.NOTE,
-            )  # fmt: skip
+                code,
+                self._file,
+                window.cell(k, layout.POSITION),
+                window.cell(k, layout.SIZE),
+                offset=window.cell(k, layout.BASE_OFFSET),
+                last_offset=window.cell(k, layout.LAST_OFFSET),
+                field=field,
+                found=found,
+                values={"producer": producer, "previous": previous},
+            )
         )

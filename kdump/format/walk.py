@@ -11,8 +11,8 @@ file has. Offsets and epochs are as stored.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Report
 from kdump.format import _scan, layout
@@ -20,8 +20,12 @@ from kdump.format.checks import Checks
 from kdump.format.checksum import crc32
 from kdump.format.gaps import BUDGET_SPENT, describe_gap, length_finding
 from kdump.format.resync import Resync
-from kdump.format.source import Source
 from kdump.format.window import ROWS, WINDOW_SIZE, Buffer, Window, crc_of_range
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.format.source import Source
 
 _AFTER_DAMAGE = 4096  # bytes of the first window after damage: what follows may be damaged too
 
@@ -162,9 +166,9 @@ class CheckedWalk:
         if k + 1 >= window.count or window.cell(k, layout.MAGIC) != layout.MAGIC_V2:
             return False
         after = window.cell(k + 1, layout.POSITION)
-        if window.cell(k + 1, layout.CRC) == window.cell(k + 1, layout.COMPUTED_CRC):
-            if window.cell(k + 1, layout.BASE_OFFSET) == window.cell(k, layout.LAST_OFFSET) + 1:
-                return True
+        is_right = window.cell(k + 1, layout.CRC) == window.cell(k + 1, layout.COMPUTED_CRC)
+        if is_right and window.cell(k + 1, layout.BASE_OFFSET) == window.cell(k, layout.LAST_OFFSET) + 1:
+            return True
         return self._resync.nothing_between(window.cell(k, layout.POSITION), after) and _scan.plausible(
             window.view, after - window.origin, after, self._source.size, self.border.floor
         )
@@ -184,9 +188,16 @@ class CheckedWalk:
     ) -> Finding:
         size = window.cell(k, layout.SIZE)
         return Finding(
-            code, self._source.name, window.cell(k, layout.POSITION), size, offset=window.cell(k, layout.BASE_OFFSET),
-            last_offset=window.cell(k, layout.LAST_OFFSET), field=field, found=found, expected=expected,
-        )  # fmt: skip
+            code,
+            self._source.name,
+            window.cell(k, layout.POSITION),
+            size,
+            offset=window.cell(k, layout.BASE_OFFSET),
+            last_offset=window.cell(k, layout.LAST_OFFSET),
+            field=field,
+            found=found,
+            expected=expected,
+        )
 
     def _report_crc(self, window: Window, k: int) -> None:
         legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
@@ -195,9 +206,13 @@ class CheckedWalk:
             "why": f"stored {window.cell(k, layout.CRC):#010x}, computed {window.cell(k, layout.COMPUTED_CRC):#010x}",
         }
         finding = self._batch_finding(
-            Code.B02 if legacy else Code.B01, window, k, field="crc",
-            found=window.cell(k, layout.CRC), expected=window.cell(k, layout.COMPUTED_CRC),
-        )  # fmt: skip
+            Code.B02 if legacy else Code.B01,
+            window,
+            k,
+            field="crc",
+            found=window.cell(k, layout.CRC),
+            expected=window.cell(k, layout.COMPUTED_CRC),
+        )
         count = None if legacy else window.cell(k, layout.COUNT)
         self._report(replace(finding, count=count, values=values))
 
@@ -277,9 +292,7 @@ class CheckedWalk:
         if size < layout.RECORDS_AT:
             return False
         stored = int.from_bytes(self._source.read_at(position + layout.CRC_AT, 4), "big")
-        return stored == crc_of_range(
-            self._source, position + layout.ATTRIBUTES_AT, position + size, layout.MAGIC_V2
-        )
+        return stored == crc_of_range(self._source, position + layout.ATTRIBUTES_AT, position + size, layout.MAGIC_V2)
 
     def _legacy_magic(self, position: int, size: int) -> int | None:
         """The magic 0 or 1 under which the CRC of a message is right, though it is not the one that it carries."""
@@ -330,7 +343,15 @@ class CheckedWalk:
             code = Code.B03 if layout.MAGIC_V2 < stored < 128 else Code.B04
             found = stored - 256 if stored > 127 else stored
             self._report(
-                Finding(code, self._source.name, position, end - position, field="magic", found=found, expected=magic)
+                Finding(
+                    code,
+                    self._source.name,
+                    position,
+                    end - position,
+                    field="magic",
+                    found=found,
+                    expected=magic,
+                )
             )
         yield from self._hand_out(position, end - position, magic)
 

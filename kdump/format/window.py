@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kdump.format import layout
 from kdump.format.checksum import crc32, crc32c
-from kdump.format.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.format.source import Source
 
 WINDOW_SIZE = 512 * 1024  # bytes read at once: large enough for few calls, small enough to stay in a cache
 ROWS = 4096  # batch rows filled at once

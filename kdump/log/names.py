@@ -162,9 +162,7 @@ def _parse_kraft(stem: str, suffixes: tuple[str, ...], *, is_plain: bool) -> Fil
     found = _KRAFT.fullmatch(stem)
     if not found or int(found[1]) > _MAX_LONG or int(found[2]) > _MAX_INT:
         is_bootstrap = is_plain and f"{stem}.checkpoint" == BOOTSTRAP
-        return FileName(
-            FileKind.CHECKPOINT, suffixes=suffixes, is_exact=is_bootstrap and suffixes in ((), ("tmp",))
-        )
+        return FileName(FileKind.CHECKPOINT, suffixes=suffixes, is_exact=is_bootstrap and suffixes in ((), ("tmp",)))
     allowed = (("part",),) if found[3] else ((), ("deleted",), ("part",))
     return FileName(
         FileKind.CHECKPOINT, int(found[1]), suffixes, int(found[2]), is_exact=is_plain and suffixes in allowed

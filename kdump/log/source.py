@@ -74,7 +74,7 @@ class FileSource:
     def __init__(self, path: str, name: str | None = None, *, follow: bool = True) -> None:
         self.name = path if name is None else name
         # as the user wrote it: a Path would make "." of an empty name
-        _demand_regular(os.stat(path, follow_symlinks=follow).st_mode, path)  # noqa: PTH116
+        _demand_regular(os.stat(path, follow_symlinks=follow).st_mode, path)
         self._fd = _open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
         try:
             status = os.fstat(self._fd)
@@ -163,9 +163,7 @@ def _problem(path: str, error: OSError, *, follow: bool) -> DoorProblem:
     if isinstance(error, IsADirectoryError):
         return DoorProblem(path, "directory", f"{path}: is a directory, and a file is meant here")
     if isinstance(error, NotRegularError) and not follow and Path(path).is_symlink():
-        return DoorProblem(
-            path, "symlink", f"{path}: is a symbolic link; none is followed inside a directory"
-        )
+        return DoorProblem(path, "symlink", f"{path}: is a symbolic link; none is followed inside a directory")
     if isinstance(error, NotRegularError):
         return DoorProblem(path, "special", f"{path}: is {error.what}; only regular files are read")
     if isinstance(error, PermissionError):

@@ -87,7 +87,11 @@ def _put(out: cython.p_uchar, at: cython.Py_ssize_t, text: cython.p_char, n: cyt
 @cython.cfunc
 @cython.inline
 def _copy(
-    out: cython.p_uchar, at: cython.Py_ssize_t, b: cython.p_uchar, start: cython.Py_ssize_t, n: cython.Py_ssize_t
+    out: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    b: cython.p_uchar,
+    start: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Append n bytes of the buffer."""
     i: cython.Py_ssize_t
@@ -297,21 +301,25 @@ def _plain(b: cython.p_uchar, start: cython.Py_ssize_t, n: cython.Py_ssize_t, ca
     return _is_utf8(b, start, start + n)
 
 
-def text_is_plain(view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, n: cython.Py_ssize_t, careful: bool) -> bool:
+def text_is_plain(
+    view: cython.const[cython.uchar][::1], start: cython.Py_ssize_t, n: cython.Py_ssize_t, careful: bool
+) -> bool:
     """Tell whether n bytes at `start` can be written as they are: valid UTF-8 or, when careful, printable ASCII."""
     b: cython.p_uchar
-    if cython.compiled:
-        b = cython.cast(cython.p_uchar, cython.address(view[0]))
-    else:
-        b = view
+    b = cython.cast(cython.p_uchar, cython.address(view[0])) if cython.compiled else view
     return _plain(b, start, n, careful)
 
 
 @cython.cfunc
 def _slow(
-    out: cython.p_uchar, at: cython.Py_ssize_t, room: cython.Py_ssize_t, view: object, start: cython.Py_ssize_t,
-    n: cython.Py_ssize_t, slow_text: object
-) -> cython.Py_ssize_t:  # fmt: skip
+    out: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
+    view: object,
+    start: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+    slow_text: object,
+) -> cython.Py_ssize_t:
     """Append text that cannot be copied; -1 when there is no room for it."""
     text: bytes = slow_text(bytes(view[start : start + n]))
     i: cython.Py_ssize_t
@@ -326,9 +334,16 @@ def _slow(
 @cython.cfunc
 @cython.inline
 def _text(
-    out: cython.p_uchar, at: cython.Py_ssize_t, room: cython.Py_ssize_t, view: object, b: cython.p_uchar,
-    start: cython.Py_ssize_t, n: cython.Py_ssize_t, careful: cython.bint, slow_text: object
-) -> cython.Py_ssize_t:  # fmt: skip
+    out: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
+    view: object,
+    b: cython.p_uchar,
+    start: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+    careful: cython.bint,
+    slow_text: object,
+) -> cython.Py_ssize_t:
     """Append n bytes of the buffer as text; -1 when there is no room for it."""
     if n <= 0:
         return at
@@ -341,9 +356,16 @@ def _text(
 
 @cython.cfunc
 def _header_keys(
-    out: cython.p_uchar, at: cython.Py_ssize_t, room: cython.Py_ssize_t, view: object, b: cython.p_uchar,
-    p: cython.Py_ssize_t, count: cython.longlong, careful: cython.bint, slow_text: object
-) -> cython.Py_ssize_t:  # fmt: skip
+    out: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
+    view: object,
+    b: cython.p_uchar,
+    p: cython.Py_ssize_t,
+    count: cython.longlong,
+    careful: cython.bint,
+    slow_text: object,
+) -> cython.Py_ssize_t:
     """Append the keys of `count` headers that begin at p (the record kernel has checked all lengths)."""
     i: cython.longlong
     size: cython.longlong
@@ -382,9 +404,7 @@ def _header_keys(
 
 
 @cython.cfunc
-def _decoded(
-    out: cython.p_uchar, at: cython.Py_ssize_t, room: cython.Py_ssize_t, text: bytes
-) -> cython.Py_ssize_t:
+def _decoded(out: cython.p_uchar, at: cython.Py_ssize_t, room: cython.Py_ssize_t, text: bytes) -> cython.Py_ssize_t:
     """Append what a decoder made; -1 when there is no room for it."""
     size: cython.Py_ssize_t = len(text)
     i: cython.Py_ssize_t
@@ -463,7 +483,14 @@ def render(
             if at + _LINE > room:
                 return k, False, r, at, 1, None
             if mode & 32 and (q[c + _ATTRIBUTES] & 7 > 4 or q[c + _MAGIC] < 0):
-                return k, True, r, _batch_head(out, at, q, c), 2, _line_stop(q[c + _MAGIC], q[c + _ATTRIBUTES])
+                return (
+                    k,
+                    True,
+                    r,
+                    _batch_head(out, at, q, c),
+                    2,
+                    _line_stop(q[c + _MAGIC], q[c + _ATTRIBUTES]),
+                )
             at = _batch_line(out, at, q, c)
             printed = True
         is_control = q[c + _MAGIC] >= 2 and q[c + _ATTRIBUTES] & 32 != 0
@@ -483,7 +510,17 @@ def render(
                 if q[c + _MAGIC] >= 2:
                     at = _int(out, _put(out, at, b" sequence: ", 11), p[i + _R_SEQUENCE])
                     at = _put(out, at, b" headerKeys: [", 14)
-                    at = _header_keys(out, at, room, view, b, p[i + _R_HEADERS_AT], p[i + _R_HEADER_COUNT], careful, slow_text)
+                    at = _header_keys(
+                        out,
+                        at,
+                        room,
+                        view,
+                        b,
+                        p[i + _R_HEADERS_AT],
+                        p[i + _R_HEADER_COUNT],
+                        careful,
+                        slow_text,
+                    )
                     if at < 0:
                         return k, True, r, start, 3 if start == 0 else 1, None
                     at = _put(out, at, b"]", 1)
@@ -518,7 +555,15 @@ def render(
                     if at >= 0 and p[i + _R_VALUE_SIZE] >= 0:
                         at = _put(out, at, b" payload: ", 10)
                         at = _text(
-                            out, at, room, view, b, p[i + _R_VALUE_AT], p[i + _R_VALUE_SIZE], careful, slow_text
+                            out,
+                            at,
+                            room,
+                            view,
+                            b,
+                            p[i + _R_VALUE_AT],
+                            p[i + _R_VALUE_SIZE],
+                            careful,
+                            slow_text,
                         )
             if at < 0:
                 return k, True, r, start, 3 if start == 0 else 1, None

@@ -5,10 +5,14 @@ The tool keeps them in hash maps keyed by absolute path, so the order of the fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from kdump.dialect import Dialect
 from kdump.item import Complaint, ComplaintKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.dialect import Dialect
 
 _TABLE_SIZE = 16
 _INT = 0xFFFFFFFF

@@ -8,13 +8,13 @@ _UNSAFE_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
 def escape(text: str) -> str:
-    """Return the text with control characters, bidi marks and the like written as escapes.
+    r"""Return the text with control characters, bidi marks and the like written as escapes.
 
     Args:
         text: any text; bytes of a file name that were not UTF-8 are there as surrogates, as the os module has them.
 
     Returns:
-        The same text where it is harmless; `\\xNN` for C0, C1 and raw bytes, `\\u{N}` for the rest. A backslash stays
+        The same text where it is harmless; `\xNN` for C0, C1 and raw bytes, `\u{N}` for the rest. A backslash stays
         single: this is for people, not for reading back.
     """
     if text.isascii() and text.isprintable():

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
 from kdump.render.escape import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.finding import Code, Finding
 
 FOLD_AFTER = 100  # findings of one code in one file that are written out
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
+from kdump.format.checkpoint import Checkpoint, EpochEntry, TopicPartitionOffset
 from kdump.format.index import AbortedTxn
 from kdump.format.records import Chunk
 from kdump.format.snapshot import ProducerStateEntry
@@ -25,12 +25,14 @@ from kdump.item import (
     TrailingBytes,
     Unknown,
 )
-from kdump.render.complaints import Complaints
 from kdump.log.source import DoorProblem
+from kdump.render.complaints import Complaints
 from kdump.render.escape import escape
 from kdump.render.findings import FindingLines
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kdump.dialect import Dialect
     from kdump.render.text import TextWriter
 
@@ -114,6 +116,8 @@ class TextSink:
             )
         if isinstance(item, ProducerStateEntry):
             return self._producer(item)
+        if isinstance(item, Checkpoint):
+            return _checkpoint(item)
         return _edge(item)
 
     def _producer(self, entry: ProducerStateEntry) -> str:
@@ -128,9 +132,22 @@ class TextSink:
         if not entry.has_batch:
             return line + (" \n" if self._dialect.snapshot_blank else "\n")
         return line + (
-            f" firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} lastOffset: {entry.last_offset} "
-            f"offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}\n"
+            f" firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} "
+            f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}\n"
         )
+
+
+def _checkpoint(checkpoint: Checkpoint) -> str:
+    """A small text file of a broker, in the manner of Kafka's lines; Kafka's own tool cannot show one."""
+    lines = [] if checkpoint.version is None else [f"version: {checkpoint.version}"]
+    for entry in checkpoint.entries:
+        if isinstance(entry, EpochEntry):
+            lines.append(f"epoch: {entry.epoch} startOffset: {entry.start_offset}")
+        elif isinstance(entry, TopicPartitionOffset):
+            lines.append(f"topic: {entry.topic} partition: {entry.partition} offset: {entry.offset}")
+        else:
+            lines.append(f"{entry.name}: {'null' if entry.value is None else entry.value}")
+    return "".join(f"{line}\n" for line in map(escape, lines))
 
 
 def _edge(item: Item) -> str:
@@ -142,7 +159,7 @@ def _edge(item: Item) -> str:
             return "KRaft bootstrap snapshot\n"
         return f"Snapshot end offset: {item.end_offset}, epoch: {item.epoch}\n"
     if isinstance(item, TrailingBytes):
-        return f"Found {item.count} invalid bytes at the end of {item.name}\n"
+        return f"Found {item.size} invalid bytes at the end of {item.name}\n"
     if isinstance(item, IndexEmpty):
         return f"{item.path} is empty.\n"
     if isinstance(item, IndexPassed):

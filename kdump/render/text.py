@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kdump.format import layout
-from kdump.format.records import Chunk
 from kdump.render import _text
+
+if TYPE_CHECKING:
+    from array import array
+
+    from kdump.format.records import Chunk
 
 Write = Callable[["bytes | memoryview"], object]
 
@@ -73,9 +77,21 @@ class TextWriter:
         rows = chunk.window.rows
         while True:
             k, begun, r, self._at, why, reason = _text.render(
-                chunk.view, rows, k, chunk.last, begun, chunk.rows, r, chunk.count, self._room, self._at,
-                self._mode, self._slow_text, self._contents, self._control,
-            )  # fmt: skip
+                chunk.view,
+                rows,
+                k,
+                chunk.last,
+                begun,
+                chunk.rows,
+                r,
+                chunk.filled,
+                self._room,
+                self._at,
+                self._mode,
+                self._slow_text,
+                self._contents,
+                self._control,
+            )
             if why == _text.DONE:
                 return None
             if why == _text.STOPPED:
@@ -112,9 +128,21 @@ class TextWriter:
         self._room = memoryview(bytearray(_LINE + 8 * headers))
         row[layout.R_END] = row[layout.R_AT] + headers
         *_, self._at, _, _ = _text.render(
-            chunk.view, chunk.window.rows, k, k + 1, True, row, 0, 1, self._room, 0,
-            self._mode & ~_text.CONTENTS, self._slow_text, None, self._control,
-        )  # fmt: skip
+            chunk.view,
+            chunk.window.rows,
+            k,
+            k + 1,
+            True,
+            row,
+            0,
+            1,
+            self._room,
+            0,
+            self._mode & ~_text.CONTENTS,
+            self._slow_text,
+            None,
+            self._control,
+        )
         self._at -= 1  # the line goes on
         is_control = chunk.window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
         if self._mode & _text.CONTENTS and not is_control:
@@ -132,7 +160,10 @@ class TextWriter:
         """Write what the decoder makes of a long record."""
         key, value = (
             bytes(chunk.view[row[place] : row[place] + row[size]]) if row[size] >= 0 else None
-            for place, size in ((layout.R_KEY_AT, layout.R_KEY_SIZE), (layout.R_VALUE_AT, layout.R_VALUE_SIZE))
+            for place, size in (
+                (layout.R_KEY_AT, layout.R_KEY_SIZE),
+                (layout.R_VALUE_AT, layout.R_VALUE_SIZE),
+            )
         )
         assert self._contents is not None
         text = self._contents(row[layout.R_OFFSET], key, value)
