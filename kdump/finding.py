@@ -103,8 +103,8 @@ class Code(Enum):
     P03 = ("control-record", Severity.ERROR, "{why}: recovery of an unclean start fails here", "restore from another replica")
 
     S01 = ("snapshot", Severity.WARNING, "{why}: a broker deletes the file and uses an older one", "remove the file; the broker rebuilds it")
-    K03 = ("checkpoint", Severity.ERROR, "{why}: the log directory goes offline at the next start", "restore the file, or remove it")
-    K05 = ("partition-metadata", Severity.ERROR, "{why}: the log directory goes offline at the next start", "restore the file from another replica")
+    K03 = ("checkpoint", Severity.ERROR, "{why}", "restore the file: a broker may take the log directory offline, or count the file as empty")
+    K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline")
     # fmt: on
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.finding import Finding
-from kdump.format.checkpoint import Checkpoint
-from kdump.format.index import AbortedTxn
-from kdump.format.records import Chunk
-from kdump.format.snapshot import ProducerStateEntry
-from kdump.log.source import DoorProblem
-
 if TYPE_CHECKING:
     from array import array
+
+    from kdump.finding import Finding
+    from kdump.format.checkpoint import Checkpoint
+    from kdump.format.chunk import Chunk
+    from kdump.format.index import AbortedTxn
+    from kdump.format.snapshot import ProducerStateEntry
+    from kdump.log.source import DoorProblem
 
 
 class FileStart(NamedTuple):
@@ -114,24 +114,25 @@ class Died(NamedTuple):
     exception: str
 
 
-Item = (
-    FileStart
-    | LogStart
-    | SnapshotStart
-    | Chunk
-    | TrailingBytes
-    | OffsetEntries
-    | TimeEntries
-    | IndexEmpty
-    | IndexPassed
-    | SanityFailed
-    | DoorProblem
-    | AbortedTxn
-    | ProducerStateEntry
-    | SnapshotError
-    | Checkpoint
-    | Unknown
-    | Complaint
-    | Finding
-    | Died
-)
+if TYPE_CHECKING:
+    Item = (
+        FileStart
+        | LogStart
+        | SnapshotStart
+        | Chunk
+        | TrailingBytes
+        | OffsetEntries
+        | TimeEntries
+        | IndexEmpty
+        | IndexPassed
+        | SanityFailed
+        | DoorProblem
+        | AbortedTxn
+        | ProducerStateEntry
+        | SnapshotError
+        | Checkpoint
+        | Unknown
+        | Complaint
+        | Finding
+        | Died
+    )

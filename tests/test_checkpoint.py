@@ -27,9 +27,7 @@ IO = "java.io.IOException"
 NUMBER = "java.lang.NumberFormatException"
 ARGUMENT = "java.lang.IllegalArgumentException"
 RUNTIME = "java.lang.RuntimeException"
-QUORUM = (
-    '{"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
-)
+QUORUM = '{"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
 
 
 def read(kind: FileKind, data: bytes | str) -> tuple[Checkpoint, list[Finding]]:
@@ -54,9 +52,7 @@ def test_every_line_end_that_java_knows_is_accepted(end: str) -> None:
     assert checkpoint == Checkpoint(FileKind.EPOCHS, 0, (EpochEntry(0, 0), EpochEntry(5, 40)))
 
 
-@pytest.mark.parametrize(
-    "kind", [FileKind.RECOVERY_POINT, FileKind.LOG_START, FileKind.REPLICATION, FileKind.CLEANER]
-)
+@pytest.mark.parametrize("kind", [FileKind.RECOVERY_POINT, FileKind.LOG_START, FileKind.REPLICATION, FileKind.CLEANER])
 def test_offset_checkpoints_hold_one_partition_a_line(kind: FileKind) -> None:
     checkpoint, findings = read(kind, "0\n2\na.b-c 0 17\nt 12 -1")
     assert findings == []
@@ -406,9 +402,7 @@ def test_every_truncation_is_read_without_an_exception(kind: FileKind) -> None:
     data = SAMPLES[kind].encode()
     for size in range(len(data) + 1):
         _, findings = read(kind, data[:size])
-        assert all(
-            0 <= (one.position or 0) <= (one.position or 0) + (one.length or 0) <= size for one in findings
-        )
+        assert all(0 <= (one.position or 0) <= (one.position or 0) + (one.length or 0) <= size for one in findings)
 
 
 @given(st.sampled_from(TEXT_KINDS), st.binary(max_size=80))

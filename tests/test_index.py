@@ -204,9 +204,7 @@ def test_no_bytes_make_an_index_raise(data: bytes, base: int, target: int) -> No
 def test_columns_of_a_range_are_those_entries() -> None:
     index = OffsetIndex(BytesSource(OFFSET_FILE), BASE)
     chunks = list(index.columns(1498, 9999))
-    assert [(list(offsets), list(positions)) for offsets, positions in chunks] == [
-        ([15999, 16009], [149900, 150000])
-    ]
+    assert [(list(offsets), list(positions)) for offsets, positions in chunks] == [([15999, 16009], [149900, 150000])]
     large = OffsetIndex(BytesSource(bytes(8 * 20_000)), 3)
     assert [len(offsets) for offsets, _ in large.columns()] == [8192, 8192, 3616]
 
@@ -262,7 +260,7 @@ def test_an_offset_out_of_range_is_not_encoded(offset: int) -> None:
         ),
         (
             TimeIndex(BytesSource(TIME_FILE[:25]), BASE),
-            "Time index file {file} is corrupt, found 25 bytes which is neither positive nor a multiple of 12",
+            ("Time index file {file} is corrupt, found 25 bytes which is neither positive nor a multiple of 12"),
         ),
     ],
 )

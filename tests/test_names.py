@@ -92,9 +92,7 @@ def test_text_files_are_known_by_their_whole_name(kind: FileKind) -> None:
     assert parse_name(f"x{kind.value}").kind is FileKind.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "orders-0", ".lock", "log", "index.html", "x.part", "checkpoint"]
-)
+@pytest.mark.parametrize("name", ["", ".", "..", "orders-0", ".lock", "log", "index.html", "x.part", "checkpoint"])
 def test_other_names_are_unknown(name: str) -> None:
     assert parse_name(name) == FileName(FileKind.UNKNOWN)
 

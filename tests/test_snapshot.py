@@ -12,8 +12,7 @@ from kdump.format.snapshot import ProducerStateEntry, Release, encode_snapshot, 
 from kdump.format.source import BytesSource
 
 ONE = bytes.fromhex(
-    "00014fd64d5e00000001000000000001801300630000010b0000000000000005000000010000018bcfe56800"
-    "ffffffff0000000000000004"
+    "00014fd64d5e00000001000000000001801300630000010b0000000000000005000000010000018bcfe56800ffffffff0000000000000004"
 )
 ENTRY = ProducerStateEntry(98323, 99, 267, 5, 1, 1_700_000_000_000, -1, 4)
 FAILED = "Snapshot failed schema validation: "
@@ -107,9 +106,7 @@ def test_a_sound_snapshot_is_read_whole(release: Release) -> None:
     assert snapshot.entries[0].has_batch
 
 
-@pytest.mark.parametrize(
-    ("data", "of_4_3", "of_3_9"), [row[1:] for row in DAMAGED], ids=[row[0] for row in DAMAGED]
-)
+@pytest.mark.parametrize(("data", "of_4_3", "of_3_9"), [row[1:] for row in DAMAGED], ids=[row[0] for row in DAMAGED])
 def test_damage_is_told_in_the_words_of_the_release(data: bytes, of_4_3: str, of_3_9: str) -> None:
     assert read_snapshot(BytesSource(data)).error == of_4_3
     assert read_snapshot(BytesSource(data), "4.2").error == of_4_3

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kdump.log.directory import Expansion, Skipped, expand
 from kdump.log.source import DoorProblem, FileShrankError, FileSource, NotRegularError, open_source
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,9 +166,7 @@ def test_a_directory_is_not_read_as_a_file(tmp_path: Path) -> None:
 def test_a_fifo_is_told_and_never_waited_for(tmp_path: Path) -> None:
     path = tmp_path / f"{ZERO}.log"
     os.mkfifo(path)
-    assert problem(path) == DoorProblem(
-        str(path), "special", f"{path}: is a FIFO; only regular files are read"
-    )
+    assert problem(path) == DoorProblem(str(path), "special", f"{path}: is a FIFO; only regular files are read")
 
 
 def test_devices_and_sockets_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,9 +179,7 @@ def test_devices_and_sockets_are_not_read(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_what_changes_between_look_and_open_is_not_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = os.open
-    monkeypatch.setattr(
-        os, "open", lambda path, flags: whole("/dev/null", flags & ~getattr(os, "O_NOATIME", 0))
-    )
+    monkeypatch.setattr(os, "open", lambda path, flags: whole("/dev/null", flags & ~getattr(os, "O_NOATIME", 0)))
     with pytest.raises(NotRegularError):
         FileSource(str(file))
 
@@ -318,9 +314,7 @@ def test_what_is_no_directory_stands_for_itself(path: str) -> None:
     assert expand(path) == Expansion([path])
 
 
-def test_a_directory_that_cannot_be_listed_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_directory_that_cannot_be_listed_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: str) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kdump.cli.exits import Exit, combine
 from kdump.finding import Code, Finding, Severity
-from kdump.item import Complaint, Died, Item, SanityFailed
+from kdump.item import Complaint, Died, SanityFailed
 from kdump.log.source import DoorProblem
+
+if TYPE_CHECKING:
+    from kdump.item import Item
 
 _INCOMPLETE = (Code.L12, Code.C03)
 

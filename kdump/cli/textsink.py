@@ -10,6 +10,7 @@ import click
 
 from kdump.cli.kafkaoptions import STRING
 from kdump.render import _text
+from kdump.render.escape import escape_bytes
 from kdump.render.lines import TextSink
 from kdump.render.text import TextWriter
 
@@ -76,8 +77,6 @@ def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
     Raises:
         click.BadParameter: a decoder does not exist.
     """
-    from kdump.decode.javatext import java_utf8
-
     mode = (
         (_text.CONTENTS if shown.contents else 0)
         | (_text.SKIP_METADATA if shown.skip_metadata else 0)
@@ -86,11 +85,15 @@ def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
         | (_text.KAFKA if shown.compat else 0)
         | (_text.CAREFUL if shown.careful else 0)
     )
-    slow_text = java_utf8
-    if shown.careful:
-        from kdump.render.escape import escape_bytes as slow_text
+    slow_text = escape_bytes if shown.careful else _java_utf8
     writer = TextWriter(sys.stdout.buffer.write, mode, slow_text, _contents(shown, dialect), _control(shown, dialect))
     return TextSink(writer, _error_line, dialect)
+
+
+def _java_utf8(data: bytes) -> bytes:
+    from kdump.decode.javatext import java_utf8
+
+    return java_utf8(data)
 
 
 def _error_line(line: str) -> None:
@@ -150,7 +153,6 @@ def _control(shown: Layout, dialect: Dialect) -> _text.Contents:
 
 def _escaped(make: _text.Contents) -> _text.Contents:
     """The same text, safe on a terminal."""
-    from kdump.render.escape import escape_bytes
 
     def safe(offset: int, key: bytes | None, value: bytes | None) -> bytes | tuple[bytes, str]:
         text = make(offset, key, value)

@@ -7,7 +7,6 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
-from kdump.format.index import OffsetIndex
 from kdump.log.names import FileKind, parse_name
 from kdump.log.source import DoorProblem, open_source
 
@@ -101,6 +100,8 @@ def _missing(path: str, size: int, first: int, last: int, why: str, severity: Se
 
 def _index_end(path: str, base: int) -> int | None:
     """The last offset that the index beside a log knows; zeros at its end do not count."""
+    from kdump.format.index import OffsetIndex
+
     source = open_source(sibling(path, "index"))
     if isinstance(source, DoorProblem):
         return None

@@ -16,7 +16,6 @@ from kdump.item import (
     ComplaintKind,
     IndexEmpty,
     IndexPassed,
-    Item,
     OffsetEntries,
     SanityFailed,
     TimeEntries,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.dump.options import DumpOptions
     from kdump.format.index import OffsetIndex, TimeIndex
     from kdump.format.source import Source
+    from kdump.item import Item
 
 
 class CheckedIndexes:

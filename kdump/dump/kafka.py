@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from kdump.dump.kafkaindex import KafkaIndexes, file_records
 from kdump.format import _records, layout
+from kdump.format.chunk import Chunk
 from kdump.format.index import OffsetIndex, TimeIndex, TransactionIndex
 from kdump.format.kafkawalk import KafkaWalk
-from kdump.format.records import Chunk, RecordReader
+from kdump.format.records import RecordReader
 from kdump.format.snapshot import read_snapshot
 from kdump.item import (
     Complaint,
     ComplaintKind,
     Died,
     FileStart,
-    Item,
     LogStart,
     SnapshotError,
     SnapshotStart,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from kdump.dialect import Dialect
     from kdump.dump.options import DumpOptions
+    from kdump.item import Item
 
 _TOO_LARGE = (
     "org.apache.kafka.common.KafkaException: The size of segment {} ({}) is larger than the maximum allowed "
@@ -71,6 +72,9 @@ class KafkaDump:
     def _file(self, path: str) -> Iterator[Item]:
         yield FileStart(path)
         name = java_name(path)
+        if name.no_dot is not None and self._dialect.scala_map:
+            yield Died(name.no_dot)  # the Scala tool takes it for a suffix
+            return
         readers = {
             ".log": self._log,
             ".checkpoint": self._log,

@@ -14,7 +14,6 @@ from kdump.item import (
     Died,
     IndexEmpty,
     IndexPassed,
-    Item,
     OffsetEntries,
     TimeEntries,
 )
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from kdump.dump.options import DumpOptions
     from kdump.format.index import OffsetIndex, TimeIndex
     from kdump.format.source import Source
+    from kdump.item import Item
 
 _CORRUPT = "org.apache.kafka.storage.internals.log.CorruptIndexException: "
 _ILLEGAL = "java.lang.IllegalArgumentException: "

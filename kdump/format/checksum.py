@@ -6,10 +6,10 @@ times.
 
 from __future__ import annotations
 
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from typing import Protocol
 from zlib import crc32 as zlib_crc32
-
-from crc32c import crc32c as library_crc32c
 
 CHECK_INPUT = b"123456789"
 CRC32C_CHECK = 0xE3069283
@@ -23,7 +23,24 @@ class Checksum(Protocol):
         """Return the CRC of `data`, an int of 0 to 2^32 - 1; `value` is the CRC of the bytes before."""
 
 
-crc32c: Checksum = library_crc32c
+def _library_crc32c() -> Checksum:
+    """The C function of the package crc32c, without the package around it.
+
+    Importing the package looks up its own version: that loads a hundred modules, most of the start of a short run.
+    """
+    package = PathFinder.find_spec("crc32c")
+    found = PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations) if package else None
+    if found is None or found.loader is None:  # another layout than the one that is known
+        from crc32c import crc32c as function
+
+        return function
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    loaded: Checksum = module.crc32c
+    return loaded
+
+
+crc32c: Checksum = _library_crc32c()
 """CRC-32C (Castagnoli), of magic 2. Source: org.apache.kafka.common.utils.Crc32C.compute"""
 
 crc32: Checksum = zlib_crc32

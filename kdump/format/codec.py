@@ -42,8 +42,8 @@ class CodecProblem:
         cause: Kafka's personality only: the exception below it (`Caused by: ...`), empty without one.
         after: Kafka's personality only: what Java prints instead of `why` when the failing read was the look
             for remaining bytes after the last record.
-        trailing: Kafka's personality only: the stream was read to its proper end, and what is behind it
-            throws.
+        trailing: Kafka's personality only: the stream was read to its proper end (snappy, which has none: to
+            the end of a chunk), and what is behind it throws.
     """
 
     code: Code

@@ -154,7 +154,7 @@ class ZstdInput:
         size = len(self._data)
         if not self._cut and self._end < size:
             junk = zstdframe.take_context().stream_reader(self._data[self._end :])
-            self._call(junk, memoryview(bytearray(1)), trailing=True)
+            self._call(junk, memoryview(bytearray(1)), trailing=self._end > 0)
         # Java takes the end for a clean one unless it read a chunk after the last frame was finished
         if -(-self._end // SourceChunks.SIZE) * SourceChunks.SIZE < size:
             raise JavaError(f"{ZSTD_IO}Truncated source", Code.C02)

@@ -151,6 +151,7 @@ class SnappyInput:
         self._limit = limit
         self._position = xerial.HEADER_SIZE
         self._block = memoryview(b"")
+        self._begun = False
         if not data:
             raise JavaError(f"{SNAPPY_IO}[EMPTY_INPUT] Cannot decompress empty stream", Code.C02)
         if not xerial.is_framed(data):
@@ -165,7 +166,7 @@ class SnappyInput:
                 try:
                     more = self._next_chunk()
                 except JavaError as error:
-                    error.trailing = self._position > xerial.HEADER_SIZE and not pieces
+                    error.trailing = self._begun and not pieces
                     raise
                 if not more:
                     return memoryview(b"".join(pieces))
@@ -197,6 +198,7 @@ class SnappyInput:
         if self._position > len(data):
             raise JavaError(f"{IO}failed to read chunk", Code.C02)
         self._block = self._uncompress(data[start : self._position])
+        self._begun = True
         return True
 
     def _second_header(self) -> bool:

@@ -42,7 +42,8 @@ class JavaError(Exception):
         text: class and message, as Throwable.toString() gives them.
         code: of the finding.
         io: an IOException, which Kafka wraps; other exceptions pass as they are.
-        trailing: the stream was read to its proper end; what fails is the look behind it.
+        trailing: the stream was read to its proper end (snappy, which has none: to the end of a chunk); what
+            fails is the look behind it.
     """
 
     def __init__(self, text: str, code: Code = Code.C01, *, io: bool = True, trailing: bool = False) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format import _records, layout
 from kdump.format.checksum import crc32
+from kdump.format.chunk import NOT_A_WRAPPER
 from kdump.format.compression import CodecProblem, CompressionType, Decompressor
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from kdump.format.window import Window
 
 _STREAM_SIZE = 256 * 1024
-NOT_A_WRAPPER = -2  # status: the wrapper breaks a rule of its own
 
 
 class WrapperProblem(NamedTuple):

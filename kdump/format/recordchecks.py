@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding
 from kdump.format import layout
-from kdump.format.compression import CompressionType
-from kdump.format.legacy import NOT_A_WRAPPER
+from kdump.format.chunk import NOT_A_WRAPPER, OVER_LIMIT, Chunk, RecordProblem
+from kdump.format.codec import CompressionType
 from kdump.format.looks import looks_like
-from kdump.format.records import OVER_LIMIT, Chunk, RecordProblem, headers
+from kdump.format.records import headers
 
 if TYPE_CHECKING:
     from array import array

@@ -47,6 +47,11 @@ class Window:
         """Return one value."""
         return self.rows[row * layout.BATCH_WIDTH + column]
 
+    def end(self) -> int:
+        """Return the position after the last batch."""
+        last = self.count - 1
+        return self.cell(last, layout.POSITION) + self.cell(last, layout.SIZE)
+
     def ranges(self) -> Iterator[tuple[int, int]]:
         """Yield position and size (bytes) of each batch."""
         return zip(self.column(layout.POSITION), self.column(layout.SIZE), strict=True)

@@ -161,7 +161,8 @@ def read_carefully(data: memoryview, limit: int) -> Pieces:
     while position < len(data):
         left = len(data) - position
         if data[position : position + LENGTH_SIZE] == MAGIC_HEAD and left >= HEADER_SIZE:
-            if not is_framed(data[position:]):
+            version = int.from_bytes(data[position + len(MAGIC) : position + len(MAGIC) + 4], "big", signed=True)
+            if version < 1 or not is_framed(data[position:]):
                 odd = CodecProblem(Code.C01, "a header between the blocks is corrupt", fatal=False)
             position += HEADER_SIZE
             continue

@@ -49,7 +49,7 @@ class ZstdReader:
         frame = parse_frame(data, 0) if data[:WORD] == MAGIC else None
         end = frame_end(data, frame) if frame else 0
         self._kept = frame is not None and end == len(data) and frame.window <= KEPT_WINDOW
-        if end != len(data):
+        if end == 0 or end != len(data):
             end, _, cut = outline(data)
             if cut or end == 0:
                 raise Damage

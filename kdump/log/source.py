@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -157,12 +156,12 @@ def open_source(path: str, *, follow: bool = True) -> FileSource | DoorProblem:
 def _problem(path: str, error: OSError, *, follow: bool) -> DoorProblem:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         sentence = f"no such file: {path}"
-        if Path(path).is_symlink():
+        if os.path.islink(path):
             sentence = f"{path}: is a symbolic link to a file that is not there"
         return DoorProblem(path, "missing", sentence)
     if isinstance(error, IsADirectoryError):
         return DoorProblem(path, "directory", f"{path}: is a directory, and a file is meant here")
-    if isinstance(error, NotRegularError) and not follow and Path(path).is_symlink():
+    if isinstance(error, NotRegularError) and not follow and os.path.islink(path):
         return DoorProblem(path, "symlink", f"{path}: is a symbolic link; none is followed inside a directory")
     if isinstance(error, NotRegularError):
         return DoorProblem(path, "special", f"{path}: is {error.what}; only regular files are read")

@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.format.checkpoint import Checkpoint, EpochEntry, TopicPartitionOffset
-from kdump.format.index import AbortedTxn
-from kdump.format.records import Chunk
-from kdump.format.snapshot import ProducerStateEntry
+from kdump.format.chunk import Chunk
 from kdump.item import (
     Complaint,
     Died,
     FileStart,
     IndexEmpty,
     IndexPassed,
-    Item,
     LogStart,
     OffsetEntries,
     SanityFailed,
@@ -34,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.dialect import Dialect
+    from kdump.item import Item
     from kdump.render.text import TextWriter
 
 
@@ -109,48 +106,10 @@ class TextSink:
         if isinstance(item, TimeEntries):
             pairs = zip(item.timestamps, item.offsets, strict=True)
             return "".join([f"timestamp: {timestamp} offset: {offset}\n" for timestamp, offset in pairs])
-        if isinstance(item, AbortedTxn):
-            return (
-                f"version: {item.version} producerId: {item.producer_id} firstOffset: {item.first_offset} "
-                f"lastOffset: {item.last_offset} lastStableOffset: {item.last_stable_offset}\n"
-            )
-        if isinstance(item, ProducerStateEntry):
-            return self._producer(item)
-        if isinstance(item, Checkpoint):
-            return _checkpoint(item)
-        return _edge(item)
-
-    def _producer(self, entry: ProducerStateEntry) -> str:
-        """Source: DumpLogSegments.dumpProducerIdSnapshot."""
-        first = entry.current_txn_first_offset
-        line = (
-            f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
-            f"coordinatorEpoch: {entry.coordinator_epoch} "
-            f"currentTxnFirstOffset: {f'OptionalLong[{first}]' if first >= 0 else 'OptionalLong.empty'} "
-            f"lastTimestamp: {entry.timestamp}"
-        )
-        if not entry.has_batch:
-            return line + (" \n" if self._dialect.snapshot_blank else "\n")
-        return line + (
-            f" firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} "
-            f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}\n"
-        )
+        return _edge(item, self._dialect)
 
 
-def _checkpoint(checkpoint: Checkpoint) -> str:
-    """A small text file of a broker, in the manner of Kafka's lines; Kafka's own tool cannot show one."""
-    lines = [] if checkpoint.version is None else [f"version: {checkpoint.version}"]
-    for entry in checkpoint.entries:
-        if isinstance(entry, EpochEntry):
-            lines.append(f"epoch: {entry.epoch} startOffset: {entry.start_offset}")
-        elif isinstance(entry, TopicPartitionOffset):
-            lines.append(f"topic: {entry.topic} partition: {entry.partition} offset: {entry.offset}")
-        else:
-            lines.append(f"{entry.name}: {'null' if entry.value is None else entry.value}")
-    return "".join(f"{line}\n" for line in map(escape, lines))
-
-
-def _edge(item: Item) -> str:
+def _edge(item: Item, dialect: Dialect) -> str:
     """What stands at the beginning or the end of a file."""
     if isinstance(item, LogStart):
         return f"Log starting offset: {item.base_offset}\n"
@@ -164,4 +123,6 @@ def _edge(item: Item) -> str:
         return f"{item.path} is empty.\n"
     if isinstance(item, IndexPassed):
         return f"{item.path} passed sanity check.\n"
-    raise TypeError(type(item).__name__)
+    from kdump.render.state import state_text
+
+    return state_text(item, dialect)

@@ -11,7 +11,7 @@ from kdump.render import _text
 if TYPE_CHECKING:
     from array import array
 
-    from kdump.format.records import Chunk
+    from kdump.format.chunk import Chunk
 
 Write = Callable[["bytes | memoryview"], object]
 

@@ -1,0 +1,115 @@
+"""`dump` of a log or a KRaft snapshot: the checked walk, records where they are wanted, and findings."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.dump.edges import sibling
+from kdump.finding import Code, Finding
+from kdump.format import layout
+from kdump.format.chunk import Chunk
+from kdump.format.walk import CheckedWalk
+from kdump.item import LogStart, SnapshotStart
+from kdump.log.names import parse_partition
+from kdump.log.source import DoorProblem, open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.dump.edges import Edges
+    from kdump.dump.options import DumpOptions
+    from kdump.format.source import Source
+    from kdump.format.window import Window
+    from kdump.item import Item
+    from kdump.log.names import FileName
+
+_FOREIGN_SEQUENCES = ("__consumer_offsets",)  # the coordinator writes there in the name of producers
+
+
+def dump_log(
+    path: str, source: Source, options: DumpOptions, base: int | None, name: FileName, edges: Edges
+) -> Iterator[Item]:
+    """Yield a header, the batches and records in chunks, and the findings as they are made.
+
+    Args:
+        path: as the user wrote it.
+        source: the file.
+        options: what was asked for.
+        base: base offset of a log; None for a KRaft snapshot.
+        name: what the file name tells.
+        edges: what lies around the logs of a directory.
+
+    Reports: F03, O06, O07, and what CheckedWalk and check_records report.
+    """
+    yield SnapshotStart(name.base_offset, name.epoch) if base is None else LogStart(base)
+    if source.size > layout.MAX_INT:
+        over = source.size - layout.MAX_INT
+        yield Finding(Code.F03, path, layout.MAX_INT, over, found=source.size, expected=layout.MAX_INT)
+    findings: list[Finding] = []
+    walk = CheckedWalk(
+        source,
+        findings.append,
+        segment=base or 0,
+        hints=lambda: _hints(path, base or 0),
+        max_batch_bytes=options.max_batch_bytes,
+    )
+    directory = parse_partition(os.path.basename(os.path.dirname(os.path.abspath(path))))
+    walk.checks.follow_producers = directory is None or directory.topic not in _FOREIGN_SEQUENCES
+    records = _Records(path, options) if options.deep else None
+    for window in walk.windows(options.max_bytes):
+        yield from _drain(findings)
+        _cut(window, options.max_bytes)
+        if records is not None:
+            yield from records.of(window)
+        else:
+            yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
+    yield from _drain(findings)
+    if base is not None and name.is_live and options.max_bytes >= source.size:
+        yield from edges.check(path, base, walk.checks.offsets.last, source.size)
+
+
+class _Records:
+    """Reads and checks the records of windows; imported and made only where records are wanted."""
+
+    def __init__(self, path: str, options: DumpOptions) -> None:
+        from kdump.format.recordchecks import check_records
+        from kdump.format.records import RecordReader
+
+        self._path = path
+        self._check = check_records
+        self._reader = RecordReader(options.max_uncompressed_bytes)
+
+    def of(self, window: Window) -> Iterator[Item]:
+        for chunk in self._reader.chunks(window):
+            yield chunk
+            yield from self._check(self._path, chunk)
+
+
+def _cut(window: Window, end: int) -> None:
+    """Leave out the batches that do not end before the end of what is asked for."""
+    while window.count and window.end() > end:
+        window.count -= 1
+
+
+def _drain(findings: list[Finding]) -> Iterator[Finding]:
+    """Hand on what the walk has reported since the last time."""
+    yield from findings
+    findings.clear()
+
+
+def _hints(path: str, base: int) -> Sequence[int]:
+    """The positions that the offset index beside a log has, as far as they ascend."""
+    from kdump.format.index import OffsetIndex
+
+    source = open_source(sibling(path, "index"))
+    if isinstance(source, DoorProblem):
+        return ()
+    positions: list[int] = []
+    with source:
+        for _, column in OffsetIndex(source, base).columns():
+            for position in column:
+                if position <= (positions[-1] if positions else 0):
+                    return positions
+                positions.append(position)
+    return positions
