@@ -221,14 +221,15 @@ HEADING = re.compile(r"([A-Z]\d\d) ([a-z0-9-]+) \((error|warning|note)\)")
 
 
 def explained() -> dict[str, list[Line]]:
-    """Return the lines of each entry by the code in its heading."""
+    """Return the lines of each entry by its heading; what comes before the first family is no entry."""
     found: dict[str, list[Line]] = {}
     lines: list[Line] = []
+    chapter = ""
     for line in page(FINDINGS):
-        if line.macro == "SS":
+        if line.macro == "SH":
+            chapter, lines = line.text, []
+        elif line.macro == "SS" and chapter != "DESCRIPTION":
             lines = found[line.text] = []
-        elif line.macro == "SH":
-            lines = []
         else:
             lines.append(line)
     return found

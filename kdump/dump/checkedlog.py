@@ -88,7 +88,7 @@ class _Records:
 
 def _cut(window: Window, end: int) -> None:
     """Leave out the batches that do not end before the end of what is asked for."""
-    while window.count and window.end() > end:
+    while window.count and window.end(window.count) > end:
         window.count -= 1
 
 

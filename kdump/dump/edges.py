@@ -44,6 +44,8 @@ class Edges:
 
         Reports: O06, O07.
         """
+        if last is None and size:
+            return  # not one batch: that is said already
         after = base if last is None else last + 1
         next_base = self._next_base(path, base)
         if next_base is not None and last is not None and last >= next_base:

@@ -1,11 +1,10 @@
 """The checked walk: every byte of a log belongs to a batch or to a reported gap, whatever the bytes are.
 
 Strategy: the scan follows the chain of lengths as Kafka does, a window at a time. A batch with the right CRC proves
-its own end, so nearly every window passes on as it is. Where a CRC is wrong or a length makes no sense the boundary
-is unconfirmed, and `_judge` decides: the length is confirmed after all (a batch that cannot be trusted), the length
-was wrong and the CRC tells the right one (a batch that can be trusted), or framing is lost (a gap up to the next batch
-that `Resync` finds). In the rows that come out a magic or a size is what the CRC has proven; the finding says what the
-file has. Offsets and epochs are as stored.
+its own end, so nearly every window passes on as it is. Where a CRC is wrong or a length makes no sense, `Judge`
+decides: a batch that cannot be trusted, a batch whose length was wrong and can be trusted, or a gap. In the rows that
+come out a magic or a size is what the CRC has proven; the finding says what the file has. Offsets and epochs are as
+stored.
 """
 
 from __future__ import annotations
@@ -18,13 +17,15 @@ from kdump.finding import Code, Finding, Report
 from kdump.format import _scan, layout
 from kdump.format.checks import Checks
 from kdump.format.checksum import crc32
-from kdump.format.gaps import BUDGET_SPENT, describe_gap, length_finding
+from kdump.format.gaps import BUDGET_SPENT
+from kdump.format.judge import Judge
 from kdump.format.resync import Resync
 from kdump.format.window import ROWS, WINDOW_SIZE, Buffer, Window, crc_of_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.format.judge import Verdict
     from kdump.format.source import Source
 
 _AFTER_DAMAGE = 4096  # bytes of the first window after damage: what follows may be damaged too
@@ -81,6 +82,7 @@ class CheckedWalk:
         self._buffer = Buffer(source)
         self._window_size = WINDOW_SIZE
         self._resync = Resync(source, hints)
+        self._judge = Judge(source, report, self._resync)
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
         self.checks = Checks(source.name, report, segment)
 
@@ -119,11 +121,11 @@ class CheckedWalk:
             self._advance(window, rows)
             yield Window(window.view, position, window.rows, rows)
         elif window.count:
-            yield from self._judge(window)
+            yield from self._settle(self._judge.batch(window, self.border.floor))
         elif status == layout.MORE:
             yield from self._large()
         else:
-            yield from self._lost(status)
+            yield from self._settle(self._judge.no_batch(position, status, self.border.floor))
 
     def _scan(self, position: int, length: int) -> tuple[Window, int, int]:
         border = array("q", [self.border.last_offset, self.border.epoch])
@@ -154,7 +156,7 @@ class CheckedWalk:
         self._unknown_magics(window, k)
         for row in range(k):
             if stored[row] != computed[row]:
-                self._report_crc(window, row)
+                self._judge.wrong_crc(window, row)
         return k
 
     def _next_row_confirms(self, window: Window, k: int) -> bool:
@@ -180,47 +182,13 @@ class CheckedWalk:
         for k in range(rows):
             magic = window.cell(k, layout.MAGIC)
             if magic > layout.MAGIC_V2 and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
-                self._report(self._batch_finding(Code.B03, window, k, field="magic", found=magic, expected=2))
-                window.rows[k * layout.BATCH_WIDTH + layout.MAGIC] = layout.MAGIC_V2
-
-    def _batch_finding(
-        self, code: Code, window: Window, k: int, *, field: str, found: int, expected: int | None
-    ) -> Finding:
-        size = window.cell(k, layout.SIZE)
-        return Finding(
-            code,
-            self._source.name,
-            window.cell(k, layout.POSITION),
-            size,
-            offset=window.cell(k, layout.BASE_OFFSET),
-            last_offset=window.cell(k, layout.LAST_OFFSET),
-            field=field,
-            found=found,
-            expected=expected,
-        )
-
-    def _report_crc(self, window: Window, k: int) -> None:
-        legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
-        values: dict[str, int | str | None] = {
-            "next_offset": window.cell(k, layout.LAST_OFFSET) + 1,
-            "why": f"stored {window.cell(k, layout.CRC):#010x}, computed {window.cell(k, layout.COMPUTED_CRC):#010x}",
-        }
-        finding = self._batch_finding(
-            Code.B02 if legacy else Code.B01,
-            window,
-            k,
-            field="crc",
-            found=window.cell(k, layout.CRC),
-            expected=window.cell(k, layout.COMPUTED_CRC),
-        )
-        count = None if legacy else window.cell(k, layout.COUNT)
-        self._report(replace(finding, count=count, values=values))
+                self._judge.unknown_magic(window, k)
 
     def _advance(self, window: Window, rows: int) -> None:
         """Move the border to the end of the row before `rows`."""
         k = rows - 1
         border = self.border
-        position = window.cell(k, layout.POSITION) + window.cell(k, layout.SIZE)
+        position = window.end(rows)
         while k >= 0 and window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
             k -= 1
         if k < 0:
@@ -252,61 +220,6 @@ class CheckedWalk:
                 return max(self.border.floor, window.cell(k, layout.LAST_OFFSET))
         return self.border.floor
 
-    def _judge(self, window: Window) -> Iterator[Window]:
-        """Decide about the first batch of a window, whose CRC is wrong."""
-        position, size = window.cell(0, layout.POSITION), window.cell(0, layout.SIZE)
-        end = position + size
-        magic = window.cell(0, layout.MAGIC)
-        if magic < layout.MAGIC_V2 and self._is_v2(position, size):
-            self._report(self._batch_finding(Code.B04, window, 0, field="magic", found=magic, expected=2))
-            yield from self._hand_out(position, size, layout.MAGIC_V2)
-            return
-        self._window_size = _AFTER_DAMAGE
-        if self._resync.nothing_between(position, end) and self._begins(end):
-            self._report_crc(window, 0)
-            yield from self._hand_out(position, size, magic)
-            return
-        boundary = self._resync.after(position, self.border.floor)
-        right = self._legacy_magic(position, size)
-        if right is not None:
-            self._report_legacy_magic(window, magic, right)
-            yield from self._hand_out(position, size, right)
-        elif boundary.magic is not None and boundary.position != end:
-            yield from self._right_length(position, boundary.position, boundary.magic)
-        elif boundary.position < end and not boundary.spent:
-            self._gap(position, boundary.position, layout.FULL)
-        elif end in (self._source.size, boundary.position) or self._begins(end):
-            self._report_crc(window, 0)
-            yield from self._hand_out(position, size, magic)
-        else:
-            self._gap(position, boundary.position, layout.FULL, spent=boundary.spent)
-
-    def _begins(self, position: int) -> bool:
-        """Whether the next batch seems to begin at a position: its header makes sense or its CRC is right."""
-        header = self._source.read_at(position, layout.RECORDS_AT).ljust(layout.RECORDS_AT, b"\0")
-        return _scan.plausible(header, 0, position, self._source.size, self.border.floor) or self._resync.is_batch(
-            position
-        )
-
-    def _is_v2(self, position: int, size: int) -> bool:
-        if size < layout.RECORDS_AT:
-            return False
-        stored = int.from_bytes(self._source.read_at(position + layout.CRC_AT, 4), "big")
-        return stored == crc_of_range(self._source, position + layout.ATTRIBUTES_AT, position + size, layout.MAGIC_V2)
-
-    def _legacy_magic(self, position: int, size: int) -> int | None:
-        """The magic 0 or 1 under which the CRC of a message is right, though it is not the one that it carries."""
-        if size > WINDOW_SIZE:
-            return None
-        data = self._source.read_at(position, size)
-        stored = int.from_bytes(data[layout.LEGACY_CRC_AT : layout.MAGIC_AT], "big")
-        body = data[layout.MAGIC_AT + 1 :]
-        return next((magic for magic in (0, 1) if crc32(bytes([magic]) + body) == stored), None)
-
-    def _report_legacy_magic(self, window: Window, found: int, right: int) -> None:
-        finding = self._batch_finding(Code.B02, window, 0, field="magic", found=found, expected=right)
-        self._report(replace(finding, values={"why": f"it is right for magic {right}, and the message says {found}"}))
-
     def _large(self) -> Iterator[Window]:
         """A batch that is larger than a window."""
         position = self.border.position
@@ -322,38 +235,18 @@ class CheckedWalk:
         rows = array("q", bytes(8 * layout.BATCH_WIDTH))
         _scan.header_row(header, 0, position, size, magic, rows)
         rows[layout.COMPUTED_CRC] = crc
-        yield from self._judge(Window(memoryview(header), position, rows, 1, whole=False))
+        window = Window(memoryview(header), position, rows, 1, whole=False)
+        yield from self._settle(self._judge.batch(window, self.border.floor))
 
-    def _lost(self, status: int) -> Iterator[Window]:
-        """Bytes that the scan does not take for a batch: a length without sense, or the end."""
+    def _settle(self, verdict: Verdict) -> Iterator[Window]:
+        """Hand out a batch, or pass over a gap; what follows may be damaged too."""
         position = self.border.position
         self._window_size = _AFTER_DAMAGE
-        boundary = self._resync.after(position, self.border.floor)
-        if boundary.magic is not None:
-            yield from self._right_length(position, boundary.position, boundary.magic)
+        if verdict.magic is not None:
+            yield from self._hand_out(position, verdict.end - position, verdict.magic)
         else:
-            self._gap(position, boundary.position, status, spent=boundary.spent)
-
-    def _right_length(self, position: int, end: int, magic: int) -> Iterator[Window]:
-        """A batch whose CRC tells that it ends at `end`, whatever its length field says."""
-        header = self._source.read_at(position, layout.RECORDS_AT)
-        self._report(length_finding(self._source, header, position, end))
-        stored = header[layout.MAGIC_AT]
-        if magic == layout.MAGIC_V2 and stored != magic:
-            code = Code.B03 if layout.MAGIC_V2 < stored < 128 else Code.B04
-            found = stored - 256 if stored > 127 else stored
-            self._report(
-                Finding(
-                    code,
-                    self._source.name,
-                    position,
-                    end - position,
-                    field="magic",
-                    found=found,
-                    expected=magic,
-                )
-            )
-        yield from self._hand_out(position, end - position, magic)
+            self.checks.gap()
+            self.border = replace(self.border, position=verdict.end)
 
     def _hand_out(self, position: int, size: int, magic: int) -> Iterator[Window]:
         """Hand out one batch of a known size and magic."""
@@ -373,9 +266,3 @@ class CheckedWalk:
         self._unknown_magics(window, 1)
         self._advance(window, 1)
         yield window
-
-    def _gap(self, position: int, end: int, status: int, *, spent: bool = False) -> None:
-        """Report bytes that belong to no batch, and go on after them."""
-        self._report(describe_gap(self._source, position, end, status, self.border.floor, spent=spent))
-        self.checks.gap()
-        self.border = replace(self.border, position=end)

@@ -47,9 +47,9 @@ class Window:
         """Return one value."""
         return self.rows[row * layout.BATCH_WIDTH + column]
 
-    def end(self) -> int:
-        """Return the position after the last batch."""
-        last = self.count - 1
+    def end(self, rows: int) -> int:
+        """Return the position after the last of the first `rows` batches."""
+        last = rows - 1
         return self.cell(last, layout.POSITION) + self.cell(last, layout.SIZE)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
