@@ -34,7 +34,6 @@ class Code(Enum):
         self.remedy = remedy
 
     # fmt: off
-    F01 = ("bad-name", Severity.ERROR, "the name is not one that Kafka writes here", "move the file out of the directory")
     F03 = ("too-large", Severity.ERROR, "the file has {found} bytes; a broker refuses a segment over {expected}",
            "split the segment by hand, or restore the replica")
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica")
@@ -92,7 +91,7 @@ class Code(Enum):
 
     C01 = ("codec-data", Severity.ERROR, "the {codec} data is damaged although the CRC is right: {why}", "restore from another replica")
     C02 = ("codec-ends", Severity.ERROR, "{why}", "restore from another replica")
-    C03 = ("codec-limit", Severity.WARNING, "the records are larger than the limit of {limit} bytes and were not all read", "raise --max-uncompressed-bytes")
+    C03 = ("codec-limit", Severity.WARNING, "the records were not all read: {why}", "raise --max-uncompressed-bytes")
     C04 = ("codec-lies", Severity.ERROR, "the {codec} data declares a size that it cannot have: {why}", "restore from another replica")
     C05 = ("codec-other", Severity.ERROR, "marked {codec}, but the bytes look like {looks}", "restore the codec bits if every neighbour agrees")
     C06 = ("codec-checksum", Severity.WARNING, "the content checksum of the lz4 frame is wrong; Kafka does not look at it", "compare with another replica")

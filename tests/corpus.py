@@ -102,9 +102,7 @@ def _server(_process: int, interpreted: bool) -> _Server:
 
 
 def _run_command(command: Sequence[str], args: Sequence[str], cwd: Path) -> Run:
-    done = subprocess.run(
-        [*command, *args], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
+    done = subprocess.run([*command, *args], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     return Run(_as_shells_say(done.returncode), done.stdout, done.stderr)
 
 

@@ -1,4 +1,4 @@
-"""Segments made byte by byte, as Kafka's classes write them: every magic, every codec, and lies where a test wants them.
+"""Segments made byte by byte, as Kafka's classes write them: every magic, every codec, lies where a test wants them.
 
 Nothing of kdump is used here but the two checksums, which have published check values.
 """

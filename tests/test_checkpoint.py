@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.checkpoint import (
+    MAX_BYTES,
     MAX_FINDINGS,
-    TEXT_KINDS,
+    MAX_LINE,
+    MAX_SMALL_BYTES,
     Checkpoint,
     Complaint,
     EpochEntry,
-    FileKind,
     Property,
     TopicPartitionOffset,
     parse_number,
     read_checkpoint,
     uuid_complaint,
 )
+from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.format.source import BytesSource
 
 UUID = "XfRBbyWzTFSyDVD9bjCpAw"
@@ -140,6 +144,56 @@ def test_a_huge_file_is_told_and_not_read(kind: FileKind) -> None:
     assert read_checkpoint(kind, Huge(), findings.append).entries == ()
     assert (findings[0].position, findings[0].length) == (0, 2**40)
     assert findings[0].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(("kind", "limit"), [(FileKind.EPOCHS, MAX_BYTES), (FileKind.QUORUM_STATE, MAX_SMALL_BYTES)])
+def test_the_limit_of_a_file_is_met_in_words(kind: FileKind, limit: int) -> None:
+    _, findings = read(kind, b" " * limit)
+    assert "the file has" not in findings[0].message
+    _, findings = read(kind, b" " * (limit + 1))
+    assert told(findings) == [
+        (0, limit + 1, f"the file has {limit + 1} bytes and was not read: the limit is {limit}", None)
+    ]
+
+
+def test_a_line_over_the_limit_is_told_and_not_decoded() -> None:
+    topic = "t" * (MAX_LINE - 4)
+    checkpoint, findings = read(FileKind.CLEANER, f"0\n2\n{topic} 0 5\n{topic}t 0 5\n")
+    assert pairs(checkpoint) == [(topic, 0, 5)]
+    why = f"the line has {MAX_LINE + 1} bytes and was not read: the limit is {MAX_LINE}"
+    assert told(findings) == [(4 + MAX_LINE + 1, MAX_LINE + 1, why, None)]
+
+
+def partitions(count: int) -> str:
+    return f"0\n{count}\n" + "".join(f"a-topic-of-common-length-{n:05} 0 {10**9 + n}\n" for n in range(count))
+
+
+def test_a_file_of_100_000_partitions_is_read() -> None:
+    checkpoint, findings = read(FileKind.RECOVERY_POINT, partitions(100_000))
+    assert (len(checkpoint.entries), findings) == (100_000, [])
+    assert checkpoint.entries[-1] == TopicPartitionOffset("a-topic-of-common-length-99999", 0, 10**9 + 99_999)
+
+
+def test_entries_take_little_more_memory_than_their_text() -> None:
+    text = partitions(10_000)
+    tracemalloc.start()
+    try:
+        checkpoint, _ = read(FileKind.RECOVERY_POINT, text)
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < peak < 4 * len(text)
+    assert len(checkpoint.entries) == 10_000
+
+
+def test_entries_are_a_sequence() -> None:
+    entries = read(FileKind.EPOCHS, "0\n3\n0 0\n5 40\nx\n7 50")[0].entries
+    expected = (EpochEntry(0, 0), EpochEntry(5, 40), EpochEntry(7, 50))
+    assert entries == expected
+    assert entries[:2] != expected
+    assert hash(entries) == hash(expected)
+    assert entries[1:] == expected[1:]
+    assert tuple(reversed(entries)) == expected[::-1]
 
 
 def test_a_kind_that_is_no_text_file_is_wrong_use() -> None:
@@ -369,7 +423,7 @@ def test_a_damaged_quorum_state_is_told_in_kafkas_words(data: str, why: str, exc
     assert told(findings) == [(0, len(data), why, exception)]
 
 
-@pytest.mark.parametrize("data", [b"{", b'{"a":NaN}', b"[" * 100_000, b'{"a":' * 5000, b"\xff", b"9" * 5000])
+@pytest.mark.parametrize("data", [b"{", b'{"a":NaN}', b"[" * 60_000, b'{"a":' * 5000, b"\xff", b"9" * 5000])
 def test_what_is_not_json_is_told_and_never_raises(data: bytes) -> None:
     checkpoint, findings = read(FileKind.QUORUM_STATE, data)
     assert checkpoint.entries == ()

@@ -114,9 +114,7 @@ def test_tool_cases_cover_every_record_type() -> None:
         keys = {key[:2] for kind, _, key, _, _ in cases("4.3") if kind == name and key}
         assert {number.to_bytes(2) for number in tables.table("4.3").records(name)} <= keys
     for name in ("metadata", "remote"):
-        values = {
-            value[1] for kind, _, _, value, _ in cases("4.3") if kind == name and value and len(value) > 1
-        }
+        values = {value[1] for kind, _, _, value, _ in cases("4.3") if kind == name and value and len(value) > 1}
         assert set(tables.table("4.3").records(name)) <= values
 
 
@@ -163,8 +161,7 @@ def test_control_objects_hold_what_the_text_shows(release: str) -> None:
             assert json.loads(text[text.index(b"{") :]) == thing["data"]
         elif thing is not None and b"Marker" in text:
             assert (
-                f" endTxnMarker: {thing['type']} coordinatorEpoch: {thing['data']['coordinatorEpoch']}"
-                == text.decode()
+                f" endTxnMarker: {thing['type']} coordinatorEpoch: {thing['data']['coordinatorEpoch']}" == text.decode()
             )
 
 
@@ -312,9 +309,7 @@ def test_what_a_release_does_not_have_is_refused(name: str, release: str) -> Non
 
 
 def test_nothing_is_loaded_before_a_decoder_is_made() -> None:
-    code = (
-        "import sys, kdump.decode; print([name for name in sys.modules if name.startswith('kdump.decode.')])"
-    )
+    code = "import sys, kdump.decode; print([name for name in sys.modules if name.startswith('kdump.decode.')])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 
@@ -386,8 +381,7 @@ def test_json_escapes_are_jackson_s() -> None:
     escaped = r"\"\\/\b\t\n\f\r\u0000\u000B\u001F" + "\x7f\x80\u2028\ufeff<&>" + r"\\u001f\\\\u000b"
     for floats in (True, False):
         assert (
-            java_json({text: [text, None, True, -1]}, floats).decode()
-            == f'{{"{escaped}":["{escaped}",null,true,-1]}}'
+            java_json({text: [text, None, True, -1]}, floats).decode() == f'{{"{escaped}":["{escaped}",null,true,-1]}}'
         )
 
 

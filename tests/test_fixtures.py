@@ -116,14 +116,10 @@ def test_damage_can_be_made(case: Damage, tmp_path: Path) -> None:
 def test_damage_is_complete() -> None:
     folders = {path.name for path in (FIXTURES / "damage" / "cases").iterdir()}
     assert folders == {case.name for case in DAMAGE}
-    assert {case.base for case in DAMAGE} <= {
-        path.name for path in (FIXTURES / "damage" / "intact").iterdir()
-    }
+    assert {case.base for case in DAMAGE} <= {path.name for path in (FIXTURES / "damage" / "intact").iterdir()}
 
 
-@pytest.mark.parametrize(
-    "base", sorted((FIXTURES / "damage" / "intact").iterdir()), ids=lambda base: base.name
-)
+@pytest.mark.parametrize("base", sorted((FIXTURES / "damage" / "intact").iterdir()), ids=lambda base: base.name)
 def test_intact_directories_are_complete(base: Path) -> None:
     """Each segment has its log, and each index that recovery makes of it."""
     about = json.loads((base / "base.json").read_text("utf-8"))

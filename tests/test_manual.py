@@ -13,7 +13,9 @@ import string
 import struct
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -142,7 +144,7 @@ def test_the_macros_of_a_page_are_balanced(name: str) -> None:
             depth += (line.macro == opens) - (line.macro == closes)
             assert depth in (0, 1)
         assert depth == 0
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in pairwise(lines):
         if before.macro in ("TP", "TQ"):
             assert line.macro in ("", "B", "I", "BR", "RB", "BI", "IB", "IR", "RI"), "a tag is one line of text"
             assert line.text
@@ -356,7 +358,7 @@ MORE: dict[str, tuple[list[str], str, Callable[[], bytes]]] = {
     "F03": ([], ZERO, lambda: intact("none", ZERO)),
     "L12": (["--max-batch-bytes", "1024"], ZERO, lambda: long_record(1_000_000)),
     "E02": ([], ZERO, lambda: intact("none", ZERO)[:12] + struct.pack(">i", -7) + intact("none", ZERO)[16:]),
-    "C03": (["--max-uncompressed-bytes", "1024"], ZERO, lambda: (NODE / "bigbatch-0" / ZERO).read_bytes()),
+    "C03": (["--max-uncompressed-bytes", "1024"], ZERO, (NODE / "bigbatch-0" / ZERO).read_bytes),
     "C06": ([], ZERO, lambda: wrong_content_checksum(intact("lz4", ZERO))),
     "P02": ([], ZERO, lambda: lower_epoch(intact("txn", ZERO))),
 }
@@ -421,7 +423,8 @@ def test_every_code_of_the_table_is_reported_somewhere() -> None:
 @pytest.mark.parametrize("code", Code)
 def test_a_sentence_needs_only_what_the_code_gives_it(code: Code) -> None:
     """The fields of a finding, and keys that stand in the sources beside `values`."""
-    wanted = {field for text in (code.sentence, code.remedy) for _, field, _, _ in string.Formatter().parse(text) if field}
+    parts = [part for text in (code.sentence, code.remedy) for part in string.Formatter().parse(text)]
+    wanted = {field for _, field, _, _ in parts if field}
     own = {name for name in Finding.__dataclass_fields__ if name not in ("code", "values")}
     assert wanted - own <= value_keys()
 
@@ -430,7 +433,8 @@ def value_keys() -> set[str]:
     """Return the constant keys of all dicts in the sources."""
     trees = (ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py"))
     dicts = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Dict))
-    return {key.value for one in dicts for key in one.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+    keys = (key.value for one in dicts for key in one.keys if isinstance(key, ast.Constant))
+    return {key for key in keys if isinstance(key, str)}
 
 
 @pytest.mark.parametrize("code", Code)
@@ -506,6 +510,19 @@ def test_the_readme_has_the_two_commands_of_a_newcomer(mark: str) -> None:
     assert commands
     for path in re.findall(r"fixtures/\S+", " ".join(commands)):
         assert (ROOT / path).is_file()
+
+
+def test_an_installation_has_every_package_and_every_page() -> None:
+    setup = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    packages = {"kdump", *(f"kdump.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py"))}
+    assert set(setup["packages"]) == packages
+    pages = {
+        f"{folder}/{path.name}"
+        for folder, patterns in setup["data-files"].items()
+        for pattern in patterns
+        for path in ROOT.glob(pattern)
+    }
+    assert pages == {f"share/man/man{name[-1]}/{name}" for name in PAGES}
 
 
 def test_the_readme_says_what_each_folder_is() -> None:

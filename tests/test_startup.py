@@ -77,12 +77,12 @@ def roots(modules: frozenset[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("options", [[], ["--deep-iteration"], ["--print-data-log"]], ids=" ".join)
-def test_a_dump_loads_three_packages(options: list[str]) -> None:
-    assert roots(loaded(RUN, "dump", *options, SMALL)) == ALLOWED
+def test_a_dump_loads_three_packages_at_most(options: list[str]) -> None:
+    assert roots(loaded(RUN, "dump", *options, SMALL)) <= ALLOWED
 
 
-def test_a_dump_under_compat_loads_three_packages() -> None:
-    assert roots(loaded(RUN, "dump", "--compat", "4.3", "--print-data-log", "--files", SMALL)) == ALLOWED
+def test_a_dump_under_compat_loads_three_packages_at_most() -> None:
+    assert roots(loaded(RUN, "dump", "--compat", "4.3", "--print-data-log", "--files", SMALL)) <= ALLOWED
 
 
 @pytest.mark.parametrize("args", [["--help"], ["dump", "--help"], ["--version"]], ids=" ".join)

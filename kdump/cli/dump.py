@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.exits import Exit
 from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
 from kdump.cli.outcome import Outcome
 from kdump.cli.textsink import Layout, text_sink
 from kdump.dialect import DIALECTS
 from kdump.dump.options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, DumpOptions
 from kdump.format import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.item import Item
+    from kdump.render.lines import TextSink
 
 _KINDS = (
     "log",
@@ -135,15 +142,25 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         from kdump.dump.checked import CheckedDump
 
         items = CheckedDump(options).files(paths)
+    try:
+        _run(items, sink, outcome, to_the_end=compat is None)
+    except OSError as error:  # what is read has its own findings: this is where the text goes
+        sys.stderr.write(f"kdump: cannot write the output: {error.strerror}\n")
+        os._exit(Exit.INCOMPLETE)  # at once: flushing what is left would fail again
+    sys.exit(outcome.exit)
+
+
+def _run(items: Iterator[Item], sink: TextSink, outcome: Outcome, *, to_the_end: bool) -> None:
+    """Hand every item to the sink; a line in which Kafka's tool dies ends the run that mirrors it."""
     for item in items:
         outcome.see(item)
         stop = sink(item)
-        if stop is not None and compat:
+        if stop is not None and not to_the_end:
             outcome.died(stop)
             sink.died(stop)
             break
     sink.end(dead=outcome.dead)
-    sys.exit(outcome.exit)
+    sys.stdout.flush()
 
 
 def _paths(files: str | None, positional: tuple[str, ...], compat: str | None) -> list[str]:

@@ -54,7 +54,7 @@ class JavaInt(click.ParamType[str | int]):
         try:
             return java_int(value)
         except ValueError as error:
-            if ctx is not None and ctx.params.get("compat"):
+            if ctx is not None and isinstance(ctx.params.get("compat"), str):
                 return value
             self.fail(str(error))
 

@@ -87,7 +87,7 @@ def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
     writer = TextWriter(sys.stdout.buffer.write, mode, slow_text, _contents(shown, dialect), _control(shown, dialect))
-    return TextSink(writer, _error_line, dialect)
+    return TextSink(writer, _error_line, dialect, careful=shown.careful)
 
 
 def _java_utf8(data: bytes) -> bytes:

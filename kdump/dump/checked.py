@@ -50,7 +50,9 @@ class CheckedDump:
             for file in found.files:
                 yield from self._one(file, follow=file == path)
             for skipped in found.skipped:
-                yield DoorProblem(skipped.path, "skipped", f"{skipped.path}: not read: {skipped.reason}")
+                out_of_reach = skipped.reason.startswith(("cannot", "not a regular"))
+                kind = "read" if out_of_reach else "skipped"
+                yield DoorProblem(skipped.path, kind, f"{skipped.path}: not read: {skipped.reason}")
             if found.leftovers:
                 first = os.path.basename(found.leftovers[0])
                 count = f"{len(found.leftovers)} files that no broker reads are not shown ({first} ...)"

@@ -78,7 +78,7 @@ class _Records:
 
         self._path = path
         self._check = check_records
-        self._reader = RecordReader(options.max_uncompressed_bytes)
+        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
 
     def of(self, window: Window) -> Iterator[Item]:
         for chunk in self._reader.chunks(window):

@@ -70,7 +70,8 @@ class Edges:
         directory = os.path.dirname(path) or "."
         if directory not in self._bases:
             try:
-                names = os.listdir(directory)
+                with os.scandir(directory) as entries:
+                    names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
             except OSError:
                 names = []
             self._bases[directory] = sorted(_base_offsets(names))

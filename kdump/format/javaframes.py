@@ -132,7 +132,7 @@ class ZstdInput:
         self._end, cut_frame, self._cut = zstdlayout.outline(data)
         frames = data if self._cut else data[: self._end]
         self._buffer = memoryview(bytearray(self.chunk))
-        context: Any = zstdframe.take_context()
+        context: Any = zstdframe.new_context()
         self._reader: Any = context.stream_reader(
             SourceChunks(frames, cut_frame), read_size=SourceChunks.SIZE, read_across_frames=False
         )
@@ -153,7 +153,7 @@ class ZstdInput:
     def _after_frames(self) -> int:
         size = len(self._data)
         if not self._cut and self._end < size:
-            junk = zstdframe.take_context().stream_reader(self._data[self._end :])
+            junk = zstdframe.new_context().stream_reader(self._data[self._end :])
             self._call(junk, memoryview(bytearray(1)), trailing=self._end > 0)
         # Java takes the end for a clean one unless it read a chunk after the last frame was finished
         if -(-self._end // SourceChunks.SIZE) * SourceChunks.SIZE < size:

@@ -93,7 +93,6 @@ def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Findin
             "codec": codec,
             "why": problem.codec.why,
             "looks": problem.codec.why,
-            "limit": problem.found,
         }
         yield _finding(file, chunk, k, problem.codec.code, values=values)
     elif problem.status == NOT_A_WRAPPER:

@@ -27,11 +27,13 @@ class RecordReader:
 
     Args:
         max_uncompressed: bytes that the records of one batch may have when decompressed.
+        max_batch: bytes that a batch may have for its records to be read.
         kafka: read as Kafka 4.3 does: what it ignores is ignored, where it fails the batch ends.
     """
 
-    def __init__(self, max_uncompressed: int, *, kafka: bool = False) -> None:
+    def __init__(self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, kafka: bool = False) -> None:
         self._limit = max_uncompressed
+        self._max_batch = max_batch
         self._kafka = kafka
         self._rows = array("q", bytes(8 * layout.RECORD_WIDTH * ROWS))
         self._stream = memoryview(bytearray(_STREAM_SIZE))
@@ -49,12 +51,12 @@ class RecordReader:
         """
         k = 0
         while k < window.count:
-            if not window.whole:
+            if not window.whole or window.cell(k, layout.SIZE) > self._max_batch:
                 problem = RecordProblem(k, OVER_LIMIT, 0)
                 yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, problem)
                 k += 1
                 continue
-            end = _records.run_of_plain(window.rows, k, window.count)
+            end = _records.run_of_plain(window.rows, k, self._large_from(window, k))
             if end > k:
                 yield from self._plain(window, k, end)
                 k = end
@@ -62,6 +64,13 @@ class RecordReader:
                 legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
                 yield from (self._wrapper(window, k) if legacy else self._compressed(window, k))
                 k += 1
+
+    def _large_from(self, window: Window, first: int) -> int:
+        """The first row from `first` on whose batch is too large to be read, else the number of rows."""
+        if self._max_batch >= len(window.view):
+            return window.count
+        sizes = window.column(layout.SIZE)
+        return next((k for k in range(first, window.count) if sizes[k] > self._max_batch), window.count)
 
     def _plain(self, window: Window, first: int, last: int) -> Iterator[Chunk]:
         """Batches [first, last), none of them compressed."""

@@ -79,9 +79,17 @@ def take_context() -> ZstdDecompressor:
     try:
         return contexts.pop()
     except IndexError:
-        from zstandard import ZstdDecompressor
+        return new_context()
 
-        return ZstdDecompressor(max_window_size=MAX_WINDOW)
+
+def new_context() -> ZstdDecompressor:
+    """Return a context that was never used.
+
+    Which error libzstd names can depend on the buffers that a context kept: damage is judged with a new one.
+    """
+    from zstandard import ZstdDecompressor
+
+    return ZstdDecompressor(max_window_size=MAX_WINDOW)
 
 
 def failure() -> type[Exception]:
@@ -154,7 +162,7 @@ def read_frame(data: memoryview, frame: Frame) -> Pieces:
     Returns:
         What is wrong.
     """
-    decoder = take_context().decompressobj()
+    decoder = new_context().decompressobj()
     total, block = 0, block_at(data, frame.blocks)
     try:
         decoder.decompress(data[frame.start : frame.blocks])
@@ -210,7 +218,7 @@ def judge_end(data: memoryview, frame: Frame, position: int, total: int) -> Code
 
 def checksum_holds(data: memoryview) -> bool:
     """Return whether libzstd accepts a frame whose blocks are all sound."""
-    reader = take_context().stream_reader(data)
+    reader = new_context().stream_reader(data)
     scratch = bytearray(SCRATCH)
     try:
         while reader.readinto(scratch):

@@ -73,7 +73,7 @@ def expand(path: str) -> Expansion:
         if name == _REMOTE_CACHE:
             found.ignored.append(os.path.join(path, name))
         elif name not in partitions:
-            found.skipped.append(Skipped(os.path.join(path, name), "not a partition directory"))
+            found.skipped.append(Skipped(os.path.join(path, name), "a directory that is no partition"))
     for name in partitions:
         directory = os.path.join(path, name)
         inner = _list(directory, found)

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kdump.format.javavalues import parse_number
 from kdump.format.kinds import TEXT_KINDS, FileKind
 
 __all__ = [
@@ -231,8 +232,6 @@ def kafka_dispatch(name: str, release: str = "4.3") -> Dispatch:
 
 
 def _number(text: str, bits: int) -> tuple[int | None, str | None]:
-    from kdump.format.checkpoint import parse_number  # only the tool's reading of a name needs it
-
     number = parse_number(text, bits)
     if isinstance(number, int):
         return number, None

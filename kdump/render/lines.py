@@ -41,9 +41,13 @@ class TextSink:
         writer: takes what belongs on stdout.
         error: takes one line for stderr.
         dialect: the release whose layout it is.
+        careful: stdout is a terminal: no name may drive it.
     """
 
-    def __init__(self, writer: TextWriter, error: Callable[[str], None], dialect: Dialect) -> None:
+    def __init__(
+        self, writer: TextWriter, error: Callable[[str], None], dialect: Dialect, *, careful: bool = False
+    ) -> None:
+        self._careful = careful
         self._writer = writer
         self._error = error
         self._dialect = dialect
@@ -66,18 +70,24 @@ class TextSink:
         elif isinstance(item, FileStart):
             self._findings.end_of_file(self._path)
             self._path = item.path
-            self._writer.text(f"Dumping {item.path}\n")
+            self._line(f"Dumping {item.path}")
         elif isinstance(item, SnapshotError | SanityFailed):
             self._stderr(item.message)
         elif isinstance(item, DoorProblem):
             self._stderr(f"kdump: {escape(item.sentence)}")
         elif isinstance(item, Unknown):
-            self._stderr(f"Ignoring unknown file {item.path}")
+            self._stderr(self._name(f"Ignoring unknown file {item.path}"))
         elif isinstance(item, Died):
             self.died(item.exception)
         else:
             self._writer.text(self._text(item))
         return None
+
+    def _name(self, line: str) -> str:
+        return escape(line) if self._careful else line
+
+    def _line(self, line: str) -> None:
+        self._writer.text(f"{self._name(line)}\n")
 
     def end(self, *, dead: bool) -> None:
         """Write what is held back until all files are done; a tool that died says nothing more.
@@ -89,7 +99,7 @@ class TextSink:
         self._writer.flush()
         if not dead:
             for line in self._complaints.lines():
-                self._error(line)
+                self._error(self._name(line))
 
     def died(self, exception: str) -> None:
         """Write how Kafka's tool ends when it dies; nothing is said of what it had found."""
@@ -106,6 +116,10 @@ class TextSink:
         if isinstance(item, TimeEntries):
             pairs = zip(item.timestamps, item.offsets, strict=True)
             return "".join([f"timestamp: {timestamp} offset: {offset}\n" for timestamp, offset in pairs])
+        if isinstance(item, IndexEmpty):
+            return f"{self._name(item.path)} is empty.\n"
+        if isinstance(item, IndexPassed):
+            return f"{self._name(item.path)} passed sanity check.\n"
         return _edge(item, self._dialect)
 
 
@@ -119,10 +133,6 @@ def _edge(item: Item, dialect: Dialect) -> str:
         return f"Snapshot end offset: {item.end_offset}, epoch: {item.epoch}\n"
     if isinstance(item, TrailingBytes):
         return f"Found {item.size} invalid bytes at the end of {item.name}\n"
-    if isinstance(item, IndexEmpty):
-        return f"{item.path} is empty.\n"
-    if isinstance(item, IndexPassed):
-        return f"{item.path} passed sanity check.\n"
     from kdump.render.state import state_text
 
     return state_text(item, dialect)

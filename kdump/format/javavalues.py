@@ -1,0 +1,67 @@
+"""How Java reads numbers and UUIDs from text, and what it says of those that it cannot read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+IO = "java.io.IOException"
+NUMBER = "java.lang.NumberFormatException"
+ARGUMENT = "java.lang.IllegalArgumentException"
+RUNTIME = "java.lang.RuntimeException"
+
+MAX_QUOTE = 200  # characters of a bad text that a message quotes
+
+_UUID_DIGITS = re.compile(r"[A-Za-z0-9_-]*+")
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """Why something cannot be read, and the Java exception that a broker meets there, if any."""
+
+    why: str
+    exception: str | None = None
+
+
+def parse_number(text: str, bits: int) -> int | Complaint:
+    """Return what Java's parseInt (32 bits) or parseLong (64 bits) makes of a text.
+
+    Java takes a sign and digits of any script, and neither blanks nor underscores.
+    """
+    if text.isdigit() and text.isascii() and len(text) < (10 if bits == 32 else 19):
+        return int(text)  # nearly all of them
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if digits.isdecimal() and max(digits) <= "\uffff":
+        value = int(digits[-19:]) * (-1 if text[0] == "-" else 1)
+        is_long = any(map(int, digits[:-19]))  # zeros in front do not count
+        if not is_long and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            return value
+    return Complaint(f'For input string: "{quote(text)}"', NUMBER)
+
+
+def uuid_complaint(text: str) -> str | None:
+    """Return what Uuid.fromString says of a text that is not a UUID in base64url; None when it is one."""
+    if len(text) > 24:
+        return f"Input string with prefix `{text[:24]}` is too long to be decoded as a base64 UUID"
+    if len(text) == 1:
+        return "Input byte[] should at least have 2 bytes for base64 bytes"
+    rest = _UUID_DIGITS.sub("", text, count=1)
+    digits = len(text) - len(rest)
+    if rest and rest[0] != "=":
+        byte = rest[0].encode("latin-1", "replace")[0]
+        return f"Illegal base64 character {byte - 256 if byte > 127 else byte:x}"  # a byte of Java has a sign
+    if rest and (digits % 4 == 0 or (digits % 4 == 2 and rest[1:2] != "=")):
+        return "Input byte array has wrong 4-byte ending unit"
+    if digits % 4 == 1:
+        return "Last unit does not have enough valid bits"
+    if rest and len(rest) > 4 - digits % 4:
+        return f"Input byte array has incorrect ending byte at {digits + 4 - digits % 4}"
+    if digits * 3 // 4 == 16:
+        return None
+    what = f"Input string `{text}` decoded as {digits * 3 // 4} bytes"
+    return f"{what}, which is not equal to the expected 16 bytes of a base64-encoded UUID"
+
+
+def quote(text: str) -> str:
+    """Return a text as a message quotes it: a long one in part."""
+    return text if len(text) <= MAX_QUOTE else f"{text[:MAX_QUOTE]}... ({len(text)} characters)"
