@@ -12,6 +12,8 @@ def main() -> None:
     # Dying of the signal is what a shell expects of both: no traceback, status 141 or 130.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.stdout is None or sys.stderr is None:  # closed before the start: nothing can be said
+        os._exit(5)
     from kdump.cli.main import kdump
     from kdump.format.checksum import self_test
 

@@ -53,10 +53,10 @@ class Code(Enum):
     L08 = ("huge-length", Severity.ERROR, "the batch length {found} reaches past the end of the file",
            "restore the length field, or restore from another replica")
     L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch", "restore from another replica")
-    L12 = ("limit", Severity.WARNING, "the search for intact batches ended here: {why}", "raise the limit that the message names")
+    L12 = ("limit", Severity.WARNING, "not everything was looked at: {why}", "raise the limit that the message names")
 
     B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {count} records cannot be trusted",
-           "restore from another replica; a consumer can skip to offset {next_offset}")
+           "restore from another replica; a consumer can skip to the next batch")
     B02 = ("crc-mismatch-legacy", Severity.ERROR, "the CRC does not match the message: {why}",
            "restore from another replica")
     B03 = ("magic-unknown", Severity.ERROR, "magic {found}, but the CRC is right for magic 2: consumers fail here, the broker does not notice",
@@ -73,7 +73,7 @@ class Code(Enum):
     B11 = ("flags", Severity.ERROR, "{why}", "restore from another replica")
 
     O01 = ("offset-below-name", Severity.ERROR, "base offset {found} is below the base offset {segment} of the file", "restore the base offset, or the name of the file")
-    O02 = ("offset-overflow", Severity.ERROR, "last offset {found} is too far above the base offset {segment} of the file", "restore the base offset of the batch")
+    O02 = ("offset-overflow", Severity.ERROR, "base offset {found} is too far above the base offset {segment} of the file", "restore the base offset of the batch")
     O03 = ("offset-falls", Severity.ERROR, "base offset {found} is not above the last offset {previous} before it", "restore the base offset, or restore from another replica")
     O04 = ("offset-gap", Severity.NOTE, "offsets {missing_first}..{missing_last} are missing before this batch", "none if the topic is compacted; otherwise compare with another replica")
     O06 = ("offset-overlap", Severity.ERROR, "last offset {found} reaches into the next segment, which begins at {next_base}", "compare with another replica")

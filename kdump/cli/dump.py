@@ -42,7 +42,9 @@ _KINDS = (
 
 @click.command("dump", cls=KafkaCommand, short_help="Show what is in files of a broker, in Kafka's layout.")
 @click.argument("paths", nargs=-1, metavar="FILE|DIR...")
-@click.option("--files", metavar="A,B,...", help="The files, separated by commas, as Kafka's tool takes them.")
+@click.option(
+    "--files", multiple=True, metavar="A,B,...", help="The files, separated by commas, as Kafka's tool takes them."
+)
 @click.option("--print-data-log", is_flag=True, help="Show keys and payloads; implies --deep-iteration.")
 @click.option("--deep-iteration", is_flag=True, help="Show the records inside the batches.")
 @click.option("--skip-record-metadata", is_flag=True, help="With --print-data-log: only keys and payloads.")
@@ -163,11 +165,13 @@ def _run(items: Iterator[Item], sink: TextSink, outcome: Outcome, *, to_the_end:
     sys.stdout.flush()
 
 
-def _paths(files: str | None, positional: tuple[str, ...], compat: str | None) -> list[str]:
+def _paths(files: tuple[str, ...], positional: tuple[str, ...], compat: str | None) -> list[str]:
     """The files that are meant; Kafka's tool takes `--files` only, and passes over what else stands there."""
-    named = [] if files is None else _java_split(files)
+    if len(files) > 1:
+        raise click.UsageError("Option '--files' is given more than once: put all files into one.")
+    named = [name for one in files for name in _java_split(one)]
     if compat:
-        if files is None:
+        if not files:
             raise click.UsageError(
                 "Missing option '--files': with --compat, files are given as Kafka's tool takes them."
             )

@@ -51,12 +51,16 @@ class JavaInt(click.ParamType[str | int]):
         """Return the number; without `--compat` anything else is a wrong use."""
         if isinstance(value, int):
             return value
+        compat = ctx is not None and isinstance(ctx.params.get("compat"), str)
         try:
-            return java_int(value)
+            number = java_int(value)
         except ValueError as error:
-            if ctx is not None and isinstance(ctx.params.get("compat"), str):
+            if compat:
                 return value
             self.fail(str(error))
+        if number < 0 and not compat:
+            self.fail(f"{number} is below 0")
+        return number
 
 
 def late_failures(given: Mapping[str, Any]) -> dict[str, str]:

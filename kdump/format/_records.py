@@ -349,6 +349,7 @@ def _one_message(
     b: cython.p_uchar,
     at: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
+    magic: cython.longlong,
     batch: cython.p_longlong,
     k: cython.Py_ssize_t,
     row: cython.p_longlong,
@@ -358,7 +359,6 @@ def _one_message(
 
     R_NO_MESSAGE: the row is not usable. R_VALUE_LENGTH: the sizes can be shown, the contents cannot (R_KEY_AT = -1).
     """
-    magic: cython.longlong = b[at + 16]
     p: cython.Py_ssize_t = at + 18
     size: cython.longlong
     if magic == 1:
@@ -462,7 +462,7 @@ def read_plain(
         if batch[k * _BATCH_WIDTH + _MAGIC] < 2:
             if filled >= capacity:
                 return k, 0, 0, filled, 1  # R_FULL
-            status = _one_message(b, start, stop, batch, k, row, filled * _WIDTH)
+            status = _one_message(b, start, stop, batch[k * _BATCH_WIDTH + _MAGIC], batch, k, row, filled * _WIDTH)
             if status != 14:  # R_NO_MESSAGE
                 if batch[k * _BATCH_WIDTH + _COMPUTED_CRC] == row[filled * _WIDTH + _R_CRC]:
                     row[filled * _WIDTH + _R_VALID] = 1
@@ -577,7 +577,7 @@ def read_messages(
             break
         if size > stop - at - 12:
             break
-        status = _one_message(b, at, at + 12 + size, q, batch, row, n * _WIDTH)
+        status = _one_message(b, at, at + 12 + size, b[at + 16], q, batch, row, n * _WIDTH)
         if status == 14:  # R_NO_MESSAGE
             break
         row[n * _WIDTH + _R_OFFSET] = _wrap(base + row[n * _WIDTH + _R_OFFSET])

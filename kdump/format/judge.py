@@ -58,7 +58,6 @@ class Judge:
         code = Code.B02 if legacy else Code.B01
         finding = self._of_batch(code, window, k, field="crc", found=stored, expected=computed)
         values: dict[str, int | str | None] = {
-            "next_offset": window.cell(k, layout.LAST_OFFSET) + 1,
             "why": f"stored {stored:#010x}, computed {computed:#010x}",
         }
         self._report(replace(finding, count=None if legacy else window.cell(k, layout.COUNT), values=values))
@@ -78,7 +77,8 @@ class Judge:
         """
         position, end, magic = window.cell(0, layout.POSITION), window.end(1), window.cell(0, layout.MAGIC)
         if magic < layout.MAGIC_V2 and self._is_v2(position, end):
-            self._report(self._of_batch(Code.B04, window, 0, field="magic", found=magic, expected=layout.MAGIC_V2))
+            finding = self._of_batch(Code.B04, window, 0, field="magic", found=magic, expected=layout.MAGIC_V2)
+            self._report(replace(finding, offset=None, last_offset=None))  # they were read as another magic
             return Verdict(end, layout.MAGIC_V2)
         if self._resync.nothing_between(position, end) and self._begins(end, floor):
             self.wrong_crc(window, 0)
@@ -87,7 +87,7 @@ class Judge:
         if legacy is not None:
             finding = self._of_batch(Code.B02, window, 0, field="magic", found=magic, expected=legacy)
             why = f"it is right for magic {legacy}, and the message says {magic}"
-            self._report(replace(finding, values={"why": why}))
+            self._report(replace(finding, offset=None, last_offset=None, values={"why": why}))
             return Verdict(end, legacy)
         boundary = self._resync.after(position, floor)
         if boundary.magic is not None and boundary.position != end:

@@ -62,10 +62,7 @@ class OffsetFold:
         if self._held is not None:
             self._settle(one)
         if not one.trusted:
-            # Its offsets are as good as its bytes: believed where they fit, never blamed.
-            if self._follows(one) and self._in_range(one):
-                self._good = one
-            self._lost = True
+            self._lost = True  # its offsets are as good as its bytes: neither believed nor blamed
             return
         if (self._good is None and self._in_range(one)) or (
             self._follows(one) and self._in_range(one) and (self._lost or one.first is None or self._adjoins(one))
@@ -138,7 +135,7 @@ class OffsetFold:
         if not below and self._adjoins(held):
             self._delta(held, after)
             return
-        self._blame(code, held, after, first if below else held.last, {"segment": self._segment})
+        self._blame(code, held, after, first, {"segment": self._segment})
 
     def _wrong(self, held: Element, after: Element | None) -> None:
         first = held.last if held.first is None else held.first
@@ -152,6 +149,7 @@ class OffsetFold:
         found: int,
         values: dict[str, int | str | None],
     ) -> None:
+        expected = self._expected(held, after)
         self._report(
             Finding(
                 code,
@@ -162,10 +160,15 @@ class OffsetFold:
                 last_offset=held.last,
                 field="baseOffset",
                 found=found,
-                expected=self._expected(held, after),
+                expected=expected,
                 values=values,
             )
         )
+        # The batch itself is there: its offsets are not missing too.
+        if expected is not None and held.first is not None:
+            self._good = held._replace(first=expected, last=expected + held.last - held.first)
+        else:
+            self._lost = True
 
     def _delta(self, held: Element, after: Element | None) -> None:
         """The base offset follows, the last offset cannot be: lastOffsetDelta is wrong under the right CRC."""

@@ -98,7 +98,8 @@ def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Findin
     elif problem.status == NOT_A_WRAPPER:
         yield _finding(file, chunk, k, Code.C07, values={"why": problem.why})
     elif problem.status == layout.R_MORE:
-        yield _ends_early(file, chunk, problem)
+        if problem.rest or not chunk.window.cell(k, layout.SUSPICION) & layout.ODD_COUNT:
+            yield _ends_early(file, chunk, problem)
     elif problem.status in _CODES:
         code, why = _CODES[problem.status]
         found = problem.found if problem.found is not None else -1
@@ -134,12 +135,14 @@ def _odd_records(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
     """Look at the rows of a marked batch one by one."""
     limit = chunk.window.cell(k, layout.LAST_OFFSET_DELTA)
     previous: int | None = None
+    number = 0
     for i in range(chunk.filled):
         row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
         if row[layout.R_BATCH] != k:
             continue
         delta = row[layout.R_DELTA]
-        index: dict[str, int | str | None] = {"index": i}
+        index: dict[str, int | str | None] = {"index": number}
+        number += 1
         if (previous is not None and delta <= previous) or delta > limit or delta < 0:
             values = {**index, "previous": -1 if previous is None else previous, "limit": limit}
             yield _finding(file, chunk, k, Code.R06, field="offsetDelta", found=delta, values=values)
@@ -192,6 +195,8 @@ def _timestamps(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
     """Compare maxTimestamp with the records, once all of them are read."""
     window = chunk.window
     done = k < chunk.last - 1 or (chunk.done and chunk.problem is None)
+    if window.cell(k, layout.SEEN_MAX_TIMESTAMP) == layout.UNKNOWN:
+        return
     if not done or window.cell(k, layout.MAGIC) < layout.MAGIC_V2 or window.cell(k, layout.COUNT) <= 0:
         return
     seen, stored = window.cell(k, layout.SEEN_MAX_TIMESTAMP), window.cell(k, layout.MAX_TIMESTAMP)

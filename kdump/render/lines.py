@@ -27,7 +27,7 @@ from kdump.render.escape import escape
 from kdump.render.findings import FindingLines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kdump.dialect import Dialect
     from kdump.item import Item
@@ -80,7 +80,8 @@ class TextSink:
         elif isinstance(item, Died):
             self.died(item.exception)
         else:
-            self._writer.text(self._text(item))
+            for text in self._texts(item):
+                self._writer.text(text)
         return None
 
     def _name(self, line: str) -> str:
@@ -109,30 +110,30 @@ class TextSink:
         self._writer.flush()  # stdout first: on a terminal the two are one
         self._error(line)
 
-    def _text(self, item: Item) -> str:
+    def _texts(self, item: Item) -> Iterable[str]:
         if isinstance(item, OffsetEntries):
             pairs = zip(item.offsets, item.positions, strict=True)
-            return "".join([f"offset: {offset} position: {position}\n" for offset, position in pairs])
+            return ["".join([f"offset: {offset} position: {position}\n" for offset, position in pairs])]
         if isinstance(item, TimeEntries):
             pairs = zip(item.timestamps, item.offsets, strict=True)
-            return "".join([f"timestamp: {timestamp} offset: {offset}\n" for timestamp, offset in pairs])
+            return ["".join([f"timestamp: {timestamp} offset: {offset}\n" for timestamp, offset in pairs])]
         if isinstance(item, IndexEmpty):
-            return f"{self._name(item.path)} is empty.\n"
+            return [f"{self._name(item.path)} is empty.\n"]
         if isinstance(item, IndexPassed):
-            return f"{self._name(item.path)} passed sanity check.\n"
+            return [f"{self._name(item.path)} passed sanity check.\n"]
         return _edge(item, self._dialect)
 
 
-def _edge(item: Item, dialect: Dialect) -> str:
+def _edge(item: Item, dialect: Dialect) -> Iterable[str]:
     """What stands at the beginning or the end of a file."""
     if isinstance(item, LogStart):
-        return f"Log starting offset: {item.base_offset}\n"
+        return [f"Log starting offset: {item.base_offset}\n"]
     if isinstance(item, SnapshotStart):
         if item.end_offset is None:
-            return "KRaft bootstrap snapshot\n"
-        return f"Snapshot end offset: {item.end_offset}, epoch: {item.epoch}\n"
+            return ["KRaft bootstrap snapshot\n"]
+        return [f"Snapshot end offset: {item.end_offset}, epoch: {item.epoch}\n"]
     if isinstance(item, TrailingBytes):
-        return f"Found {item.size} invalid bytes at the end of {item.name}\n"
+        return [f"Found {item.size} invalid bytes at the end of {item.name}\n"]
     from kdump.render.state import state_text
 
     return state_text(item, dialect)

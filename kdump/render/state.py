@@ -4,33 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.format.checkpoint import Checkpoint, EpochEntry, TopicPartitionOffset
+from kdump.format.checkpoint import Checkpoint, EpochEntry, Property, TopicPartitionOffset
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerStateEntry
 from kdump.render.escape import escape
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kdump.dialect import Dialect
     from kdump.item import Item
 
 
-def state_text(item: Item, dialect: Dialect) -> str:
-    """Return the lines of an item of a small file.
+def state_text(item: Item, dialect: Dialect) -> Iterator[str]:
+    """Yield the lines of an item of a small file; a checkpoint may have very many.
 
     Args:
         item: AbortedTxn, ProducerStateEntry or Checkpoint.
         dialect: the release whose layout it is.
     """
     if isinstance(item, AbortedTxn):
-        return (
+        yield (
             f"version: {item.version} producerId: {item.producer_id} firstOffset: {item.first_offset} "
             f"lastOffset: {item.last_offset} lastStableOffset: {item.last_stable_offset}\n"
         )
-    if isinstance(item, ProducerStateEntry):
-        return _producer(item, dialect)
-    if isinstance(item, Checkpoint):
-        return _checkpoint(item)
-    raise TypeError(type(item).__name__)
+    elif isinstance(item, ProducerStateEntry):
+        yield _producer(item, dialect)
+    elif isinstance(item, Checkpoint):
+        yield from _checkpoint(item)
+    else:
+        raise TypeError(type(item).__name__)
 
 
 def _producer(entry: ProducerStateEntry, dialect: Dialect) -> str:
@@ -50,14 +53,16 @@ def _producer(entry: ProducerStateEntry, dialect: Dialect) -> str:
     )
 
 
-def _checkpoint(checkpoint: Checkpoint) -> str:
+def _checkpoint(checkpoint: Checkpoint) -> Iterator[str]:
     """A small text file of a broker, in the manner of Kafka's lines; Kafka's own tool cannot show one."""
-    lines = [] if checkpoint.version is None else [f"version: {checkpoint.version}"]
+    first = next(iter(checkpoint.entries), None)
+    if checkpoint.version is not None and not isinstance(first, Property):  # a property says it itself
+        yield f"version: {checkpoint.version}\n"
     for entry in checkpoint.entries:
         if isinstance(entry, EpochEntry):
-            lines.append(f"epoch: {entry.epoch} startOffset: {entry.start_offset}")
+            yield f"epoch: {entry.epoch} startOffset: {entry.start_offset}\n"
         elif isinstance(entry, TopicPartitionOffset):
-            lines.append(f"topic: {entry.topic} partition: {entry.partition} offset: {entry.offset}")
+            yield f"topic: {escape(entry.topic)} partition: {entry.partition} offset: {entry.offset}\n"
         else:
-            lines.append(f"{entry.name}: {'null' if entry.value is None else entry.value}")
-    return "".join(f"{line}\n" for line in map(escape, lines))
+            value = "null" if entry.value is None else entry.value
+            yield f"{escape(f'{entry.name}: {value}')}\n"
