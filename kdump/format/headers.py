@@ -32,17 +32,7 @@ def check_header(file: str, window: Window, k: int) -> Iterator[Finding]:
     legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
 
     def finding(code: Code, field: str, found: int, **more: Any) -> Finding:  # noqa: ANN401 (fields of a Finding)
-        return Finding(
-            code,
-            file,
-            window.cell(k, layout.POSITION),
-            window.cell(k, layout.SIZE),
-            field=field,
-            found=found,
-            offset=window.cell(k, layout.BASE_OFFSET),
-            last_offset=window.cell(k, layout.LAST_OFFSET),
-            **more,
-        )
+        return _finding(file, window, k, code, field=field, found=found, **more)
 
     codec = attributes & layout.CODEC_MASK
     if bits & layout.ODD_CODEC and (not legacy or codec > layout.CODEC_ZSTD):
@@ -60,6 +50,12 @@ def check_header(file: str, window: Window, k: int) -> Iterator[Finding]:
         yield finding(Code.B08, "count", count)
     if bits & layout.ODD_FLAGS:
         yield from _flags(finding, window, k)
+
+
+def _finding(file: str, window: Window, k: int, code: Code, **more: Any) -> Finding:  # noqa: ANN401 (as above)
+    position, size = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
+    first, last = window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET)
+    return Finding(code, file, position, size, offset=first, last_offset=last, **more)
 
 
 def _flags(finding: Callable[..., Finding], window: Window, k: int) -> Iterator[Finding]:

@@ -146,15 +146,19 @@ class TextWriter:
         self._at -= 1  # the line goes on
         is_control = chunk.window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
         if self._mode & _text.CONTENTS and not is_control:
-            if self._contents is not None:
-                self._decoded(chunk, row)
-            else:
-                prefix = "| " if self._mode & _text.SKIP_METADATA else " "
-                for name, place, size in fields:
-                    self.text(prefix + name)
-                    self._pieces(chunk.view[place : place + size])
-                    prefix = " "
+            self._long_contents(chunk, row, fields)
         self.text("\n")
+
+    def _long_contents(self, chunk: Chunk, row: array[int], fields: list[tuple[str, int, int]]) -> None:
+        """Write key and payload: name, place and size of each that is not null."""
+        if self._contents is not None:
+            self._decoded(chunk, row)
+            return
+        prefix = "| " if self._mode & _text.SKIP_METADATA else " "
+        for name, place, size in fields:
+            self.text(prefix + name)
+            self._pieces(chunk.view[place : place + size])
+            prefix = " "
 
     def _decoded(self, chunk: Chunk, row: array[int]) -> None:
         """Write what the decoder makes of a long record."""
