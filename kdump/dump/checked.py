@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from kdump.dump.edges import Edges
 from kdump.item import FileStart
-from kdump.log.directory import expand
 from kdump.log.names import FileKind, java_file, java_name, parse_name
 from kdump.log.source import DoorProblem, open_source
 
@@ -46,9 +45,14 @@ class CheckedDump:
         Reports: as findings among the items, all codes that one file and the names beside it show.
         """
         for path in paths:
+            if not os.path.isdir(path):
+                yield from self._one(path, follow=True)
+                continue
+            from kdump.log.directory import expand
+
             found = expand(path)
             for file in found.files:
-                yield from self._one(file, follow=file == path)
+                yield from self._one(file, follow=False)
             for skipped in found.skipped:
                 out_of_reach = skipped.reason.startswith(("cannot", "not a regular"))
                 kind = "read" if out_of_reach else "skipped"
@@ -94,4 +98,6 @@ class CheckedDump:
         """What the user says, or the name as brokers write it, or the name as Kafka's tool takes it."""
         if self._options.base_offset is not None:
             return self._options.base_offset
-        return java_name(path).base_offset if name.base_offset is None else name.base_offset
+        if name.base_offset is not None or name.kind not in _NEED_BASE:
+            return name.base_offset
+        return java_name(path).base_offset

@@ -103,11 +103,11 @@ def _missing(path: str, size: int, first: int, last: int, why: str, severity: Se
 
 def _index_end(path: str, base: int) -> int | None:
     """The last offset that the index beside a log knows; zeros at its end do not count."""
-    from kdump.format.index import OffsetIndex
-
     source = open_source(sibling(path, "index"))
     if isinstance(source, DoorProblem):
         return None
+    from kdump.format.index import OffsetIndex
+
     with source:
         index = OffsetIndex(source, base)
         last = max((max(offsets) for offsets, _ in index.columns()), default=base)

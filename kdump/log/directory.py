@@ -60,7 +60,7 @@ def expand(path: str) -> Expansion:
         path: a file or a directory, as the user wrote it.
     """
     found = Expansion()
-    if not os.path.isdir(path):  # noqa: PTH112 (to a Path an empty name is ".")
+    if not os.path.isdir(path):
         found.files.append(path)
         return found
     listing = _list(path, found)
@@ -73,7 +73,7 @@ def expand(path: str) -> Expansion:
         if name == _REMOTE_CACHE:
             found.ignored.append(os.path.join(path, name))
         elif name not in partitions:
-            found.skipped.append(Skipped(os.path.join(path, name), "a directory that is no partition"))
+            found.skipped.append(Skipped(os.path.join(path, name), "not a partition directory"))
     for name in partitions:
         directory = os.path.join(path, name)
         inner = _list(directory, found)

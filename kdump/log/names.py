@@ -7,10 +7,8 @@ A name is read in two ways: by `parse_name` as kdump does, strictly, and with wh
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from kdump.format.javavalues import parse_number
 from kdump.format.kinds import TEXT_KINDS, FileKind
 
 __all__ = [
@@ -53,8 +51,7 @@ _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class FileName:
+class FileName(NamedTuple):
     """What a file name tells.
 
     Args:
@@ -232,6 +229,8 @@ def kafka_dispatch(name: str, release: str = "4.3") -> Dispatch:
 
 
 def _number(text: str, bits: int) -> tuple[int | None, str | None]:
+    from kdump.format.javavalues import parse_number  # only the tool's reading of a name needs it
+
     number = parse_number(text, bits)
     if isinstance(number, int):
         return number, None
