@@ -57,7 +57,7 @@ _KINDS = (
 )
 @click.option(
     "--max-message-size",
-    type=JavaInt(),
+    type=JavaInt(only_compat=True),
     metavar="N",
     default=5 * 1024 * 1024,
     help="Largest batch that the index check of --compat expects, bytes.",

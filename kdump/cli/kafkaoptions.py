@@ -43,15 +43,22 @@ def java_int(text: str) -> int:
 
 
 class JavaInt(click.ParamType[str | int]):
-    """An int32 option; what is none stays text, so that `--compat` can fail where Kafka's tool fails."""
+    """An int32 option; what is none stays text, so that `--compat` can fail where Kafka's tool fails.
+
+    Args:
+        only_compat: the option means nothing without `--compat`: then any value will do.
+    """
 
     name = "integer"
+
+    def __init__(self, *, only_compat: bool = False) -> None:
+        self._only_compat = only_compat
 
     def convert(self, value: str | int, _param: click.Parameter | None, ctx: click.Context | None) -> str | int:
         """Return the number; without `--compat` anything else is a wrong use."""
         if isinstance(value, int):
             return value
-        compat = ctx is not None and isinstance(ctx.params.get("compat"), str)
+        compat = self._only_compat or (ctx is not None and isinstance(ctx.params.get("compat"), str))
         try:
             number = java_int(value)
         except ValueError as error:
