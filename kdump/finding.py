@@ -74,7 +74,7 @@ class Code(Enum):
 
     O01 = ("offset-below-name", Severity.ERROR, "base offset {found} is below the base offset {segment} of the file", "restore the base offset, or the name of the file")
     O02 = ("offset-overflow", Severity.ERROR, "base offset {found} is too far above the base offset {segment} of the file", "restore the base offset of the batch")
-    O03 = ("offset-falls", Severity.ERROR, "base offset {found} is not above the last offset {previous} before it", "restore the base offset, or restore from another replica")
+    O03 = ("offset-order", Severity.ERROR, "base offset {found} {why}", "restore the base offset, or restore from another replica")
     O04 = ("offset-gap", Severity.NOTE, "offsets {missing_first}..{missing_last} are missing before this batch", "none if the topic is compacted; otherwise compare with another replica")
     O06 = ("offset-overlap", Severity.ERROR, "last offset {found} reaches into the next segment, which begins at {next_base}", "compare with another replica")
     O07 = ("segment-gap", Severity.NOTE, "offsets {missing_first}..{missing_last} are missing at the end: {why}", "none if the topic is compacted; otherwise compare with another replica")

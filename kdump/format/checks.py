@@ -1,7 +1,8 @@
 """The folds that judge batches by their headers and their neighbours, fed by one walk.
 
-Strategy: the scan has marked every header that breaks a cheap rule. A window without marks only moves the folds'
-last element on; in the others the folds look at each row.
+Strategy: the scan has marked every header that breaks a cheap rule. Of a window without marks the folds look at the
+first rows, which settle what they hold, and at the last, which the next window may speak against; of the others at
+each row.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 _ORDER = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE | layout.EPOCH_CHANGES
 _HEADER = layout.ODD_CODEC | layout.ODD_ATTRIBUTES | layout.ODD_DELTA | layout.ODD_COUNT | layout.ODD_FLAGS
+
+
+_SEAM = 2  # rows after which nothing of the window before is in doubt
 
 
 class Element(NamedTuple):
@@ -79,7 +83,6 @@ class Checks:
         self.offsets = OffsetFold(file, report, segment)
         self.epochs = EpochFold(file, report)
         self._sequences = SequenceFold(file, report)
-        self._settled = True
         self.follow_producers = True
 
     def step(self, window: Window) -> None:
@@ -89,16 +92,22 @@ class Checks:
             self._headers(window)
         if self.follow_producers and bits & (layout.HAS_PRODUCER | layout.GAP):
             self._sequences.step(window)
-        if self._settled and not bits & _ORDER and self._all_trusted(window):
-            last = element(window, window.count - 1)
-            self.offsets.skip(last)
-            self.epochs.skip(last)
-            return
-        for k in range(window.count):
-            one = element(window, k)
-            self.offsets.push(one)
-            self.epochs.push(one)
-        self._settled = self.offsets.settled and self.epochs.settled
+        start = 0
+        if window.count > _SEAM and not bits & _ORDER and window.all_trusted:
+            for k in range(_SEAM):
+                self._push(element(window, k))
+            start = window.count - 1
+            self._skip(element(window, start - 1))
+        for k in range(start, window.count):
+            self._push(element(window, k))
+
+    def _push(self, one: Element) -> None:
+        self.offsets.push(one)
+        self.epochs.push(one)
+
+    def _skip(self, one: Element) -> None:
+        self.offsets.skip(one)
+        self.epochs.skip(one)
 
     def gap(self) -> None:
         """A gap of bytes: what comes next may leave out offsets and sequences."""
@@ -109,9 +118,6 @@ class Checks:
         """Settle what waits for a next batch: there is none."""
         self.offsets.finish()
         self.epochs.finish()
-
-    def _all_trusted(self, window: Window) -> bool:
-        return window.column(layout.CRC) == window.column(layout.COMPUTED_CRC)
 
     def _headers(self, window: Window) -> None:
         for k, bits in enumerate(window.column(layout.SUSPICION)):

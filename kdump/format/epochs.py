@@ -26,15 +26,11 @@ class EpochFold:
         self._report = report
         self._good: int | None = None
         self._held: Element | None = None
+        self._first: Element | None = None  # until a later batch bears its epoch out
 
-    @property
-    def settled(self) -> bool:
-        """Whether no batch waits for its next."""
-        return self._held is None
-
-    def skip(self, last: Element) -> None:
-        """Move on to the last batch of a run in which the epoch does not change."""
-        self._good = last.epoch
+    def skip(self, one: Element) -> None:
+        """Move on in a run of batches in which the epoch does not change."""
+        self._good, self._held, self._first = one.epoch, None, None
 
     def push(self, one: Element) -> None:
         """Take the next batch; one whose CRC is wrong says nothing."""
@@ -43,9 +39,11 @@ class EpochFold:
         if self._held is not None:
             self._settle(one.epoch)
         if self._good is None and one.epoch >= layout.NO_EPOCH:
-            self._good = one.epoch
+            self._good, self._first = one.epoch, one
         elif one.epoch != self._good:
             self._held = one
+        else:
+            self._first = None
 
     def finish(self) -> None:
         """There is no next batch."""
@@ -59,7 +57,13 @@ class EpochFold:
         good = layout.NO_EPOCH if self._good is None else self._good
         expected = good if after in (None, good) else None
         if held.epoch < layout.NO_EPOCH:
+            if self._good is None and after is not None and _one_bit(held.epoch, after):
+                expected = after
             self._blame(Code.E02, held, good, after, expected)
+        elif self._first is not None and after is not None and held.epoch <= after < good:
+            expected = held.epoch if _one_bit(self._first.epoch, held.epoch) else None
+            self._blame(Code.E01, self._first, None, held.epoch, expected)
+            self._good = held.epoch
         elif held.epoch < good:
             self._blame(Code.E01, held, good, after, expected if after is not None else None)
             if after is not None and after < good:
@@ -68,8 +72,9 @@ class EpochFold:
             self._blame(Code.E01, held, good, after, expected)
         else:
             self._good = held.epoch
+        self._first = None
 
-    def _blame(self, code: Code, held: Element, before: int, after: int | None, expected: int | None) -> None:
+    def _blame(self, code: Code, held: Element, before: int | None, after: int | None, expected: int | None) -> None:
         self._report(
             Finding(
                 code,
@@ -81,6 +86,14 @@ class EpochFold:
                 field="partitionLeaderEpoch",
                 found=held.epoch,
                 expected=expected,
-                values={"before": before, "after": "none" if after is None else after},
+                values={"before": _or_none(before), "after": _or_none(after)},
             )
         )
+
+
+def _or_none(epoch: int | None) -> int | str:
+    return "none" if epoch is None else epoch
+
+
+def _one_bit(epoch: int, other: int) -> bool:
+    return (epoch ^ other).bit_count() == 1

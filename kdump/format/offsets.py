@@ -39,18 +39,13 @@ class OffsetFold:
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
 
     @property
-    def settled(self) -> bool:
-        """Whether no batch waits for its next."""
-        return self._held is None and not self._lost
-
-    @property
     def last(self) -> int | None:
         """The last offset that is known to be right."""
         return None if self._good is None else self._good.last
 
-    def skip(self, last: Element) -> None:
-        """Move on to the last batch of a run without anything odd."""
-        self._good = last
+    def skip(self, one: Element) -> None:
+        """Move on in a run of batches of which each adjoins the one before it, or may."""
+        self._good, self._held, self._lost = one, None, False
 
     def after_loss(self) -> None:
         """What follows comes after bytes that were lost: missing offsets are no news."""
@@ -64,9 +59,7 @@ class OffsetFold:
         if not one.trusted:
             self._lost = True  # its offsets are as good as its bytes: neither believed nor blamed
             return
-        if (self._good is None and self._in_range(one)) or (
-            self._follows(one) and self._in_range(one) and (self._lost or one.first is None or self._adjoins(one))
-        ):
+        if self._in_range(one) and (self._may_begin(one) if self._good is None else self._may_follow(one)):
             self._good = one
         else:
             self._held = one
@@ -83,6 +76,13 @@ class OffsetFold:
         first = one.last if one.first is None else one.first
         return first >= self._segment and one.last - self._segment <= layout.MAX_INT
 
+    def _may_begin(self, one: Element) -> bool:
+        """Whether nothing speaks against this as the first batch: its offset is that of the file, or not known."""
+        return self._lost or one.first in (None, self._segment)
+
+    def _may_follow(self, one: Element) -> bool:
+        return self._follows(one) and (self._lost or self._adjoins(one))
+
     def _follows(self, one: Element) -> bool:
         return self._good is None or (one.last if one.first is None else one.first) > self._good.last
 
@@ -94,15 +94,14 @@ class OffsetFold:
         held, self._held = self._held, None
         if held is None:
             return
-        before_next = (
-            after is None or not after.trusted or held.last < (after.last if after.first is None else after.first)
-        )
         if not self._in_range(held):
             self._out_of_range(held, after)
-        elif self._adjoins(held) or (self._follows(held) and before_next):
+        elif self._good is None:
+            self._first(held, after)
+        elif self._adjoins(held) or (self._follows(held) and _is_before(held, after)):
             self._gap(held)
             self._good, self._lost = held, False
-        elif self._follows(held) and after is not None and self._follows(after):
+        elif self._follows(held) and after is not None and self._follows(after) and self._is_blamed(held, after):
             self._wrong(held, after)  # too high: the next batch follows the good one
         elif self._follows(held):
             self._gap(held)
@@ -111,6 +110,20 @@ class OffsetFold:
             self._wrong(held, after)
             if after is not None and not self._follows(after):
                 self._good = held  # offsets go on from the lower one
+
+    def _first(self, held: Element, after: Element | None) -> None:
+        """Judge the first batch of a log, which lies above the base offset of the file.
+
+        Compaction leaves it so. It is wrong only when the batch after it is not above it and says what it was.
+        """
+        if not _is_before(held, after) and self._expected(held, after) is not None:
+            self._wrong(held, after)
+        else:
+            self._good, self._lost = held, False
+
+    def _is_blamed(self, held: Element, after: Element) -> bool:
+        """Whether the held batch is the wrong one of two. A wrapper may hold any offsets: it needs a reason."""
+        return held.first is not None or self._expected(held, after) is not None
 
     def _gap(self, held: Element) -> None:
         if self._good is None or self._lost or held.first is None or self._adjoins(held):
@@ -139,7 +152,11 @@ class OffsetFold:
 
     def _wrong(self, held: Element, after: Element | None) -> None:
         first = held.last if held.first is None else held.first
-        self._blame(Code.O03, held, after, first, {"previous": self._good.last if self._good else None})
+        if self._good is not None and first <= self._good.last:
+            why = f"is not above the last offset {self._good.last} before it"
+        else:
+            why = "lies above the batch after it"
+        self._blame(Code.O03, held, after, first, {"why": why})
 
     def _blame(
         self,
@@ -189,9 +206,11 @@ class OffsetFold:
         )
 
     def _expected(self, held: Element, after: Element | None) -> int | None:
-        """The base offset that fits both neighbours; with one neighbour only where a single bit differs."""
+        """The base offset that fits both neighbours; with one only where a single bit differs, or it is the file's."""
         delta = held.last - held.first if held.first is not None else 0
-        by_before = self._good.last + 1 if self._good is not None and not self._lost else None
+        by_before = None
+        if self._good is not None and not self._lost and held.first is not None:
+            by_before = self._good.last + 1
         by_after = None
         if after is not None and after.trusted and after.first is not None:
             by_after = after.first - delta - 1
@@ -199,4 +218,12 @@ class OffsetFold:
             return by_before if by_before == by_after else None
         one = by_before if by_before is not None else by_after
         found = held.last if held.first is None else held.first
-        return one if one is not None and (one ^ found).bit_count() == 1 else None
+        if one is None:
+            return None
+        is_files = self._good is None and one == self._segment
+        return one if is_files or (one ^ found).bit_count() == 1 else None
+
+
+def _is_before(held: Element, after: Element | None) -> bool:
+    """Whether a batch lies below the next one, or nobody knows."""
+    return after is None or not after.trusted or held.last < (after.last if after.first is None else after.first)

@@ -236,4 +236,6 @@ def header_makes_sense(header: bytes, magic: int, floor: int) -> bool:
         return False
     length = (layout.MAX_INT // 2).to_bytes(4, "big")  # any records fit
     patched = header[:8] + length + header[12:16] + bytes([magic]) + header[17:]
+    if len(patched) > layout.PRODUCER_ID_AT:
+        patched = patched.ljust(layout.PRODUCER_EPOCH_AT, b"\xff")  # no producer is -1: a part of it is no id
     return _scan.plausible(patched.ljust(layout.RECORDS_AT, b"\0"), 0, 0, layout.MAX_INT, floor)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.format.judge import Verdict
     from kdump.format.source import Source
 
+_OFFSETS = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE
 _AFTER_DAMAGE = 4096  # bytes of the first window after damage: what follows may be damaged too
 
 
@@ -146,10 +147,10 @@ class CheckedWalk:
 
     def _confirmed_rows(self, window: Window, rows: int) -> int:
         """How many of the first rows have the right CRC, or a row after them that confirms their length."""
-        stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
-        if stored == computed:
+        if window.all_trusted:
             self._unknown_magics(window, rows)
             return rows
+        stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
         k = 0
         while k < rows and (stored[k] == computed[k] or self._next_row_confirms(window, k)):
             k += 1
@@ -198,27 +199,32 @@ class CheckedWalk:
             position,
             window.cell(k, layout.LAST_OFFSET),
             window.cell(k, layout.LEADER_EPOCH),
-            self._floor(window, k),
+            self._floor(window, k + 1),
         )
 
-    def _floor(self, window: Window, last: int) -> int:
-        """The last offset that is known to be right.
+    def _floor(self, window: Window, rows: int) -> int:
+        """The last offset that is known to be right after some rows, of which the last is trusted.
 
         One batch alone proves nothing: its base offset is outside the CRC. It is believed when it adjoins the batch
-        before it, or when a later batch lies above it.
+        before it, or when the batch after it lies above it.
         """
-        odd = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE
-        alone = last == 0 and self.border.last_offset == layout.UNKNOWN
-        alone = alone or window.cell(last, layout.BASE_OFFSET) < 0  # a wrapper: it may hold any offsets up to its own
-        if not alone and not window.cell(last, layout.SUSPICION) & odd:
-            return max(self.border.floor, window.cell(last, layout.LAST_OFFSET))
-        legacy = window.cell(last, layout.MAGIC) < layout.MAGIC_V2
-        above = window.cell(last, layout.LAST_OFFSET if legacy else layout.BASE_OFFSET)
-        for k in range(last - 1, -1, -1):
-            trusted = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
-            if trusted and window.cell(k, layout.LAST_OFFSET) < above:
-                return max(self.border.floor, window.cell(k, layout.LAST_OFFSET))
-        return self.border.floor
+        believed, before = self.border.floor, self.border.last_offset
+        start = 0
+        if not _scan.suspicions(window.rows, rows) & _OFFSETS and window.all_trusted:
+            start = max(rows - 2, 0)  # they ascend without a gap: the last two say what all say
+            before = window.cell(start - 1, layout.LAST_OFFSET) if start else before
+        for k in range(start, rows):
+            if window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
+                continue
+            first, last = window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET)
+            if before != layout.UNKNOWN:
+                is_wrapper = window.cell(k, layout.MAGIC) < layout.MAGIC_V2  # it may hold any offsets up to its own
+                if before < (last if is_wrapper else first):
+                    believed = max(believed, before)
+                if first == before + 1 and not window.cell(k, layout.SUSPICION) & layout.OUT_OF_RANGE:
+                    believed = max(believed, last)
+            before = last
+        return believed
 
     def _large(self) -> Iterator[Window]:
         """A batch that is larger than a window."""

@@ -47,6 +47,11 @@ class Window:
         """Return one value."""
         return self.rows[row * layout.BATCH_WIDTH + column]
 
+    @property
+    def all_trusted(self) -> bool:
+        """Whether each batch has the right CRC."""
+        return self.column(layout.CRC) == self.column(layout.COMPUTED_CRC)
+
     def end(self, rows: int) -> int:
         """Return the position after the last of the first `rows` batches."""
         last = rows - 1
