@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from kdump.format.snapshot import Release
 
 
-class Dialect(NamedTuple):
+class Dialect(Value):
     """One release of DumpLogSegments.
 
     Args:

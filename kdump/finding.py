@@ -6,10 +6,11 @@ bytes. The codes are one table, so that a check says only numbers and every sent
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
+
+from kdump.value import Value
 
 
 class Severity(Enum):
@@ -107,8 +108,10 @@ class Code(Enum):
     # fmt: on
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+_NOTHING: Mapping[str, int | str | None] = MappingProxyType({})
+
+
+class Finding(Value):
     """One thing that is wrong, at one place.
 
     Args:
@@ -139,7 +142,7 @@ class Finding:
     found: int | str | None = None
     count: int | None = None
     severity_override: Severity | None = None
-    values: Mapping[str, int | str | None] = dataclasses.field(default_factory=dict)
+    values: Mapping[str, int | str | None] = _NOTHING
 
     @property
     def severity(self) -> Severity:

@@ -6,7 +6,9 @@ The stream of one file is: FileStart, one header or none, then its contents, the
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from array import array
@@ -19,71 +21,71 @@ if TYPE_CHECKING:
     from kdump.log.source import DoorProblem
 
 
-class FileStart(NamedTuple):
+class FileStart(Value):
     """A file begins. `path` is as the user wrote it."""
 
     path: str
 
 
-class LogStart(NamedTuple):
+class LogStart(Value):
     """A log segment: its base offset, from the name or the user; None when neither says it."""
 
     base_offset: int | None
 
 
-class SnapshotStart(NamedTuple):
+class SnapshotStart(Value):
     """A KRaft snapshot: where it ends; both None for the bootstrap snapshot."""
 
     end_offset: int | None
     epoch: int | None
 
 
-class TrailingBytes(NamedTuple):
+class TrailingBytes(Value):
     """Bytes after the last batch that Kafka's walk did not read; `name` is the file name without directory."""
 
     size: int
     name: str
 
 
-class OffsetEntries(NamedTuple):
+class OffsetEntries(Value):
     """Entries of an offset index, as columns: absolute offsets, byte positions."""
 
     offsets: array[int]
     positions: array[int]
 
 
-class TimeEntries(NamedTuple):
+class TimeEntries(Value):
     """Entries of a time index, as columns: ms since the epoch, absolute offsets."""
 
     timestamps: array[int]
     offsets: array[int]
 
 
-class IndexEmpty(NamedTuple):
+class IndexEmpty(Value):
     """An offset index without entries."""
 
     path: str
 
 
-class IndexPassed(NamedTuple):
+class IndexPassed(Value):
     """An index that passed the broker's own check."""
 
     path: str
 
 
-class SanityFailed(NamedTuple):
+class SanityFailed(Value):
     """An index that failed the broker's own check, in its words."""
 
     message: str
 
 
-class Unknown(NamedTuple):
+class Unknown(Value):
     """A file that is not dumped because of its name."""
 
     path: str
 
 
-class SnapshotError(NamedTuple):
+class SnapshotError(Value):
     """A producer snapshot that Kafka refuses, in its words."""
 
     message: str
@@ -99,7 +101,7 @@ class ComplaintKind(Enum):
     GAP = "offset of a record and the one before"
 
 
-class Complaint(NamedTuple):
+class Complaint(Value):
     """One complaint about the file at the absolute path: the two numbers that Kafka prints."""
 
     kind: ComplaintKind
@@ -108,7 +110,7 @@ class Complaint(NamedTuple):
     second: int
 
 
-class Died(NamedTuple):
+class Died(Value):
     """Kafka's tool ends here: the exception as Java prints it, class and message."""
 
     exception: str

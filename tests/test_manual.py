@@ -425,7 +425,7 @@ def test_a_sentence_needs_only_what_the_code_gives_it(code: Code) -> None:
     """The fields of a finding, and keys that stand in the sources beside `values`."""
     parts = [part for text in (code.sentence, code.remedy) for part in string.Formatter().parse(text)]
     wanted = {field for _, field, _, _ in parts if field}
-    own = {name for name in Finding.__dataclass_fields__ if name not in ("code", "values")}
+    own = {name for name in Finding.__match_args__ if name not in ("code", "values")}
     assert wanted - own <= value_keys()
 
 

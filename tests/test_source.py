@@ -311,7 +311,8 @@ def test_paths_are_joined_onto_what_the_user_wrote(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("path", ["", "nothing.log", "/dev/null", "a\0b"])
 def test_what_is_no_directory_stands_for_itself(path: str) -> None:
-    assert expand(path) == Expansion([path])
+    found = expand(path)
+    assert (found.files, found.leftovers, found.ignored, found.skipped) == ([path], [], [], [])
 
 
 def test_a_directory_that_cannot_be_listed_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

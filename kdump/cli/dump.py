@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.cli.exits import Exit
+from kdump.cli.helpoption import help_option
 from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
 from kdump.cli.outcome import Outcome
 from kdump.cli.textsink import Layout, text_sink
@@ -40,7 +41,9 @@ _KINDS = (
 )
 
 
-@click.command("dump", cls=KafkaCommand, short_help="Show what is in files of a broker, in Kafka's layout.")
+@click.command(
+    "dump", cls=KafkaCommand, add_help_option=False, short_help="Show what is in files of a broker, in Kafka's layout."
+)
 @click.argument("paths", nargs=-1, metavar="FILE|DIR...")
 @click.option(
     "--files", multiple=True, metavar="A,B,...", help="The files, separated by commas, as Kafka's tool takes them."
@@ -112,6 +115,7 @@ _KINDS = (
     show_default=True,
     help="Which findings make the exit status 3 or 4.",
 )
+@help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Show what is in files of a broker, in the layout of Kafka's own tool.
 

@@ -7,6 +7,7 @@ import importlib
 import click
 
 from kdump import __version__
+from kdump.cli.helpoption import help_option
 
 _COMMANDS = {"dump": "kdump.cli.dump"}
 
@@ -47,7 +48,8 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["--help"], "max_content_width": 100})
+@click.group(cls=_Commands, add_help_option=False, context_settings={"max_content_width": 100})
+@help_option
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
 def kdump() -> None:
     """Show, check and repair the files that Apache Kafka brokers write."""

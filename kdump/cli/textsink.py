@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,7 @@ from kdump.render import _text
 from kdump.render.escape import escape_bytes
 from kdump.render.lines import TextSink
 from kdump.render.text import TextWriter
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ _DECODERS = (
 )
 
 
-class Layout(NamedTuple):
+class Layout(Value):
     """How records are shown.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING
 
 from kdump.format import layout
@@ -110,7 +111,10 @@ class KafkaIndexes:
             yield self._shown(TimeEntries(timestamps, targets))
 
     def _shown(self, entries: OffsetEntries | TimeEntries) -> OffsetEntries | TimeEntries:
-        return type(entries)(entries[0][:0], entries[1][:0]) if self._options.verify_index_only else entries
+        if not self._options.verify_index_only:
+            return entries
+        none = array("q")
+        return OffsetEntries(none, none) if isinstance(entries, OffsetEntries) else TimeEntries(none, none)
 
     def _sanity(self, index: OffsetIndex | TimeIndex, path: str, absolute: str) -> Item:
         complaint = index.sanity_check()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from kdump.format import layout
+from kdump.value import Value
 
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 MAX_UNCOMPRESSED_BYTES = 256 * 1024 * 1024
 
 
-class DumpOptions(NamedTuple):
+class DumpOptions(Value):
     """The options that decide what is read; how it is shown is the renderer's.
 
     Args:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import eq
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
 
 from kdump.format.javavalues import ARGUMENT, IO, Complaint, parse_number, quote, uuid_complaint
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.format.smalltext import MAX_FINDINGS, Damage, Property, line_at, lines, split, text_of
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from kdump.finding import Report
@@ -108,8 +108,7 @@ class LineEntries(Sequence[Entry]):
         return f"<{len(self)} entries of {self._kind.value}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Value):
     """What could be read of one file: its version where it tells one, its entries in file order."""
 
     kind: FileKind

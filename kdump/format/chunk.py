@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format import layout
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from array import array
@@ -16,7 +17,7 @@ OVER_LIMIT = -1  # status of a batch that is too large to be held
 NOT_A_WRAPPER = -2  # status: a compressed message of magic 0 or 1 breaks a rule of its own
 
 
-class RecordProblem(NamedTuple):
+class RecordProblem(Value):
     """Why the records of a batch end early, or what is odd about their end.
 
     Args:
@@ -60,7 +61,7 @@ _JAVA = {
 }
 
 
-class Chunk(NamedTuple):
+class Chunk(Value):
     """Batches [first, last) of a window and the record rows that were read of them.
 
     Args:

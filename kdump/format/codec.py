@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
+
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from kdump.finding import Code
@@ -29,8 +30,7 @@ class CompressionType(IntEnum):
         return self.name.lower()
 
 
-@dataclass(frozen=True, slots=True)
-class CodecProblem:
+class CodecProblem(Value):
     """Why a stream could not be read to its end, or what is odd about it.
 
     Args:

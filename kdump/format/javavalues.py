@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from kdump.value import Value
 
 IO = "java.io.IOException"
 NUMBER = "java.lang.NumberFormatException"
@@ -15,8 +16,7 @@ MAX_QUOTE = 200  # characters of a bad text that a message quotes
 _UUID_DIGITS = re.compile(r"[A-Za-z0-9_-]*+")
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(Value):
     """Why something cannot be read, and the Java exception that a broker meets there, if any."""
 
     why: str

@@ -7,14 +7,14 @@ wrong) or the next batch after what is lost. A magic is a byte outside the CRC t
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format import _scan, layout
 from kdump.format.checksum import crc32
 from kdump.format.gaps import describe_gap, length_finding
 from kdump.format.window import WINDOW_SIZE, crc_of_range
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from kdump.finding import Report
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.format.window import Window
 
 
-class Verdict(NamedTuple):
+class Verdict(Value):
     """What the bytes up to `end` are.
 
     Args:
@@ -60,7 +60,7 @@ class Judge:
         values: dict[str, int | str | None] = {
             "why": f"stored {stored:#010x}, computed {computed:#010x}",
         }
-        self._report(replace(finding, count=None if legacy else window.cell(k, layout.COUNT), values=values))
+        self._report(finding.replace(count=None if legacy else window.cell(k, layout.COUNT), values=values))
 
     def unknown_magic(self, window: Window, k: int) -> None:
         """Report a magic of 3 to 127 under which the CRC of magic 2 is right, and put the row right."""
@@ -78,7 +78,7 @@ class Judge:
         position, end, magic = window.cell(0, layout.POSITION), window.end(1), window.cell(0, layout.MAGIC)
         if magic < layout.MAGIC_V2 and self._is_v2(position, end):
             finding = self._of_batch(Code.B04, window, 0, field="magic", found=magic, expected=layout.MAGIC_V2)
-            self._report(replace(finding, offset=None, last_offset=None))  # they were read as another magic
+            self._report(finding.replace(offset=None, last_offset=None))  # they were read as another magic
             return Verdict(end, layout.MAGIC_V2)
         if self._resync.nothing_between(position, end) and self._begins(end, floor):
             self.wrong_crc(window, 0)
@@ -87,7 +87,7 @@ class Judge:
         if legacy is not None:
             finding = self._of_batch(Code.B02, window, 0, field="magic", found=magic, expected=legacy)
             why = f"it is right for magic {legacy}, and the message says {magic}"
-            self._report(replace(finding, offset=None, last_offset=None, values={"why": why}))
+            self._report(finding.replace(offset=None, last_offset=None, values={"why": why}))
             return Verdict(end, legacy)
         boundary = self._resync.after(position, floor)
         if boundary.magic is not None and boundary.position != end:

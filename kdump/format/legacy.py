@@ -7,12 +7,13 @@ without its end the offsets are not known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format import _records, layout
 from kdump.format.checksum import crc32
 from kdump.format.chunk import NOT_A_WRAPPER
 from kdump.format.compression import CodecProblem, CompressionType, Decompressor
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from array import array
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _STREAM_SIZE = 256 * 1024
 
 
-class WrapperProblem(NamedTuple):
+class WrapperProblem(Value):
     """Why a wrapper gives no messages, or not all: a status of layout, a codec's words, or a broken rule."""
 
     status: int

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.finding import Code
 from kdump.format.codec import CodecProblem
 from kdump.format.salvage import lz4_prefix
 from kdump.format.xxh32 import xxh32
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -27,7 +28,7 @@ HISTORY = 65536
 little_word = Struct("<I").unpack_from
 
 
-class FrameHeader(NamedTuple):
+class FrameHeader(Value):
     """The header of a frame.
 
     Args:

@@ -181,9 +181,9 @@ class RecordReader:
         if problem.status == layout.R_DONE:
             if codec is None or (self._kafka and not (codec.fatal or stream.trailing_error)):
                 return None
-            return problem._replace(codec=codec)
+            return problem.replace(codec=codec)
         if codec is not None and problem.status == layout.R_MORE:
-            return problem._replace(codec=codec)
+            return problem.replace(codec=codec)
         return problem
 
     def _wrapper(self, window: Window, k: int) -> Iterator[Chunk]:

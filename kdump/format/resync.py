@@ -9,10 +9,11 @@ bound the search where they point at such a batch; where the budget of bytes is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.format import _scan, layout
 from kdump.format.window import crc_of_range
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +30,7 @@ _LEAST = 1024 * 1024  # a budget is never smaller
 _SMALL = 64 * 1024  # a candidate without a header after it is tried up to this size only
 
 
-class Boundary(NamedTuple):
+class Boundary(Value):
     """Where the search ended.
 
     Args:

@@ -7,12 +7,12 @@ are read in pages as they are asked for, so a snapshot of any size costs one pag
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import starmap
 from struct import Struct
 from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 from kdump.format.checksum import crc32c
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,8 +120,7 @@ class ProducerEntries(Sequence[ProducerStateEntry]):
         return self._source.read_at(_HEADER.size + first * _ENTRY.size, count * _ENTRY.size)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Value):
     """A producer snapshot as a broker sees it, and what is left of one that it throws away.
 
     Args:

@@ -10,7 +10,6 @@ stored.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Report
@@ -21,6 +20,7 @@ from kdump.format.gaps import BUDGET_SPENT
 from kdump.format.judge import Judge
 from kdump.format.resync import Resync
 from kdump.format.window import ROWS, WINDOW_SIZE, Buffer, Window, crc_of_range
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,8 +32,7 @@ _OFFSETS = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE
 _AFTER_DAMAGE = 4096  # bytes of the first window after damage: what follows may be damaged too
 
 
-@dataclass(frozen=True, slots=True)
-class Border:
+class Border(Value):
     """What a walk must know of the range before its own.
 
     Args:
@@ -193,7 +192,7 @@ class CheckedWalk:
         while k >= 0 and window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
             k -= 1
         if k < 0:
-            self.border = replace(border, position=position)
+            self.border = border.replace(position=position)
             return
         self.border = Border(
             position,
@@ -252,7 +251,7 @@ class CheckedWalk:
             yield from self._hand_out(position, verdict.end - position, verdict.magic)
         else:
             self.checks.gap()
-            self.border = replace(self.border, position=verdict.end)
+            self.border = self.border.replace(position=verdict.end)
 
     def _hand_out(self, position: int, size: int, magic: int) -> Iterator[Window]:
         """Hand out one batch of a known size and magic."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kdump.value import Value
 
 MAGIC = b"\x28\xb5\x2f\xfd"
 SKIPPABLE = b"\x2a\x4d\x18"
@@ -13,7 +13,7 @@ RAW, RLE = 0, 1
 SINGLE_SEGMENT, CHECKSUM = 0x20, 4
 
 
-class Frame(NamedTuple):
+class Frame(Value):
     """Where a frame is and what its header declares.
 
     Args:
@@ -58,7 +58,7 @@ def parse_frame(data: memoryview, start: int) -> Frame | None:
     return Frame(start, position + width, content if single else window, declared, checksum)
 
 
-class Block(NamedTuple):
+class Block(Value):
     """Where a block is.
 
     Args:

@@ -7,10 +7,10 @@ astray. Nothing is opened here. Paths are joined as text onto what the user wrot
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.log.names import TEXT_KINDS, FileKind, FileName, parse_name, parse_partition
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,31 +20,31 @@ _LOCK = ".lock"  # of a log.dir; always empty
 _REMOTE_CACHE = "remote-log-index-cache"  # of a log.dir: copies of indexes whose logs are elsewhere
 
 
-class Skipped(NamedTuple):
+class Skipped(Value):
     """Something in a walk that is not followed, and why."""
 
     path: str
     reason: str
 
 
-@dataclass(slots=True)
 class Expansion:
     """What a path stands for.
 
-    Args:
+    Attributes:
         files: what a broker reads, in order; the path itself where it is no directory.
         leftovers: files with a known purpose under a name that no broker reads: `.deleted`, `.swap`, copies.
         ignored: what has no meaning to a broker, or none to read.
         skipped: symbolic links, special files, directories of another depth, and what cannot be listed.
     """
 
-    files: list[str] = field(default_factory=list)
-    leftovers: list[str] = field(default_factory=list)
-    ignored: list[str] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.files: list[str] = []
+        self.leftovers: list[str] = []
+        self.ignored: list[str] = []
+        self.skipped: list[Skipped] = []
 
 
-class _Listing(NamedTuple):
+class _Listing(Value):
     files: list[str]
     directories: list[str]
 

@@ -7,9 +7,9 @@ A name is read in two ways: by `parse_name` as kdump does, strictly, and with wh
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from kdump.format.kinds import TEXT_KINDS, FileKind
+from kdump.value import Value
 
 __all__ = [
     "TEMPORARY",
@@ -42,16 +42,17 @@ _BY_SUFFIX = {
     )
 }
 _TIERED_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
-_SEGMENT = re.compile(r"[0-9]{20}")
-_TIERED = re.compile(r"([0-9]{1,20})_([A-Za-z0-9_-]{22})")  # the id may begin with - or _
-_KRAFT = re.compile(r"([0-9]{20})-([0-9]{10})(-[0-9]+)?")  # a .part has a random number too
-_PARTITION = re.compile(r"(.+)-([0-9]+)(?:\.([0-9a-f]{32})-(delete|future|stray))?", re.DOTALL)
+# Patterns are compiled when a name needs them, not at each start.
+_SEGMENT = r"[0-9]{20}"
+_TIERED = r"([0-9]{1,20})_([A-Za-z0-9_-]{22})"  # the id may begin with - or _
+_KRAFT = r"([0-9]{20})-([0-9]{10})(-[0-9]+)?"  # a .part has a random number too
+_PARTITION = r"((?s:.+))-([0-9]+)(?:\.([0-9a-f]{32})-(delete|future|stray))?"
 _SEGMENT_TEMPORARY = ((), ("deleted",), ("swap",), ("cleaned",))
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
 
 
-class FileName(NamedTuple):
+class FileName(Value):
     """What a file name tells.
 
     Args:
@@ -77,7 +78,7 @@ class FileName(NamedTuple):
         return self.is_exact and not self.suffixes
 
 
-class PartitionName(NamedTuple):
+class PartitionName(Value):
     """What the name of a partition directory tells; `state` is "", "delete", "future" or "stray"."""
 
     topic: str
@@ -85,7 +86,7 @@ class PartitionName(NamedTuple):
     state: str
 
 
-class JavaName(NamedTuple):
+class JavaName(Value):
     """What DumpLogSegments 4.3 takes a name for; errors are `class: message` of what it throws.
 
     Args:
@@ -111,7 +112,7 @@ class JavaName(NamedTuple):
     no_dot: str | None = None
 
 
-class Dispatch(NamedTuple):
+class Dispatch(Value):
     """What one release of DumpLogSegments does with a name.
 
     Args:
@@ -146,18 +147,18 @@ def parse_name(name: str) -> FileName:
     is_plain = at == 1  # nothing between the stem and the normal suffix
     if kind is FileKind.CHECKPOINT:
         return _parse_kraft(stem, suffixes, is_plain=is_plain)
-    tiered = _TIERED.fullmatch(stem)
-    if tiered and kind in _TIERED_KINDS and int(tiered[1]) <= _MAX_LONG:
+    tiered = re.fullmatch(_TIERED, stem) if kind in _TIERED_KINDS else None
+    if tiered and int(tiered[1]) <= _MAX_LONG:
         is_exact = is_plain and suffixes in ((), ("deleted",), ("tmp",))
         is_exact = is_exact and tiered[1] == str(int(tiered[1]))  # RemoteIndexCache does not pad
         return FileName(kind, int(tiered[1]), suffixes, uuid=tiered[2], is_exact=is_exact)
-    if _SEGMENT.fullmatch(stem) and int(stem) <= _MAX_LONG:
+    if re.fullmatch(_SEGMENT, stem) and int(stem) <= _MAX_LONG:
         return FileName(kind, int(stem), suffixes, is_exact=is_plain and suffixes in _SEGMENT_TEMPORARY)
     return FileName(kind, suffixes=suffixes)
 
 
 def _parse_kraft(stem: str, suffixes: tuple[str, ...], *, is_plain: bool) -> FileName:
-    found = _KRAFT.fullmatch(stem)
+    found = re.fullmatch(_KRAFT, stem)
     if not found or int(found[1]) > _MAX_LONG or int(found[2]) > _MAX_INT:
         is_bootstrap = is_plain and f"{stem}.checkpoint" == BOOTSTRAP
         return FileName(FileKind.CHECKPOINT, suffixes=suffixes, is_exact=is_bootstrap and suffixes in ((), ("tmp",)))
@@ -177,7 +178,7 @@ def parse_partition(name: str) -> PartitionName | None:
 
     Source: LocalLog.parseTopicPartitionName.
     """
-    found = _PARTITION.fullmatch(name)
+    found = re.fullmatch(_PARTITION, name)
     if not found or len(found[2]) > 10 or int(found[2]) > _MAX_INT:
         return None
     return PartitionName(found[1], int(found[2]), found[4] or "")
@@ -202,12 +203,12 @@ def java_name(path: str) -> JavaName:
     base, error = _number(stem, 64)
     java = JavaName(name, stem, suffix, base, error)
     if not suffix:
-        return java._replace(no_dot=_out_of_bounds(-1, _utf16_length(name), _utf16_length(name)))
+        return java.replace(no_dot=_out_of_bounds(-1, _utf16_length(name), _utf16_length(name)))
     if suffix != ".checkpoint" or name == BOOTSTRAP:
         return java
     offset, error = _substring_number(name, 0, 20, 64)
     epoch, later = _substring_number(name, 21, 31, 32)
-    return java._replace(end_offset=offset, epoch=epoch, snapshot_error=error or later)
+    return java.replace(end_offset=offset, epoch=epoch, snapshot_error=error or later)
 
 
 def kafka_dispatch(name: str, release: str = "4.3") -> Dispatch:

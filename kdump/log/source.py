@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -21,7 +23,7 @@ _SPECIAL = (
 )
 
 
-class DoorProblem(NamedTuple):
+class DoorProblem(Value):
     """Why a file is not read at all.
 
     Args:
