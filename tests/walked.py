@@ -183,10 +183,9 @@ def follow(first: CheckedWalk, data: bytes, segment: int, report: Report) -> Che
 def windows_of(size: int | None = None, rows: int = FEW_ROWS) -> Iterator[None]:
     """Let windows have this many bytes and rows, as if the log were larger than it is."""
     with MonkeyPatch.context() as patch:
-        for module in (window, walk):
-            patch.setattr(module, "ROWS", rows)
-            if size is not None:
-                patch.setattr(module, "WINDOW_SIZE", size)
+        patch.setattr(window, "ROWS", rows)
+        for module in (window, walk) if size is not None else ():
+            patch.setattr(module, "WINDOW_SIZE", size)
         yield
 
 

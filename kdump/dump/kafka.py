@@ -57,6 +57,7 @@ class KafkaDump:
         self._dialect = dialect
         self._options = options
         self._late = late
+        self._reader = RecordReader(options.max_uncompressed_bytes, kafka=True)
 
     def files(self, paths: list[str]) -> Iterator[Item]:
         """Yield the items of all files; the last one is Died where the tool dies.
@@ -128,13 +129,12 @@ class KafkaDump:
             yield TrailingBytes(end - walk.position, name.name)
 
     def _batches(self, walk: KafkaWalk, absolute: str) -> Iterator[Item]:
-        reader = RecordReader(self._options.max_uncompressed_bytes, kafka=True)
         last_offset = -1
         for window in walk.windows():
             if not self._options.deep:
                 yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
                 continue
-            for chunk in reader.chunks(window):
+            for chunk in self._reader.chunks(window):
                 yield from self._gaps(chunk, last_offset, absolute)
                 if chunk.filled:
                     last_offset = chunk.rows[(chunk.filled - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]

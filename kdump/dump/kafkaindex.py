@@ -53,6 +53,7 @@ class KafkaIndexes:
         self._dialect = dialect
         self._options = options
         self._ends_well: set[int] = set()
+        self._reader = RecordReader(options.max_uncompressed_bytes, kafka=True)
 
     def offset_index(self, index: OffsetIndex, path: str, absolute: str) -> Iterator[Item]:
         """Yield what the tool prints of an offset index.
@@ -210,7 +211,7 @@ class KafkaIndexes:
         width = layout.BATCH_WIDTH
         alone = Window(window.view, window.origin, window.rows[k * width : (k + 1) * width], 1, window.whole)
         largest = -1
-        for chunk in RecordReader(self._options.max_uncompressed_bytes, kafka=True).chunks(alone):
+        for chunk in self._reader.chunks(alone):
             times = chunk.rows[layout.R_TIMESTAMP : chunk.filled * layout.RECORD_WIDTH : layout.RECORD_WIDTH]
             largest = max(largest, max(times, default=-1))
             if chunk.problem is not None:

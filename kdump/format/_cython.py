@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
 
 compiled = False
 
@@ -17,13 +18,18 @@ def _same(function: _F) -> _F:
     return function
 
 
-def declare(_type: object, value: int) -> int:
+def exceptval(*, check: bool) -> Callable[[_F], _F]:
+    """Say what a function returns when it raises; here nothing has to be said."""
+    return _same
+
+
+def declare(_type: object, value: _T) -> _T:
     """Return the value: in the interpreter a constant is a constant."""
     return value
 
 
-def cast(_type: object, value: int) -> int:
-    """Return the value: what would not fit was cut off before."""
+def cast(_type: object, value: _T) -> _T:
+    """Return the value: the interpreter needs no types."""
     return value
 
 
@@ -35,4 +41,4 @@ class _Type:
 
 
 cfunc = inline = _same
-uchar = longlong = ulonglong = bint = Py_ssize_t = p_char = p_uchar = p_longlong = const = _Type()
+uchar = uint = longlong = ulonglong = bint = Py_ssize_t = p_char = p_uchar = p_longlong = const = _Type()

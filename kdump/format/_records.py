@@ -54,6 +54,10 @@ _R_END = cython.declare(cython.Py_ssize_t, layout.R_END)
 _WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
 _UNKNOWN = cython.declare(cython.longlong, layout.UNKNOWN)
 
+# Literals over 32 bits are Python ints to the compiler, even where the other side is a C variable.
+_LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
+_TWO_32 = cython.declare(cython.longlong, 0x100000000)
+
 _STATE = array("q", [0, 0, 0])  # what _one_batch returns besides its status
 
 
@@ -64,6 +68,7 @@ def is_compiled() -> bool:
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _u32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
     high: cython.longlong = b[at]
     return (high << 24) | (b[at + 1] << 16) | (b[at + 2] << 8) | b[at + 3]
@@ -71,21 +76,24 @@ def _u32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _i32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
     value: cython.longlong = _u32(b, at)
     if value > 0x7FFFFFFF:
-        value -= 0x100000000
+        value -= _TWO_32
     return value
 
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _i64(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
     return (_i32(b, at) << 32) | _u32(b, at + 4)
 
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _wrap(value: cython.longlong) -> cython.longlong:
     """A 64-bit sum as Java has it: C wraps by itself, the interpreter has to."""
     if not cython.compiled:
@@ -95,11 +103,14 @@ def _wrap(value: cython.longlong) -> cython.longlong:
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _varint_end(
     b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t, most: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """The place after the varint at `at`; -1 when it does not end before `stop`, -2 when it is over `most` bytes."""
     n: cython.Py_ssize_t = 0
+    if at < stop and b[at] < 0x80:
+        return at + 1  # nearly all have one byte
     while at < stop:
         n += 1
         if b[at] < 0x80:
@@ -112,17 +123,21 @@ def _varint_end(
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _varint(b: cython.p_uchar, at: cython.Py_ssize_t, after: cython.Py_ssize_t) -> cython.longlong:
     """The zigzag int32 in [at, after), at most 5 bytes, cut to 32 bits as Java does."""
     value: cython.longlong = 0
     shift: cython.Py_ssize_t = 0
     byte: cython.longlong
-    while at < after:
-        byte = b[at]
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        at += 1
-    value &= 0xFFFFFFFF
+    if at + 1 == after:
+        value = b[at]
+    else:
+        while at < after:
+            byte = b[at]
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            at += 1
+        value &= _LOW_32
     if value & 1:
         return -(value >> 1) - 1
     return value >> 1
@@ -130,6 +145,7 @@ def _varint(b: cython.p_uchar, at: cython.Py_ssize_t, after: cython.Py_ssize_t) 
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _varlong(b: cython.p_uchar, at: cython.Py_ssize_t, after: cython.Py_ssize_t) -> cython.longlong:
     """The zigzag int64 in [at, after), at most 10 bytes, cut to 64 bits as Java does."""
     value: cython.ulonglong = 0
@@ -151,16 +167,18 @@ def _varlong(b: cython.p_uchar, at: cython.Py_ssize_t, after: cython.Py_ssize_t)
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _int32(value: cython.longlong) -> cython.longlong:
     """A sum as Java's int has it."""
-    value &= 0xFFFFFFFF
+    value &= _LOW_32
     if value > 0x7FFFFFFF:
-        value -= 0x100000000
+        value -= _TWO_32
     return value
 
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _sequence(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
     """Source: DefaultRecordBatch.incrementSequence (int32 arithmetic), -1 when the batch has none."""
     if base < 0:
@@ -171,6 +189,7 @@ def _sequence(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
 
 
 @cython.cfunc
+@cython.exceptval(check=False)
 def _fields(
     b: cython.p_uchar,
     at: cython.Py_ssize_t,
@@ -259,6 +278,7 @@ def _fields(
 
 
 @cython.cfunc
+@cython.exceptval(check=False)
 def _one_batch(
     b: cython.p_uchar,
     at: cython.Py_ssize_t,
@@ -345,6 +365,7 @@ def _one_batch(
 
 
 @cython.cfunc
+@cython.exceptval(check=False)
 def _one_message(
     b: cython.p_uchar,
     at: cython.Py_ssize_t,
@@ -595,6 +616,32 @@ def run_of_plain(batches: cython.longlong[::1], first: cython.Py_ssize_t, n: cyt
     while k < n and batches[k * _BATCH_WIDTH + _ATTRIBUTES] & 7 == 0:
         k += 1
     return k
+
+
+def next_odd(batches: cython.longlong[::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t) -> int:
+    """Return the first of the batches [first, n) whose records want a second look, else n.
+
+    Those of a batch with the right CRC do when one is out of order or has odd fields, when they are control records,
+    and when their timestamps are not what the header says.
+    """
+    k: cython.Py_ssize_t
+    q: cython.Py_ssize_t
+    for k in range(first, n):
+        q = k * _BATCH_WIDTH
+        if batches[q + _CRC] != batches[q + _COMPUTED_CRC]:
+            continue
+        if batches[q + _SUSPICION] & 0x3000:  # ODD_ORDER, ODD_FIELDS
+            return k
+        if batches[q + _MAGIC] < 2:
+            continue
+        if batches[q + _ATTRIBUTES] & 32:
+            return k
+        if batches[q + _SEEN_MAX_TIMESTAMP] == batches[q + _MAX_TIMESTAMP]:
+            if batches[q + _ATTRIBUTES] & 8 and batches[q + _SUSPICION] & 2048:  # TIMES_VARY
+                return k
+        elif batches[q + _ATTRIBUTES] & 8 == 0:
+            return k
+    return n
 
 
 def first_disorder(

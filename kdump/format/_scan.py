@@ -12,7 +12,17 @@ try:
 except ModuleNotFoundError:  # the interpreter does not need Cython
     from kdump.format import _cython as cython
 
+
+from typing import TYPE_CHECKING
+
 from kdump.format import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+if cython.compiled:
+    from cython.cimports.cpython.buffer import PyBUF_READ
+    from cython.cimports.cpython.memoryview import PyMemoryView_FromMemory
 
 # Numbers of the layout as C variables: what the interpreter sees are the same ints.
 _POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
@@ -51,6 +61,9 @@ _HAS_PRODUCER = cython.declare(cython.longlong, layout.HAS_PRODUCER)
 _UNKNOWN = cython.declare(cython.longlong, layout.UNKNOWN)
 _MAX_INT = cython.declare(cython.longlong, layout.MAX_INT)
 
+# Literals over 32 bits are Python ints to the compiler, even where the other side is a C variable.
+_TWO_32 = cython.declare(cython.longlong, 0x100000000)
+
 
 def is_compiled() -> bool:
     """Tell whether this kernel runs compiled."""
@@ -59,6 +72,7 @@ def is_compiled() -> bool:
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _u16(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
     high: cython.longlong = b[at]
     return (high << 8) | b[at + 1]
@@ -66,6 +80,7 @@ def _u16(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _u32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
     high: cython.longlong = b[at]
     return (high << 24) | (b[at + 1] << 16) | (b[at + 2] << 8) | b[at + 3]
@@ -73,21 +88,24 @@ def _u32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _i32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
     value: cython.longlong = _u32(b, at)
     if value > 0x7FFFFFFF:
-        value -= 0x100000000
+        value -= _TWO_32
     return value
 
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _i64(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
     return (_i32(b, at) << 32) | _u32(b, at + 4)
 
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _wrap(value: cython.longlong) -> cython.longlong:
     """A 64-bit sum as Java has it: C wraps by itself, the interpreter has to."""
     if not cython.compiled:
@@ -97,6 +115,7 @@ def _wrap(value: cython.longlong) -> cython.longlong:
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _fill_v2(b: cython.p_uchar, at: cython.Py_ssize_t, row: cython.p_longlong, r: cython.Py_ssize_t) -> None:
     """Put the header at `at` (61 bytes are there) into the columns of one row."""
     base: cython.longlong = _i64(b, at)
@@ -120,6 +139,7 @@ def _fill_v2(b: cython.p_uchar, at: cython.Py_ssize_t, row: cython.p_longlong, r
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _fill_legacy(
     b: cython.p_uchar,
     at: cython.Py_ssize_t,
@@ -146,6 +166,7 @@ def _fill_legacy(
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _suspect_v2(
     row: cython.p_longlong,
     r: cython.Py_ssize_t,
@@ -192,6 +213,7 @@ def _suspect_v2(
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _suspect_legacy(
     row: cython.p_longlong, r: cython.Py_ssize_t, last_offset: cython.longlong, segment: cython.longlong
 ) -> cython.longlong:
@@ -374,6 +396,7 @@ def suspect(
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _plausible(
     b: cython.p_uchar,
     at: cython.Py_ssize_t,
@@ -481,3 +504,48 @@ def suspicions(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> int:
     for i in range(n):
         bits |= rows[i * _WIDTH + _SUSPICION]
     return bits
+
+
+@cython.cfunc
+@cython.inline
+def _part(b: cython.p_uchar, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> memoryview:
+    """Bytes of the buffer, not copied: valid as long as the buffer is."""
+    if cython.compiled:
+        part = PyMemoryView_FromMemory(cython.cast(cython.p_char, b + start), stop - start, PyBUF_READ)
+    else:
+        part = b[start:stop]
+    return part
+
+
+def fill_crcs(
+    view: cython.const[cython.uchar][::1],
+    origin: cython.longlong,
+    rows: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    crc32: Callable[[memoryview], int],
+    crc32c: Callable[[memoryview], int],
+) -> None:
+    """Compute the CRC of the first n batches into its column.
+
+    Args:
+        view: the window that all of them lie in.
+        origin: file position of view[0].
+        rows: rows of batches; their COMPUTED_CRC is overwritten.
+        n: rows.
+        crc32: the function for magic 0 and 1.
+        crc32c: the one from magic 2 on.
+    """
+    b: cython.p_uchar
+    b = cython.cast(cython.p_uchar, cython.address(view[0])) if cython.compiled else view
+    i: cython.Py_ssize_t
+    r: cython.Py_ssize_t = 0
+    start: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    for i in range(n):
+        start = rows[r + _POSITION] - origin
+        stop = start + rows[r + _SIZE]
+        if rows[r + _MAGIC] >= 2:
+            rows[r + _COMPUTED_CRC] = crc32c(_part(b, start + 21, stop))
+        else:
+            rows[r + _COMPUTED_CRC] = crc32(_part(b, start + 16, stop))
+        r += _WIDTH

@@ -9,7 +9,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 from kdump.format import _scan, layout
-from kdump.format.window import ROWS, Buffer, Window, crc_of_range
+from kdump.format.window import Buffer, Window, crc_of_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ class KafkaWalk:
     def _scan(self, origin: int, at: int, length: int) -> tuple[Window, int, int]:
         buffer = self._buffer
         count, at, status = _scan.scan(
-            buffer.view, length, at, origin, self._end, layout.UNKNOWN, buffer.rows, ROWS, self._border
+            buffer.view, length, at, origin, self._end, layout.UNKNOWN, buffer.rows, buffer.capacity, self._border
         )
         window = Window(buffer.view, origin, buffer.rows, count)
         window.fill_crcs()

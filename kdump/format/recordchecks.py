@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding
-from kdump.format import layout
+from kdump.format import _records, layout
 from kdump.format.chunk import NOT_A_WRAPPER, OVER_LIMIT, Chunk, RecordProblem
 from kdump.format.codec import CompressionType
 from kdump.format.looks import looks_like
@@ -43,21 +43,16 @@ def check_records(file: str, chunk: Chunk) -> Iterator[Finding]:
     """
     if chunk.problem is not None:
         yield from _problem(file, chunk, chunk.problem)
-    marks = layout.ODD_ORDER | layout.ODD_FIELDS
-    for k in range(chunk.first, chunk.last):
+    rows = chunk.window.rows
+    k = _records.next_odd(rows, chunk.first, chunk.last)
+    while k < chunk.last:
         at = k * layout.BATCH_WIDTH
-        rows = chunk.window.rows
-        if rows[at + layout.CRC] != rows[at + layout.COMPUTED_CRC]:
-            continue
-        if rows[at + layout.SUSPICION] & marks:
+        if rows[at + layout.SUSPICION] & (layout.ODD_ORDER | layout.ODD_FIELDS):
             yield from _odd_records(file, chunk, k)
         if rows[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG and rows[at + layout.MAGIC] >= layout.MAGIC_V2:
             yield from _controls(file, chunk, k)
-        if rows[at + layout.SEEN_MAX_TIMESTAMP] != rows[at + layout.MAX_TIMESTAMP] or (
-            rows[at + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG
-            and rows[at + layout.SUSPICION] & layout.TIMES_VARY
-        ):
-            yield from _timestamps(file, chunk, k)
+        yield from _timestamps(file, chunk, k)
+        k = _records.next_odd(rows, k + 1, chunk.last)
 
 
 def _finding(file: str, chunk: Chunk, k: int, code: Code, **more: Any) -> Finding:  # noqa: ANN401 (fields of a Finding)

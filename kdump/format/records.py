@@ -35,8 +35,8 @@ class RecordReader:
         self._limit = max_uncompressed
         self._max_batch = max_batch
         self._kafka = kafka
-        self._rows = array("q", bytes(8 * layout.RECORD_WIDTH * ROWS))
-        self._stream = memoryview(bytearray(_STREAM_SIZE))
+        self._rows = array("q", bytes(8 * layout.RECORD_WIDTH)) * ROWS
+        self._stream = memoryview(b"")  # made when the first compressed batch comes
 
     def chunks(self, window: Window) -> Iterator[Chunk]:
         """Yield every batch of the window, in order, with its records.
@@ -138,6 +138,8 @@ class RecordReader:
         from kdump.format.compression import Decompressor
 
         stream = Decompressor(codec, data, layout.MAGIC_V2, self._limit, kafka=self._kafka)
+        if not self._stream:
+            self._stream = memoryview(bytearray(_STREAM_SIZE))
         begun = False
         held = at = done = dropped = 0
         ended = False

@@ -19,7 +19,7 @@ from kdump.format.checksum import crc32
 from kdump.format.gaps import BUDGET_SPENT
 from kdump.format.judge import Judge
 from kdump.format.resync import Resync
-from kdump.format.window import ROWS, WINDOW_SIZE, Buffer, Window, crc_of_range
+from kdump.format.window import WINDOW_SIZE, Buffer, Window, crc_of_range
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class CheckedWalk:
         border = array("q", [self.border.last_offset, self.border.epoch])
         buffer = self._buffer
         count, at, status = _scan.scan(
-            buffer.view, length, 0, position, self._source.size, self._segment, buffer.rows, ROWS, border
+            buffer.view, length, 0, position, self._source.size, self._segment, buffer.rows, buffer.capacity, border
         )
         window = Window(buffer.view, position, buffer.rows, count)
         window.fill_crcs()

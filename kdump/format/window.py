@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from kdump.format import layout
+from kdump.format import _scan, layout
 from kdump.format.checksum import crc32, crc32c
 
 if TYPE_CHECKING:
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 WINDOW_SIZE = 512 * 1024  # bytes read at once: large enough for few calls, small enough to stay in a cache
-ROWS = 4096  # batch rows filled at once
+ROWS = 4096  # batch rows filled at once, fewer where the file cannot have so many
+_SMALLEST_BATCH = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0
 _STEP = 1024 * 1024  # bytes read at once where a CRC runs over what is not kept
 
 
@@ -63,21 +64,7 @@ class Window:
 
     def fill_crcs(self) -> None:
         """Compute the CRC of each batch into its column."""
-        view, origin = self.view, self.origin
-        magics = self.column(layout.MAGIC)
-        if not magics or min(magics) >= layout.MAGIC_V2:
-            first = layout.ATTRIBUTES_AT - origin
-            crcs = [crc32c(view[p + first : p + s - origin]) for p, s in self.ranges()]
-        else:
-            crcs = [
-                _crc(view[p - origin : p - origin + s], magic)
-                for (p, s), magic in zip(self.ranges(), magics, strict=True)
-            ]
-        self.rows[layout.COMPUTED_CRC : self.count * layout.BATCH_WIDTH : layout.BATCH_WIDTH] = array("q", crcs)
-
-
-def _crc(batch: memoryview, magic: int) -> int:
-    return crc32c(batch[layout.ATTRIBUTES_AT :]) if magic >= layout.MAGIC_V2 else crc32(batch[layout.MAGIC_AT :])
+        _scan.fill_crcs(self.view, self.origin, self.rows, self.count, crc32, crc32c)
 
 
 def crc_of_range(source: Source, start: int, end: int, magic: int, value: int = 0) -> int:
@@ -104,13 +91,19 @@ class Buffer:
 
     Args:
         source: the log.
+
+    Attributes:
+        view: the buffer; `load` says how much of it counts.
+        rows: room for batch rows.
+        capacity: how many.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._bytes = bytearray(min(WINDOW_SIZE, source.size) + layout.RECORDS_AT)
         self.view = memoryview(self._bytes)
-        self.rows = array("q", bytes(8 * layout.BATCH_WIDTH * ROWS))
+        self.capacity = min(ROWS, source.size // _SMALLEST_BATCH + 1)
+        self.rows = array("q", bytes(8 * layout.BATCH_WIDTH)) * self.capacity
 
     def load(self, position: int, need: int = 0, window: int = WINDOW_SIZE) -> int:
         """Read from `position` on: `window` bytes, or `need` bytes where that is more.

@@ -41,6 +41,7 @@ _BY_SUFFIX = {
         FileKind.CHECKPOINT,
     )
 }
+_TEXT_NAMES = [(kind.value, kind) for kind in TEXT_KINDS]
 _TIERED_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 # Patterns are compiled when a name needs them, not at each start.
 _SEGMENT = r"[0-9]{20}"
@@ -134,9 +135,9 @@ def parse_name(name: str) -> FileName:
     Args:
         name: the last component of a path.
     """
-    for kind in TEXT_KINDS:
-        if name == kind.value or name.startswith(f"{kind.value}."):
-            suffixes = tuple(name[len(kind.value) + 1 :].split(".")) if name != kind.value else ()
+    for text_name, kind in _TEXT_NAMES:
+        if name == text_name or name.startswith(f"{text_name}."):
+            suffixes = tuple(name[len(text_name) + 1 :].split(".")) if name != text_name else ()
             return FileName(kind, suffixes=suffixes, is_exact=suffixes in ((), ("tmp",)))
     parts = name.split(".")
     at = next((i for i in range(len(parts) - 1, 0, -1) if parts[i] in _BY_SUFFIX), 0)

@@ -16,6 +16,9 @@ from collections.abc import Callable
 
 from kdump.format import layout
 
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
+
 _POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
 _SIZE = cython.declare(cython.Py_ssize_t, layout.SIZE)
 _BASE_OFFSET = cython.declare(cython.Py_ssize_t, layout.BASE_OFFSET)
@@ -50,6 +53,17 @@ _R_AT = cython.declare(cython.Py_ssize_t, layout.R_AT)
 _R_END = cython.declare(cython.Py_ssize_t, layout.R_END)
 _RECORD_WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
 
+# Literals over 32 bits are Python ints to the compiler, even where the other side is a C variable.
+_LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
+_TWO_32 = cython.declare(cython.longlong, 0x100000000)
+
+# "00" to "99": numbers are written two digits at a time.
+_PAIRS = cython.declare(
+    cython.p_char,
+    b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+    b"5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899",
+)
+
 # How lines are made: bits of `mode`.
 CONTENTS = 1  # print key and payload
 SKIP_METADATA = 2  # print only key and payload
@@ -76,16 +90,19 @@ def is_compiled() -> bool:
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _put(out: cython.p_uchar, at: cython.Py_ssize_t, text: cython.p_char, n: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Append n bytes of a literal."""
-    i: cython.Py_ssize_t
-    for i in range(n):
-        out[at + i] = text[i]
+    if cython.compiled:
+        memcpy(out + at, text, n)
+    else:
+        out[at : at + n] = text
     return at + n
 
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _copy(
     out: cython.p_uchar,
     at: cython.Py_ssize_t,
@@ -94,10 +111,8 @@ def _copy(
     n: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Append n bytes of the buffer."""
-    i: cython.Py_ssize_t
     if cython.compiled:
-        for i in range(n):
-            out[at + i] = b[start + i]
+        memcpy(out + at, b + start, n)
     else:
         out[at : at + n] = b[start : start + n]
     return at + n
@@ -105,31 +120,55 @@ def _copy(
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
+def _pair(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Append a number below 100 as two digits."""
+    out[at] = _PAIRS[2 * value]
+    out[at + 1] = _PAIRS[2 * value + 1]
+    return at + 2
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
 def _int(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
     """Append a decimal number."""
     rest: cython.ulonglong
-    power: cython.ulonglong
-    n: cython.Py_ssize_t
+    low: cython.uint
     i: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    power: cython.uint
     if value < 0:
         out[at] = 45
         at += 1
         rest = -value
     else:
         rest = value
-    n = 1
+    if rest >= 100000000:
+        at = _int(out, at, rest // 100000000)
+        low = rest % 100000000
+        at = _pair(out, at, low // 1000000)
+        at = _pair(out, at, low // 10000 % 100)
+        at = _pair(out, at, low // 100 % 100)
+        return _pair(out, at, low % 100)
+    low = rest
+    end = at + 1
     power = 10
-    while n < 19 and rest >= power:
-        n += 1
+    while low >= power:
+        end += 1
         power *= 10
-    for i in range(at + n - 1, at - 1, -1):
-        out[i] = 48 + rest % 10
-        rest //= 10
-    return at + n
+    i = end
+    while low >= 10:
+        i -= 2
+        _pair(out, i, low % 100)
+        low //= 100
+    if i > at:
+        out[at] = 48 + low
+    return end
 
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _bool(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.bint) -> cython.Py_ssize_t:
     if value:
         return _put(out, at, b"true", 4)
@@ -138,6 +177,7 @@ def _bool(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.bint) -> cyt
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _codec(out: cython.p_uchar, at: cython.Py_ssize_t, codec: cython.longlong) -> cython.Py_ssize_t:
     if codec == 0:
         return _put(out, at, b"none", 4)
@@ -155,16 +195,18 @@ def _codec(out: cython.p_uchar, at: cython.Py_ssize_t, codec: cython.longlong) -
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _int32(value: cython.longlong) -> cython.longlong:
     """A sum as Java's int has it."""
-    value &= 0xFFFFFFFF
+    value &= _LOW_32
     if value > 0x7FFFFFFF:
-        value -= 0x100000000
+        value -= _TWO_32
     return value
 
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _last_sequence(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
     """Source: DefaultRecordBatch.lastSequence."""
     if base == -1:
@@ -176,6 +218,7 @@ def _last_sequence(base: cython.longlong, delta: cython.longlong) -> cython.long
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _timestamp_type(
     out: cython.p_uchar, at: cython.Py_ssize_t, magic: cython.longlong, attributes: cython.longlong
 ) -> cython.Py_ssize_t:
@@ -188,6 +231,7 @@ def _timestamp_type(
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _batch_head(
     out: cython.p_uchar, at: cython.Py_ssize_t, q: cython.p_longlong, k: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
@@ -216,6 +260,7 @@ def _batch_head(
 
 
 @cython.cfunc
+@cython.exceptval(check=False)
 def _batch_line(
     out: cython.p_uchar, at: cython.Py_ssize_t, q: cython.p_longlong, k: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
@@ -241,6 +286,7 @@ def _line_stop(magic: int, attributes: int) -> str:
 
 
 @cython.cfunc
+@cython.exceptval(check=False)
 def _is_utf8(b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.bint:
     """Whether the bytes are UTF-8 without surrogates, overlong forms or values above U+10FFFF."""
     lead: cython.longlong
@@ -284,6 +330,7 @@ def _is_utf8(b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t) 
 
 @cython.cfunc
 @cython.inline
+@cython.exceptval(check=False)
 def _plain(b: cython.p_uchar, start: cython.Py_ssize_t, n: cython.Py_ssize_t, careful: cython.bint) -> cython.bint:
     """Whether the bytes can be copied as they are."""
     i: cython.Py_ssize_t
@@ -315,13 +362,13 @@ def _slow(
     out: cython.p_uchar,
     at: cython.Py_ssize_t,
     room: cython.Py_ssize_t,
-    view: object,
+    b: cython.p_uchar,
     start: cython.Py_ssize_t,
     n: cython.Py_ssize_t,
     slow_text: object,
 ) -> cython.Py_ssize_t:
     """Append text that cannot be copied; -1 when there is no room for it."""
-    text: bytes = slow_text(bytes(view[start : start + n]))
+    text: bytes = slow_text(bytes(b[start : start + n]))
     i: cython.Py_ssize_t
     size: cython.Py_ssize_t = len(text)
     if at + size + _LINE > room:
@@ -337,7 +384,6 @@ def _text(
     out: cython.p_uchar,
     at: cython.Py_ssize_t,
     room: cython.Py_ssize_t,
-    view: object,
     b: cython.p_uchar,
     start: cython.Py_ssize_t,
     n: cython.Py_ssize_t,
@@ -351,7 +397,7 @@ def _text(
         return -1
     if _plain(b, start, n, careful):
         return _copy(out, at, b, start, n)
-    return _slow(out, at, room, view, start, n, slow_text)
+    return _slow(out, at, room, b, start, n, slow_text)
 
 
 @cython.cfunc
@@ -359,7 +405,6 @@ def _header_keys(
     out: cython.p_uchar,
     at: cython.Py_ssize_t,
     room: cython.Py_ssize_t,
-    view: object,
     b: cython.p_uchar,
     p: cython.Py_ssize_t,
     count: cython.longlong,
@@ -383,9 +428,9 @@ def _header_keys(
             shift += 7
             p += 1
         size |= cython.cast(cython.longlong, b[p]) << shift
-        size = (size & 0xFFFFFFFF) >> 1
+        size = (size & _LOW_32) >> 1
         p += 1
-        at = _text(out, at, room, view, b, p, size, careful, slow_text)
+        at = _text(out, at, room, b, p, size, careful, slow_text)
         if at < 0:
             return at
         p += size
@@ -396,7 +441,7 @@ def _header_keys(
             shift += 7
             p += 1
         size |= cython.cast(cython.longlong, b[p]) << shift
-        size &= 0xFFFFFFFF
+        size &= _LOW_32
         p += 1
         if size & 1 == 0:
             p += size >> 1
@@ -514,7 +559,6 @@ def render(
                         out,
                         at,
                         room,
-                        view,
                         b,
                         p[i + _R_HEADERS_AT],
                         p[i + _R_HEADER_COUNT],
@@ -532,7 +576,7 @@ def render(
             reason = None
             if is_control:
                 if metadata:
-                    text = control(p[i + _R_OFFSET], _key(view, p, i), _value(view, p, i))
+                    text = control(p[i + _R_OFFSET], _key(b, p, i), _value(b, p, i))
                     if type(text) is not bytes:
                         text, reason = text
                     at = _decoded(out, at, room, text)
@@ -540,7 +584,7 @@ def render(
                 if p[i + _R_KEY_AT] < 0:
                     reason = "java.lang.IllegalArgumentException: newLimit > capacity"
                 elif contents is not None:
-                    text = contents(p[i + _R_OFFSET], _key(view, p, i), _value(view, p, i))
+                    text = contents(p[i + _R_OFFSET], _key(b, p, i), _value(b, p, i))
                     if type(text) is not bytes:
                         text, reason = text
                     at = _decoded(out, at, room, text)
@@ -549,7 +593,7 @@ def render(
                         if not metadata:
                             at = _put(out, at, b"|", 1)
                         at = _put(out, at, b" key: ", 6)
-                        at = _text(out, at, room, view, b, p[i + _R_KEY_AT], p[i + _R_KEY_SIZE], careful, slow_text)
+                        at = _text(out, at, room, b, p[i + _R_KEY_AT], p[i + _R_KEY_SIZE], careful, slow_text)
                     elif not metadata and mode & 8 == 0 and p[i + _R_VALUE_SIZE] >= 0:
                         at = _put(out, at, b"|", 1)
                     if at >= 0 and p[i + _R_VALUE_SIZE] >= 0:
@@ -558,7 +602,6 @@ def render(
                             out,
                             at,
                             room,
-                            view,
                             b,
                             p[i + _R_VALUE_AT],
                             p[i + _R_VALUE_SIZE],
@@ -580,14 +623,14 @@ def render(
 
 
 @cython.cfunc
-def _key(view: object, p: cython.p_longlong, i: cython.Py_ssize_t) -> object:
+def _key(b: cython.p_uchar, p: cython.p_longlong, i: cython.Py_ssize_t) -> object:
     if p[i + _R_KEY_SIZE] < 0:
         return None
-    return bytes(view[p[i + _R_KEY_AT] : p[i + _R_KEY_AT] + p[i + _R_KEY_SIZE]])
+    return bytes(b[p[i + _R_KEY_AT] : p[i + _R_KEY_AT] + p[i + _R_KEY_SIZE]])
 
 
 @cython.cfunc
-def _value(view: object, p: cython.p_longlong, i: cython.Py_ssize_t) -> object:
+def _value(b: cython.p_uchar, p: cython.p_longlong, i: cython.Py_ssize_t) -> object:
     if p[i + _R_VALUE_SIZE] < 0:
         return None
-    return bytes(view[p[i + _R_VALUE_AT] : p[i + _R_VALUE_AT] + p[i + _R_VALUE_SIZE]])
+    return bytes(b[p[i + _R_VALUE_AT] : p[i + _R_VALUE_AT] + p[i + _R_VALUE_SIZE]])
