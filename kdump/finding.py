@@ -56,6 +56,9 @@ class Code(Enum):
     L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch", "restore from another replica")
     L12 = ("limit", Severity.WARNING, "not everything was looked at: {why}", "raise the limit that the message names")
 
+    L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker answers {broker}; the data has {data}",
+           "rebuild the indexes, or see what else is reported here")
+
     B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {count} records cannot be trusted",
            "restore from another replica; a consumer can skip to the next batch")
     B02 = ("crc-mismatch-legacy", Severity.ERROR, "the CRC does not match the message: {why}",
@@ -101,6 +104,15 @@ class Code(Enum):
     P01 = ("sequence", Severity.WARNING, "producer {producer}: sequence {found} follows {previous}", "none for reading; compare with another replica")
     P02 = ("producer-epoch", Severity.WARNING, "producer {producer}: epoch {found} follows {previous}", "none for reading; compare with another replica")
     P03 = ("control-record", Severity.ERROR, "{why}: recovery of an unclean start fails here", "restore from another replica")
+
+    X04 = ("index-position", Severity.ERROR, "offset {offset} points to byte {found}, where no batch begins", "rebuild the index")
+    X05 = ("index-unsound", Severity.ERROR, "offset {offset} points to byte {found}, where the batch begins with offset {base}: a fetch leaves records out", "rebuild the index")
+    X07 = ("index-too-long", Severity.ERROR, "the last entry is for offset {found}, and the log ends at {end}: a broker takes that for its end", "rebuild the index before a broker starts")
+
+    T02 = ("time-index-zeros", Severity.ERROR, "the last entry is zero: a broker takes the segment for older than it is", "rebuild the index")
+    T03 = ("time-index-order", Severity.ERROR, "the last timestamp {found} is below {before} before it", "rebuild the index")
+    T04 = ("time-index-entry", Severity.ERROR, "offset {offset} has timestamp {found}; the batch there has {largest}", "rebuild the index")
+    T05 = ("time-index-short", Severity.WARNING, "the last timestamp {found} is below {largest} in the log after it", "rebuild the index")
 
     S01 = ("snapshot", Severity.WARNING, "{why}: a broker deletes the file and uses an older one", "remove the file; the broker rebuilds it")
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore the file: a broker may take the log directory offline, or count the file as empty")

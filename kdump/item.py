@@ -101,6 +101,41 @@ class ComplaintKind(Enum):
     GAP = "offset of a record and the one before"
 
 
+class Location(Value):
+    """Where something is, or why it is nowhere.
+
+    Args:
+        query: the question, as the user wrote it.
+        offset: of the record, or the end of the log that was asked for; None for no answer.
+        timestamp: of the record, ms; -1 for an end of the log, as brokers answer.
+        leader_epoch: None where there is none.
+        file: the log, as the user wrote its path, or below the directory that the user wrote.
+        position: of the batch, bytes.
+        base_offset, last_offset: of the batch.
+        error: why there is no answer, a sentence.
+    """
+
+    query: str
+    offset: int | None = None
+    timestamp: int | None = None
+    leader_epoch: int | None = None
+    file: str | None = None
+    position: int | None = None
+    base_offset: int | None = None
+    last_offset: int | None = None
+    error: str | None = None
+
+    @property
+    def answer(self) -> str:
+        """The answer in a few words, for sentences that compare two."""
+        if self.error is not None:
+            return "nothing"
+        if self.position is None:
+            return f"offset {self.offset}"
+        at = f"the batch {self.base_offset}..{self.last_offset} at byte {self.position} of {self.file}"
+        return at if self.offset is None else f"offset {self.offset} in {at}"
+
+
 class Complaint(Value):
     """One complaint about the file at the absolute path: the two numbers that Kafka prints."""
 

@@ -24,7 +24,10 @@ class Value:
     if not TYPE_CHECKING:  # a type checker makes it from the decorator
 
         def __init__(self, *values: Any, **named: Any) -> None:  # noqa: ANN401
-            self.__dict__.update(zip(self.__match_args__, values, strict=False), **named)
+            fields = self.__dict__
+            fields.update(zip(self.__match_args__, values))  # noqa: B905 (strict costs)
+            if named:
+                fields.update(named)
 
     def _values(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self.__match_args__])

@@ -9,7 +9,11 @@ import click
 from kdump import __version__
 from kdump.cli.helpoption import help_option
 
-_COMMANDS = {"dump": "kdump.cli.dump"}
+_COMMANDS = {
+    "dump": "kdump.cli.dump",
+    "find-offset": "kdump.cli.find_offset",
+    "find-time": "kdump.cli.find_time",
+}
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -43,6 +43,14 @@ class Outcome:
         elif isinstance(item, Died):
             self.died(item.exception)
 
+    def nothing(self) -> None:
+        """What was asked for is not there."""
+        self._missing = True
+
+    def unreadable(self) -> None:
+        """Something asked for could not be read."""
+        self._incomplete = True
+
     def died(self, exception: str) -> None:
         """Kafka's tool dies: of a missing file, of one that it may not read, or of what is in it."""
         self.dead = True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.cli.kafkaoptions import STRING
+from kdump.dialect import DEFAULT
 from kdump.render import _text
 from kdump.render.escape import escape_bytes
 from kdump.render.lines import TextSink
@@ -87,6 +88,18 @@ def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
     slow_text = escape_bytes if shown.careful else _java_utf8
     writer = TextWriter(sys.stdout.buffer.write, mode, slow_text, _contents(shown, dialect), _control(shown, dialect))
     return TextSink(writer, _error_line, dialect, careful=shown.careful)
+
+
+def text_writer(*, careful: bool) -> TextWriter:
+    """Return what writes batches and records to stdout as dump does with --print-data-log.
+
+    Args:
+        careful: escape what could drive a terminal.
+    """
+    shown = Layout(True, True, False, None, STRING, STRING, False, careful)
+    mode = _text.CONTENTS | (_text.CAREFUL if careful else 0)
+    slow_text = escape_bytes if careful else _java_utf8
+    return TextWriter(sys.stdout.buffer.write, mode, slow_text, None, _control(shown, DEFAULT))
 
 
 def _java_utf8(data: bytes) -> bytes:

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 MAX_INT = 2**31 - 1
-PAGE_BYTES = 8192
 WARM_BYTES = 8192  # AbstractIndex.warmEntries
+PAGE_BYTES = 2 * WARM_BYTES  # pages end with the file: the last has all of the warm section
 CHUNK_ENTRIES = 8192
-KEPT_PAGES = 64  # one lookup reads at most ceil(log2(pages)) + 2 pages
+KEPT_PAGES = 256  # one lookup reads at most ceil(log2(pages)) + 2 pages
 FILE = "{file}"
+_NO_WRAP = 2**63 - 1 - MAX_INT  # up to this base offset no addition wraps
 
 
 class OffsetPosition(NamedTuple):
@@ -66,8 +67,12 @@ class _SlotIndex(ABC, Generic[Entry]):
     """What the offset and the time index share: slots of one size and the search over them (AbstractIndex).
 
     Args:
-        source: the index file; as many entries as it has room for, zeros of an untrimmed tail included.
+        source: the index file.
         base_offset: base offset of the segment, from the name of the file.
+
+    Attributes:
+        name: of the file.
+        entries: as many as the file has room for, zeros of an untrimmed tail included.
     """
 
     _slot: ClassVar[Struct]
@@ -77,9 +82,12 @@ class _SlotIndex(ABC, Generic[Entry]):
 
     def __init__(self, source: Source, base_offset: int) -> None:
         self.base_offset = base_offset
+        self.name = source.name
         self.entries = source.size // self._slot.size
         self._source = source
+        self._page_slots = PAGE_BYTES // self._slot.size
         self._pages: dict[int, bytes] = {}
+        self._latest: tuple[int, Entry] | None = None  # a lookup and its answer: those who judge it ask again
 
     @classmethod
     def encode(cls, entries: Iterable[tuple[int, int]], base_offset: int) -> bytes:
@@ -97,13 +105,23 @@ class _SlotIndex(ABC, Generic[Entry]):
         """Return an entry, 0 the first; IndexError when there is no such entry."""
         if not 0 <= number < self.entries:
             raise IndexError(number)
-        if len(self._pages) > KEPT_PAGES:
-            self._pages.clear()
         return self._read(number)
 
     def last_entry(self) -> Entry:
         """Return the last entry; in an empty index what a lookup answers there (Kafka's lastEntry)."""
         return self.entry(self.entries - 1) if self.entries else self._absolute(self._nothing)
+
+    def trim(self) -> None:
+        """Leave the zeros at the end out, as a running broker does, which knows how many entries it has written.
+
+        None of them can be all zeros: the batch at position 0 gets no entry.
+        """
+        if self.entries and not any(self._bytes(self.entries - 1)):
+            low, high = 0, self.entries - 1
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (low, middle) if not any(self._bytes(middle)) else (middle + 1, high)
+            self.entries = low
 
     def columns(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[array[int], array[int]]]:
         """Yield the entries [start, stop) as two columns of int64, in the order of the entry's fields.
@@ -124,8 +142,10 @@ class _SlotIndex(ABC, Generic[Entry]):
 
         The target is an absolute offset in an offset index, a timestamp in ms in a time index.
         """
-        slot = self._search(target, 0)
-        return self._absolute(self._nothing) if slot < 0 else self._read(slot)
+        if self._latest is None or self._latest[0] != target:
+            slot = self._search(target, 0)
+            self._latest = target, self._absolute(self._nothing) if slot < 0 else self._read(slot)
+        return self._latest[1]
 
     def kept_entries(self, offset: int) -> int:
         """Return how many entries the broker's truncateTo keeps when it cuts back to `offset` (absolute)."""
@@ -150,7 +170,7 @@ class _SlotIndex(ABC, Generic[Entry]):
     def _absolute(self, slot: tuple[int, int]) -> Entry: ...
 
     def _absolutes(self, relative: tuple[int, ...]) -> tuple[int, ...]:
-        if self.base_offset <= 2**63 - 1 - MAX_INT:
+        if self.base_offset <= _NO_WRAP:
             return tuple(map(self.base_offset.__add__, relative))
         return tuple(_int64(self.base_offset + one) for one in relative)  # Java's addition wraps
 
@@ -162,28 +182,51 @@ class _SlotIndex(ABC, Generic[Entry]):
         """
         if not self.entries:
             return -1
-        last = self.entries - 1
-        warm = max(0, last - WARM_BYTES // self._slot.size)
-        low, high = 0, warm
-        if self.entry(warm)[column] < target:
-            low, high = warm, last
-        elif self._read(0)[column] > target:
+        last, slots, size = self.entries - 1, self._page_slots, self._slot.size
+        pages, unpack = self._pages, self._slot.unpack_from
+        is_offset = column == self._offset_column
+        wraps = is_offset and self.base_offset > _NO_WRAP
+        if is_offset and not wraps:
+            target -= self.base_offset  # relative offsets are compared: a search looks at some twenty
+
+        def value(number: int) -> int:
+            page, after = divmod(last - number, slots)
+            data = pages.get(page) or self._load(page)
+            found: int = unpack(data, len(data) - (after + 1) * size)[column]
+            return _int64(self.base_offset + found) if wraps else found
+
+        low, high = 0, max(0, last - WARM_BYTES // size)
+        if value(high) < target:
+            low, high = high, last
+        elif value(0) > target:
             return -1
         while low < high:
             middle = (low + high + 1) // 2
-            value = self._read(middle)[column]
-            if value == target:
+            found = value(middle)
+            if found == target:
                 return middle
-            low, high = (middle, high) if value < target else (low, middle - 1)
+            if found < target:
+                low = middle
+            else:
+                high = middle - 1
         return low
 
+    def _load(self, page: int) -> bytes:
+        if len(self._pages) >= KEPT_PAGES:
+            self._pages.clear()
+        size = self._slot.size
+        end = self.entries - page * self._page_slots
+        start = max(0, end - self._page_slots)
+        data = self._pages[page] = self._source.read_at(start * size, (end - start) * size)
+        return data
+
+    def _bytes(self, number: int) -> bytes:
+        return self._source.read_at(number * self._slot.size, self._slot.size)
+
     def _read(self, number: int) -> Entry:
-        slots = PAGE_BYTES // self._slot.size
-        page, slot = divmod(number, slots)
-        if page not in self._pages:
-            size = slots * self._slot.size
-            self._pages[page] = self._source.read_at(page * size, size)
-        first, second = self._slot.unpack_from(self._pages[page], slot * self._slot.size)
+        page, after = divmod(self.entries - 1 - number, self._page_slots)
+        data = self._pages.get(page) or self._load(page)
+        first, second = self._slot.unpack_from(data, len(data) - (after + 1) * self._slot.size)
         return self._absolute((first, second))
 
 

@@ -26,6 +26,7 @@ class KafkaWalk:
         start: file position to begin at.
         end: file position where the log ends for this walk.
         max_batch_bytes: a batch over this is not held in memory: its window is not `whole`.
+        buffer: to read into, of this source; None for one of its own.
 
     Attributes:
         failure: the Java exception that ended the walk, once `windows` is exhausted; None at a quiet end.
@@ -34,12 +35,20 @@ class KafkaWalk:
     Source: FileLogInputStream.nextBatch, FileChannelRecordBatch, Kafka 4.3.
     """
 
-    def __init__(self, source: Source, name: str, start: int, end: int, max_batch_bytes: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        name: str,
+        start: int,
+        end: int,
+        max_batch_bytes: int,
+        buffer: Buffer | None = None,
+    ) -> None:
         self._source = source
         self._name = name
         self._end = end
         self._limit = max_batch_bytes
-        self._buffer = Buffer(source)
+        self._buffer = buffer or Buffer(source)
         self._border = array("q", [layout.UNKNOWN, layout.UNKNOWN])
         self.position = start
         self.failure: str | None = None

@@ -141,3 +141,8 @@ R_HEADER_VALUE = 11
 R_COUNT_NEGATIVE = 12
 R_LEFT_OVER = 13  # all records of the batch are there, and bytes follow them
 R_NO_MESSAGE = 14  # a legacy message too short for the sizes of its key and value
+
+
+def increment_sequence(sequence: int, by: int) -> int:
+    """Return a sequence number after `by` more: after 2^31-1 comes 0. Source: DefaultRecordBatch.incrementSequence."""
+    return sequence + by if sequence <= MAX_INT - by else by - (MAX_INT - sequence) - 1

@@ -232,6 +232,25 @@ def headers(view: memoryview, row: array[int]) -> Iterator[tuple[bytes, bytes | 
         at += max(0, size)
 
 
+def timestamp_delta(view: memoryview, row: array[int]) -> int:
+    """Return the timestamp delta (ms) that a record of magic 2 has stored, whatever its timestamp means.
+
+    Args:
+        view: the buffer of its chunk.
+        row: its RECORD_WIDTH values.
+    """
+    at = row[layout.R_AT]
+    while view[at] >= 0x80:
+        at += 1
+    at += 2  # the attributes come before the delta
+    value = shift = 0
+    while view[at] >= 0x80:
+        value |= (view[at] & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+    value = (value | view[at] << shift) & 0xFFFFFFFFFFFFFFFF
+    return (value >> 1) ^ -(value & 1)
+
+
 def _varint(view: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while view[at] >= 0x80:

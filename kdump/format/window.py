@@ -91,33 +91,37 @@ class Buffer:
 
     Args:
         source: the log.
+        window: bytes that are read at once, unless a batch needs more.
 
     Attributes:
+        source: the log; another one can be put in its place before a `load`.
         view: the buffer; `load` says how much of it counts.
         rows: room for batch rows.
         capacity: how many.
     """
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._bytes = bytearray(min(WINDOW_SIZE, source.size) + layout.RECORDS_AT)
+    def __init__(self, source: Source, window: int | None = None) -> None:
+        self.source = source
+        self._window = window or WINDOW_SIZE
+        size = self._window if window else min(WINDOW_SIZE, source.size)
+        self._bytes = bytearray(size + layout.RECORDS_AT)
         self.view = memoryview(self._bytes)
-        self.capacity = min(ROWS, source.size // _SMALLEST_BATCH + 1)
+        self.capacity = min(ROWS, size // _SMALLEST_BATCH + 1)
         self.rows = array("q", bytes(8 * layout.BATCH_WIDTH)) * self.capacity
 
-    def load(self, position: int, need: int = 0, window: int = WINDOW_SIZE) -> int:
+    def load(self, position: int, need: int = 0, window: int | None = None) -> int:
         """Read from `position` on: `window` bytes, or `need` bytes where that is more.
 
         Returns:
             How many bytes of `view` hold the log now. The bytes after them are zero for the length of a header.
         """
-        wanted = min(max(window, need), self._source.size - position)
+        wanted = min(max(window or self._window, need), self.source.size - position)
         if wanted + layout.RECORDS_AT > len(self._bytes):
             self._bytes = bytearray(wanted + layout.RECORDS_AT)
             self.view = memoryview(self._bytes)
         elif len(self._bytes) > 4 * WINDOW_SIZE and wanted <= WINDOW_SIZE:
             self._bytes = bytearray(WINDOW_SIZE + layout.RECORDS_AT)
             self.view = memoryview(self._bytes)
-        length = self._source.read_into(position, self.view[:wanted])
+        length = self.source.read_into(position, self.view[:wanted])
         self.view[length : length + layout.RECORDS_AT] = bytes(layout.RECORDS_AT)
         return length

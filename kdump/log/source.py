@@ -68,6 +68,10 @@ class FileSource:
         name: what messages call it; the path when None.
         follow: whether a symbolic link is followed: yes for a path of the user, no inside a walk.
 
+    Attributes:
+        size: bytes, when it was opened.
+        modified: ms since the epoch, when it was opened.
+
     Raises:
         OSError: it cannot be opened; IsADirectoryError and NotRegularError among others.
     """
@@ -84,6 +88,7 @@ class FileSource:
             os.close(self._fd)
             raise
         self.size = status.st_size
+        self.modified = status.st_mtime_ns // 1_000_000
 
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end.

@@ -1,0 +1,100 @@
+"""Questions as users write them."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+
+from kdump.value import Value
+
+_MAX_LONG = 2**63 - 1
+_RELATIVE = re.compile(r"now(?:([+-])([0-9]+)(ms|s|m|h|d))?")
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class Ask(Enum):
+    """What is asked."""
+
+    OFFSET = "offset"
+    TIME = "time"
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    MAX = "max"
+
+
+class Query(Value):
+    """One question.
+
+    Args:
+        text: as the user wrote it.
+        ask: what is asked.
+        number: an absolute offset, or ms since the epoch; 0 for the others.
+        assumed: what was assumed in reading it, for the user; empty when nothing was.
+    """
+
+    text: str
+    ask: Ask
+    number: int = 0
+    assumed: str = ""
+
+
+_WORDS = {one.value: one for one in (Ask.EARLIEST, Ask.LATEST)}
+
+
+def offset_query(text: str) -> Query:
+    """Read a question about an offset: a number, earliest or latest.
+
+    Raises:
+        ValueError: it is none; the message says what one is.
+    """
+    word = text.strip()
+    if word in _WORDS:
+        return Query(text, _WORDS[word])
+    if re.fullmatch(r"[0-9]{1,19}", word, re.ASCII) and int(word) <= _MAX_LONG:
+        return Query(text, Ask.OFFSET, int(word))
+    raise ValueError(f"'{word}' is no offset: a number from 0 on, earliest or latest")
+
+
+def time_query(text: str, now: int | None = None) -> Query:
+    """Read a question about a time: ms since the epoch, ISO 8601, now-2h, earliest, latest or max.
+
+    Args:
+        text: as the user wrote it; ISO 8601 without a zone means UTC.
+        now: ms since the epoch; None for the clock.
+
+    Raises:
+        ValueError: it is none; the message says what one is.
+    """
+    word = text.strip()
+    if word in _WORDS:
+        return Query(text, _WORDS[word])
+    if word == "max":
+        return Query(text, Ask.MAX)
+    if re.fullmatch(r"-?[0-9]{1,19}", word, re.ASCII) and abs(int(word)) <= _MAX_LONG:
+        return Query(text, Ask.TIME, int(word))
+    relative = _RELATIVE.fullmatch(word)
+    if relative:
+        now = time.time_ns() // 1_000_000 if now is None else now
+        sign, number, unit = relative.groups()
+        away = int(number) * _UNITS[unit] if number else 0
+        return _at(text, now - away if sign == "-" else now + away)
+    try:
+        moment = datetime.fromisoformat(word)
+    except ValueError:
+        raise ValueError(
+            f"'{word}' is no time: ms since the epoch, ISO 8601 as 2026-11-21T14:03:00Z, now-2h, earliest, latest, max"
+        ) from None
+    assumed = ""
+    if moment.tzinfo is None:
+        moment, assumed = moment.replace(tzinfo=UTC), "no zone is given: UTC is taken"
+    return Query(text, Ask.TIME, (moment - _EPOCH) // _MILLISECOND, assumed)
+
+
+def _at(text: str, moment: int) -> Query:
+    if abs(moment) > _MAX_LONG:
+        raise ValueError(f"'{text.strip()}' is too far away")
+    return Query(text, Ask.TIME, moment, f"{text.strip()} is {moment}")

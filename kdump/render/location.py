@@ -1,0 +1,47 @@
+"""An answer of find as a line of text, in Kafka's way: key, colon, blank, value."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kdump.item import Location
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def location_line(location: Location, *, with_query: bool) -> str:
+    """Return the line of an answer, without its end; fields that it has no value for are left out.
+
+    Args:
+        location: the answer.
+        with_query: begin with the question, where there are many.
+    """
+    parts = [f"query: {location.query.strip()}"] if with_query else []
+    if location.error is not None:
+        return " ".join([*parts, f"nothing: {location.error}"])
+    timestamp = location.timestamp if location.timestamp is not None and location.timestamp >= 0 else None
+    values = (
+        ("offset", location.offset),
+        ("timestamp", None if timestamp is None else f"{timestamp}{iso(timestamp)}"),
+        ("leaderEpoch", location.leader_epoch),
+        ("file", location.file),
+        ("position", location.position),
+        ("baseOffset", location.base_offset),
+        ("lastOffset", location.last_offset),
+    )
+    return " ".join([*parts, *(f"{name}: {value}" for name, value in values if value is not None)])
+
+
+def iso(timestamp: int) -> str:
+    """Return a time as ISO 8601 in UTC, in brackets after a blank; nothing where the calendar ends.
+
+    Args:
+        timestamp: ms since the epoch.
+    """
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp)
+    except OverflowError:
+        return ""
+    return f" ({moment.isoformat(timespec='milliseconds')[: -len('+00:00')]}Z)"
