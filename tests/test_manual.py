@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(kdump.__file__).parent
 MAN = ROOT / "man"
 README = (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").is_file() else ""
-PAGES = ["kdump.1", "kdump-dump.1", "kdump-findings.7"]
+PAGES = ["kdump.1", "kdump-dump.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-findings.7"]
 COMMANDS: dict[str, click.Command] = {
     name: command
     for name in group.list_commands(click.Context(group))
@@ -364,6 +364,26 @@ MORE: dict[str, tuple[list[str], str, Callable[[], bytes]]] = {
 }
 
 
+# Questions to damaged partitions: what a lookup meets shows there.
+ASKED: dict[str, list[list[str]]] = {
+    "x-shifted-mid": [["find-offset", "plain-0", "190"]],
+    "x-unsound-mid": [["find-offset", "plain-0", "191"]],
+    "x07-log-cut-index-stale": [["find-offset", "plain-0", "latest"]],
+    "l10-drop-mid": [["find-offset", "plain-0", "192"]],
+    "t-all-zero-mid": [["find-time", "plain-0", "1700000063000"]],
+    "t-decreasing-mid": [["find-time", "plain-0", "1700000080105"]],
+}
+
+
+def falling_times(folder: Path) -> None:
+    """Make a partition whose time index ends with a lower timestamp than it had before."""
+    (folder / ZERO).write_bytes(intact("none", ZERO))
+    entries = [(1700000020000, 10), (1700000010000, 20)]
+    (folder / ZERO.replace(".log", ".timeindex")).write_bytes(b"".join(struct.pack(">qi", *one) for one in entries))
+    (folder / ZERO.replace(".log", ".index")).write_bytes(b"")
+    (folder.parent / ".kafka_cleanshutdown").write_bytes(b"")
+
+
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]]:
     """What kdump says of every damaged directory of the fixtures, and of some more: name and lines of stderr."""
@@ -372,20 +392,25 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]
     for case in damage_cases(FIXTURES / "damage"):
         tree = case.build(scratch / case.name)
         if (tree / case.file).is_file():
-            found.append((case.name, said(["--deep-iteration", case.file], tree)))
+            found.append((case.name, said(["dump", "--deep-iteration", case.file], tree)))
+        found += [(case.name, said(args, tree)) for args in ASKED.get(case.name, ())]
     for code, (args, name, make) in MORE.items():
         folder = scratch / code / "extra-0"
         folder.mkdir(parents=True)
         (folder / name).write_bytes(make())
         if code == "F03":
             os.truncate(folder / name, 2**31 + 4096)  # a hole: takes no room
-        found.append((code, said(["--deep-iteration", *args, f"extra-0/{name}"], folder.parent)))
+        found.append((code, said(["dump", "--deep-iteration", *args, f"extra-0/{name}"], folder.parent)))
+    folder = scratch / "T03" / "extra-0"
+    folder.mkdir(parents=True)
+    falling_times(folder)
+    found.append(("T03", said(["find-time", "extra-0", "1700000005000"], folder.parent)))
     return found
 
 
 def said(args: list[str], cwd: Path) -> list[str]:
     """Return the lines of findings on stderr."""
-    run = run_kdump(["dump", *args], cwd)
+    run = run_kdump(args, cwd)
     lines = run.stderr.decode().splitlines()
     assert "Traceback (most recent call last):" not in lines, lines[-1]
     return [line for line in lines if re.match(r"(error|warning|note) ", line)]

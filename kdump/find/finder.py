@@ -72,7 +72,8 @@ class Finder:
     def _report(self, finding: Finding) -> None:
         if finding.severity is not Severity.NOTE:  # what only compaction explains is no news here
             self._found.append(finding)
-            self._damaged.add((finding.file, finding.position))
+            if finding.code is not Code.L13:
+                self._damaged.add((finding.file, finding.position))
 
     def _answer(self, query: Query) -> Location:
         self._way.start()

@@ -9,7 +9,7 @@ from kdump.finding import Code, Finding
 from kdump.format import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Mapping
 
     from kdump.broker.lookup import Lookup
     from kdump.find.datamap import DataMap
@@ -81,7 +81,10 @@ class Way:
         last = len(self._partition) - 1
         if isinstance(found, Batch):
             self._check_entry(found.segment, offset)
-            self.is_odd |= found.segment != max(0, self._partition.floor(offset))  # the segment of the offset had none
+            floor = max(0, self._partition.floor(offset))
+            if found.segment != floor:  # the segment of the offset had none
+                self.is_odd = True
+                self._check_entry(floor, offset)
         elif lookup.in_range(offset):
             self.is_odd |= isinstance(found, Refused)
             self._check_entry(max(0, self._partition.floor(offset)), offset)
@@ -101,7 +104,7 @@ class Way:
         if isinstance(end, Refused):
             return
         if segment.offset_index.entries and (last := segment.offset_index.last_entry().offset) >= end:
-            self._tell(Code.X07, segment.offset_index.name, last, found=last, end=end)
+            self._tell(Code.X07, segment.offset_index.name, last, found=last, values={"end": end})
 
     def check_time(self, lookup: Lookup, timestamp: int, *, nothing: bool) -> None:
         """Judge the entries of the time indexes that a lookup of a time believed.
@@ -164,7 +167,7 @@ class Way:
             self.is_odd = True
             self._doubtful = (number, entry)
         elif batch.base > entry.offset:
-            self._tell(Code.X05, index.name, entry.offset, found=entry.position, base=batch.base)
+            self._tell(Code.X05, index.name, entry.offset, found=entry.position, values={"base": batch.base})
 
     def _check_last_time(self, number: int) -> None:
         index = self._partition.segment(number).time_index
@@ -175,7 +178,7 @@ class Way:
         if last.timestamp == 0:
             self._tell(Code.T02, index.name, last.offset, found=0)
         elif last.timestamp < before:
-            self._tell(Code.T03, index.name, last.offset, found=last.timestamp, before=before)
+            self._tell(Code.T03, index.name, last.offset, found=last.timestamp, values={"before": before})
 
     def _check_late(self, lookup: Lookup, number: int, timestamp: int) -> None:
         """Look at what comes after the last entry of a time index, in the last segment that was passed over."""
@@ -183,7 +186,7 @@ class Way:
         late = lookup.late_timestamp(number) if index.entries else NO_TIMESTAMP
         if late >= timestamp:
             last = index.last_entry()
-            self._tell(Code.T05, index.name, last.offset, found=last.timestamp, largest=late)
+            self._tell(Code.T05, index.name, last.offset, found=last.timestamp, values={"largest": late})
 
     def _check_time_entry(self, number: int, entry: TimestampOffset) -> None:
         """Compare an entry with the batch that has its offset, where the lookup has met it."""
@@ -191,11 +194,11 @@ class Way:
             if segment == number and batch.base <= entry.offset <= batch.last:
                 if batch.max_timestamp not in (entry.timestamp, NO_TIMESTAMP):
                     name, largest = self._partition.segment(number).time_index.name, batch.max_timestamp
-                    self._tell(Code.T04, name, entry.offset, found=entry.timestamp, largest=largest)
+                    self._tell(Code.T04, name, entry.offset, found=entry.timestamp, values={"largest": largest})
                 return
 
-    def _tell(self, code: Code, file: str, offset: int, *, found: int, **values: int) -> None:
+    def _tell(self, code: Code, file: str, offset: int, *, found: int, values: Mapping[str, int] | None = None) -> None:
         self.is_odd = True
         if (code, file, offset) not in self._told:
             self._told.add((code, file, offset))
-            self._report(Finding(code, file, offset=offset, found=found, values=values))
+            self._report(Finding(code, file, offset=offset, found=found, values=values or {}))

@@ -13,8 +13,10 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from array import array
+from bisect import bisect_right
 from functools import cached_property
 from itertools import chain, starmap
+from operator import lt
 from struct import Struct, unpack
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -87,6 +89,7 @@ class _SlotIndex(ABC, Generic[Entry]):
         self._source = source
         self._page_slots = PAGE_BYTES // self._slot.size
         self._pages: dict[int, bytes] = {}
+        self._keys: dict[tuple[int, int], array[int]] = {}  # of page and column; empty where they do not ascend
         self._latest: tuple[int, Entry] | None = None  # a lookup and its answer: those who judge it ask again
 
     @classmethod
@@ -201,6 +204,10 @@ class _SlotIndex(ABC, Generic[Entry]):
         elif value(0) > target:
             return -1
         while low < high:
+            page = (last - low) // slots
+            if page == (last - high) // slots and not wraps and self._ascends(page, column):
+                first = max(0, last + 1 - (page + 1) * slots)  # of the page
+                return first + bisect_right(self._keys[page, column], target, low + 1 - first, high + 1 - first) - 1
             middle = (low + high + 1) // 2
             found = value(middle)
             if found == target:
@@ -211,9 +218,19 @@ class _SlotIndex(ABC, Generic[Entry]):
                 high = middle - 1
         return low
 
+    def _ascends(self, page: int, column: int) -> bool:
+        """Whether one column of a page ascends: then any search finds the same in it, and the fastest may do it."""
+        if (page, column) not in self._keys:
+            data = self._pages.get(page) or self._load(page)
+            fields = self._slot.format[1:] * (len(data) // self._slot.size)
+            keys = array("q", unpack(">" + fields, data)[column::2])
+            self._keys[page, column] = keys if all(map(lt, keys, keys[1:])) else array("q")
+        return bool(self._keys[page, column])
+
     def _load(self, page: int) -> bytes:
         if len(self._pages) >= KEPT_PAGES:
             self._pages.clear()
+            self._keys.clear()
         size = self._slot.size
         end = self.entries - page * self._page_slots
         start = max(0, end - self._page_slots)

@@ -224,8 +224,9 @@ def measure(case: str, options: argparse.Namespace) -> dict[str, Cost]:
         commands["DumpLogSegments"] = [*tool, "--files", files]
     order = sorted(commands, key=lambda name: (print_all not in name, "compat" in name, name))
     costs: dict[str, list[Cost]] = {name: [] for name in order}
-    for _ in range(options.runs):
-        for name in order:
+    for turn in range(options.runs):
+        # what comes after a JVM is slower: each has its turn there
+        for name in random.Random(SEED + turn).sample(order, len(order)):
             costs[name].append(run(commands[name], folder))
     return {name: Cost(*map(statistics.median, zip(*runs, strict=True))) for name, runs in costs.items()}
 
