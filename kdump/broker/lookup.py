@@ -331,5 +331,25 @@ class Lookup:
             self._failure = Refused(walk.failure)
 
 
+def first_record(reader: RecordReader, batch: Batch, timestamp: int, offset: int) -> Found | None:
+    """Return the first record of a batch at or after a time and an offset.
+
+    Args:
+        reader: reads the records.
+        batch: the batch.
+        timestamp: ms since the epoch.
+        offset: absolute.
+    """
+    width = layout.RECORD_WIDTH
+    for chunk in reader.chunks(batch.window):
+        rows, stop = chunk.rows, chunk.filled * width
+        pairs = zip(rows[layout.R_TIMESTAMP : stop : width], rows[layout.R_OFFSET : stop : width], strict=True)
+        for time, at in pairs:
+            if time >= timestamp and at >= offset:
+                epoch = batch.cell(layout.LEADER_EPOCH)
+                return Found(time, at, epoch if epoch >= 0 else None, batch)
+    return None
+
+
 def _out_of_range(offset: int, name: str) -> str:
     return f"org.apache.kafka.common.errors.OffsetOutOfRangeException: offset {offset} is out of range in {name}"

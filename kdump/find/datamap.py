@@ -13,7 +13,7 @@ from collections import deque
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.lookup import WINDOW, Batch, Found
+from kdump.broker.lookup import WINDOW, Batch, Found, first_record
 from kdump.format import _scan, layout
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.format.records import RecordReader
@@ -266,26 +266,6 @@ class DataMap:
             if found is not None:
                 return found
         return None
-
-
-def first_record(reader: RecordReader, batch: Batch, timestamp: int, offset: int) -> Found | None:
-    """Return the first record of a batch at or after a time and an offset.
-
-    Args:
-        reader: reads the records.
-        batch: the batch.
-        timestamp: ms since the epoch.
-        offset: absolute.
-    """
-    width = layout.RECORD_WIDTH
-    for chunk in reader.chunks(batch.window):
-        rows, stop = chunk.rows, chunk.filled * width
-        pairs = zip(rows[layout.R_TIMESTAMP : stop : width], rows[layout.R_OFFSET : stop : width], strict=True)
-        for time, at in pairs:
-            if time >= timestamp and at >= offset:
-                epoch = batch.cell(layout.LEADER_EPOCH)
-                return Found(time, at, epoch if epoch >= 0 else None, batch)
-    return None
 
 
 def _true_rows(window: Window) -> Iterator[tuple[int, int]]:

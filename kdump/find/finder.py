@@ -7,10 +7,10 @@ on. With `--scan` the data answers, and a broker's other answer is the finding.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.lookup import NO_TIMESTAMP, Batch, Found, Lookup, Refused
-from kdump.find.datamap import DataMap, first_record
+from kdump.broker.lookup import NO_TIMESTAMP, Batch, Found, Lookup, Refused, first_record
 from kdump.find.query import Ask
 from kdump.find.way import Way
 from kdump.finding import Code, Finding, Severity
@@ -23,6 +23,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from kdump.find.datamap import DataMap
     from kdump.find.query import Query
     from kdump.log.partition import Partition
 
@@ -55,7 +56,8 @@ class Finder:
         unpacked, packed = limits.max_uncompressed_bytes, limits.max_batch_bytes
         self._way = Way(partition, self._report)
         self._lookup = Lookup(partition, unpacked, packed, self._way.passed)
-        self._data = DataMap(partition, self._report, unpacked, packed, times=times)
+        self._limits = limits
+        self._times = times
         self._reader = RecordReader(unpacked, max_batch=packed)
 
     def answers(self, queries: Iterable[Query]) -> Iterator[Location | Finding]:
@@ -116,6 +118,13 @@ class Finder:
             return
         for window in self._data.around(*self._batch, count):
             yield Chunk(window, window.view, 0, 1, False, window.rows, 0)
+
+    @cached_property
+    def _data(self) -> DataMap:
+        from kdump.find.datamap import DataMap  # the walk over damage: most questions do not need it
+
+        unpacked, packed = self._limits.max_uncompressed_bytes, self._limits.max_batch_bytes
+        return DataMap(self._partition, self._report, unpacked, packed, times=self._times)
 
     # --- a broker -------------------------------------------------------------------------------------------
     def _by_broker(self, query: Query) -> Location:

@@ -10,7 +10,7 @@ from enum import Enum
 from kdump.value import Value
 
 _MAX_LONG = 2**63 - 1
-_RELATIVE = re.compile(r"now(?:([+-])([0-9]+)(ms|s|m|h|d))?")
+_RELATIVE = r"now(?:([+-])([0-9]+)(ms|s|m|h|d))?"
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -76,7 +76,7 @@ def time_query(text: str, now: int | None = None) -> Query:
         return Query(text, Ask.MAX)
     if re.fullmatch(r"-?[0-9]{1,19}", word, re.ASCII) and abs(int(word)) <= _MAX_LONG:
         return Query(text, Ask.TIME, int(word))
-    relative = _RELATIVE.fullmatch(word)
+    relative = re.fullmatch(_RELATIVE, word)
     if relative:
         now = time.time_ns() // 1_000_000 if now is None else now
         sign, number, unit = relative.groups()
