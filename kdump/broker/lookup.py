@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint import EpochEntry
     from kdump.log.partition import Partition, Segment
 
-WINDOW = 16 * 1024  # bytes of a log read at once: an index points some 4 KB before the batch that is wanted
+WINDOW = 8 * 1024  # bytes of a log read at once: an index points some 4 KB before the batch that is wanted
 NO_TIMESTAMP = -1
 _NEGATIVE = "java.lang.IllegalArgumentException: Negative position"
 
