@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.checkpoint import Checkpoint
     from kdump.format.chunk import Chunk
-    from kdump.format.index import AbortedTxn
     from kdump.format.snapshot import ProducerStateEntry
+    from kdump.format.txnindex import AbortedTxn
     from kdump.log.source import DoorProblem
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from crc32c import crc32c
 
-from kdump.broker.lookup import Batch, Found, Lookup, Refused
+from kdump.broker.found import Batch, Found, Refused
+from kdump.broker.lookup import Lookup
 from kdump.find.finder import Finder, Limits
 from kdump.find.query import Ask, Query, offset_query, time_query
 from kdump.finding import Finding, Severity

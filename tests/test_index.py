@@ -9,16 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.format.index import (
-    PAGE_BYTES,
-    AbortedTxn,
-    OffsetIndex,
-    OffsetPosition,
-    TimeIndex,
-    TimestampOffset,
-    TransactionIndex,
-)
+from kdump.format.index import PAGE_BYTES, OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
 from kdump.format.source import BytesSource
+from kdump.format.txnindex import AbortedTxn, TransactionIndex
 
 BASE = 1000
 T0 = 1_700_000_000_000

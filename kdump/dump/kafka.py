@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from kdump.dump.kafkaindex import KafkaIndexes, file_records
 from kdump.format import _records, layout
 from kdump.format.chunk import Chunk
-from kdump.format.index import OffsetIndex, TimeIndex, TransactionIndex
+from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.format.records import RecordReader
 from kdump.format.snapshot import read_snapshot
+from kdump.format.txnindex import TransactionIndex
 from kdump.item import (
     Complaint,
     ComplaintKind,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from kdump.dump.edges import sibling
 from kdump.dump.indexes import CheckedIndexes
 from kdump.finding import Code, Finding
-from kdump.format.index import OffsetIndex, TimeIndex, TransactionIndex
+from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
+from kdump.format.txnindex import TransactionIndex
 from kdump.log.source import DoorProblem, open_source
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from collections import deque
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.lookup import WINDOW, Batch, Found, first_record
+from kdump.broker.found import Batch, Found, first_record
+from kdump.broker.lookup import WINDOW
 from kdump.format import _scan, layout
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.format.records import RecordReader

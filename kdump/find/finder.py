@@ -10,7 +10,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.lookup import NO_TIMESTAMP, Batch, Found, Lookup, Refused, first_record
+from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused, first_record
+from kdump.broker.lookup import Lookup
 from kdump.find.query import Ask
 from kdump.find.way import Way
 from kdump.finding import Code, Finding, Severity

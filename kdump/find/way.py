@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.lookup import NO_TIMESTAMP, Batch, Refused
+from kdump.broker.found import NO_TIMESTAMP, Batch, Refused
 from kdump.finding import Code, Finding
 from kdump.format import layout
 

@@ -1,4 +1,4 @@
-"""The three indexes of a segment: offset, time and aborted transactions. The one reader and the one encoder.
+"""The offset index and the time index of a segment: the one reader and the one encoder.
 
 Strategy: an index may be 10 MB of zeros on a live broker, and anything at all in a hostile file, so none is
 loaded whole. A lookup reads pages, `columns` reads chunks. Entries on disk hold offsets relative to the base
@@ -10,12 +10,10 @@ only the caller knows the path, and puts it in with `str.replace`.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from functools import cached_property
-from itertools import chain, starmap
+from itertools import chain
 from operator import lt
 from struct import Struct, unpack
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
@@ -46,20 +44,6 @@ class TimestampOffset(NamedTuple):
 
     timestamp: int
     offset: int
-
-
-class AbortedTxn(NamedTuple):
-    """One aborted transaction; `version` is what Kafka prints: only the first of its two bytes, signed."""
-
-    version: int
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
-
-    def __str__(self) -> str:
-        form = "AbortedTxn(version={}, producerId={}, firstOffset={}, lastOffset={}, lastStableOffset={})"
-        return form.format(*self)
 
 
 Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)
@@ -133,7 +117,7 @@ class _SlotIndex(ABC, Generic[Entry]):
             two arrays of one length, at most `CHUNK_ENTRIES`.
         """
         stop = self.entries if stop is None else min(stop, self.entries)
-        for data in _chunks(self._source, self._slot.size, start, stop):
+        for data in chunks(self._source, self._slot.size, start, stop):
             fields = self._slot.format[1:] * (len(data) // self._slot.size)
             flat = unpack(">" + fields, data)  # one call for the chunk: an index can have a million entries
             columns = [flat[0::2], flat[1::2]]
@@ -287,69 +271,8 @@ class TimeIndex(_SlotIndex[TimestampOffset]):
         return None
 
 
-class TransactionIndex:
-    """`.txnindex`: 34 bytes for each aborted transaction; a partial entry at the end does not count.
-
-    Iterating ends before the first entry of an unknown version, as in the broker; `error` is what it says.
-
-    Args:
-        source: the index file.
-        base_offset: base offset of the segment.
-    """
-
-    _slot = Struct(">bxqqqq")
-    _unknown_version = re.compile(rb"[\x01-\x7f]")  # the byte is signed, and Kafka asks for version > 0
-
-    def __init__(self, source: Source, base_offset: int) -> None:
-        self.base_offset = base_offset
-        self.entries = source.size // self._slot.size
-        self._source = source
-
-    @classmethod
-    def encode(cls, entries: Iterable[AbortedTxn]) -> bytes:
-        """Return the file of `entries`, in order."""
-        return b"".join(starmap(cls._slot.pack, entries))
-
-    def entry(self, number: int) -> AbortedTxn:
-        """Return an entry whatever its version, 0 the first; IndexError when there is no such entry."""
-        if not 0 <= number < self.entries:
-            raise IndexError(number)
-        data = self._source.read_at(number * self._slot.size, self._slot.size)
-        return AbortedTxn._make(self._slot.unpack(data))
-
-    def __iter__(self) -> Iterator[AbortedTxn]:
-        for data in _chunks(self._source, self._slot.size, 0, self.readable):
-            yield from map(AbortedTxn._make, self._slot.iter_unpack(data))
-
-    @cached_property
-    def readable(self) -> int:
-        """How many entries come before the first one with an unknown version."""
-        before = 0
-        for data in _chunks(self._source, self._slot.size, 0, self.entries):
-            found = self._unknown_version.search(data[:: self._slot.size])
-            if found:
-                return before + found.start()
-            before += len(data) // self._slot.size
-        return self.entries
-
-    @property
-    def error(self) -> str | None:
-        """What Kafka says where it stops reading, `{file}` for the path; None when it reads all."""
-        if self.readable == self.entries:
-            return None
-        what = f"Unexpected aborted transaction version {self.entry(self.readable).version}"
-        return f"{what} in transaction index {FILE}, current version is 0"
-
-    def sanity_check(self) -> str | None:
-        """Return what the broker's sanityCheck says, `{file}` for the path; None when it says nothing."""
-        for txn in self:
-            if txn.last_offset < self.base_offset:
-                subject = f"Last offset of aborted transaction {txn} in index {FILE}"
-                return f"{subject} is less than start offset {self.base_offset}"
-        return self.error
-
-
-def _chunks(source: Source, size: int, start: int, stop: int) -> Iterator[bytes]:
+def chunks(source: Source, size: int, start: int, stop: int) -> Iterator[bytes]:
+    """Yield the entries [start, stop) of a file of entries of one size (bytes), some thousand at a time."""
     for first in range(start, stop, CHUNK_ENTRIES):
         yield source.read_at(first * size, min(CHUNK_ENTRIES, stop - first) * size)
 

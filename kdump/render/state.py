@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.format.checkpoint import Checkpoint, EpochEntry, Property, TopicPartitionOffset
-from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerStateEntry
+from kdump.format.txnindex import AbortedTxn
 from kdump.render.escape import escape
 
 if TYPE_CHECKING:
