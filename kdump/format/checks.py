@@ -90,10 +90,11 @@ class Checks:
         bits = _scan.suspicions(window.rows, window.count)
         if bits & _HEADER:
             self._headers(window)
-        if self.follow_producers and bits & (layout.HAS_PRODUCER | layout.GAP):
+        all_trusted = window.all_trusted
+        if self.follow_producers and (bits & (layout.HAS_PRODUCER | layout.GAP) or not all_trusted):
             self._sequences.step(window)
         start = 0
-        if window.count > _SEAM and not bits & _ORDER and window.all_trusted:
+        if window.count > _SEAM and not bits & _ORDER and all_trusted:
             for k in range(_SEAM):
                 self._push(element(window, k))
             start = window.count - 1

@@ -44,12 +44,10 @@ class SequenceFold:
         for k, bits in enumerate(window.column(layout.SUSPICION)):
             if bits & layout.GAP:
                 self._producers.clear()  # what is missing, compaction or a follower left out
-            if not bits & layout.HAS_PRODUCER:
-                continue
             if window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
-                self._producers.clear()
-                continue
-            self._batch(window, k)
+                self._producers.clear()  # whose batch it was is not known
+            elif bits & layout.HAS_PRODUCER:
+                self._batch(window, k)
 
     def _batch(self, window: Window, k: int) -> None:
         producer = window.cell(k, layout.PRODUCER_ID)
