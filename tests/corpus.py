@@ -153,17 +153,18 @@ def sorted_blocks(stderr: bytes) -> bytes:
     return b"".join(block for kind in blocks(stderr).values() for block in sorted(kind))
 
 
-def hash_ordered_blocks(stderr: bytes, cwd: str, files: Sequence[str]) -> bytes:
+def hash_ordered_blocks(stderr: bytes, cwd: str, files: Sequence[str], *, scala: bool) -> bytes:
     """Order the blocks of each kind as Kafka does that is given `files` in `cwd`.
 
-    It keeps them in a java.util.HashMap by absolute path, which up to 12 entries has 16 buckets; those that
-    share a bucket stay in the order in which they came.
+    It keeps them in a hash map by absolute path, which up to 11 entries has 16 buckets. Those that share a bucket
+    are in the order of their hashes in Scala's map, in the order in which they came in Java's.
     """
 
-    def place(block: bytes) -> tuple[int, int]:
+    def place(block: bytes) -> tuple[int, int, int]:
         name = block.partition(b"\n")[0].partition(b"{CWD}/")[2].decode()
         value = java_hash(f"{cwd}/{name}")
-        return (value ^ (value >> 16)) & 15, files.index(name)
+        value ^= value >> 16
+        return value & 15, (value ^ 1 << 31) if scala else 0, files.index(name)
 
     return b"".join(block for kind in blocks(stderr).values() for block in sorted(kind, key=place))
 

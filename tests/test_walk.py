@@ -221,8 +221,25 @@ def in_two(data: bytes, base: int, stop: int) -> Walked:
     return Walked(len(data), rows, findings)
 
 
+# A batch that a search had found was still the end of damage after offsets above it were believed.
+BELIEVED_LATER = Mutant(
+    "compacted, transactions",
+    [
+        Edit("splice", 7472, 100, 0, b"\0"),
+        Edit("fill", 4418, 16, 0, b"\1"),
+        Edit("copy", 0, 1, 1269, b"\0"),
+        Edit("copy", 0, 1, 5937, b"\0"),
+    ],
+    "compacted",
+    based=True,
+    hints="none",
+)
+
+
 @searching
 @given(mutants, st.integers(0, 9000))
+@example(BELIEVED_LATER, 1056)
+@example(BELIEVED_LATER, 1057)
 def test_another_walk_goes_on_at_the_border(mutant: Mutant, stop: int) -> None:
     stop %= len(mutant.data) + 1
     assert_same(walked(mutant.data, mutant.base), in_two(mutant.data, mutant.base, stop))

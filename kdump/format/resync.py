@@ -64,7 +64,7 @@ class Resync:
         self._weak_budget = max(_WEAK_BUDGET * source.size, _LEAST)
         self._search_budget = max(_SEARCH_BUDGET * source.size, _LEAST)
         self.spent_from: int | None = None
-        # The batch found last: searches that begin before it end there.
+        # The batch found last: searches that begin before it end there, while its offset is above the floor.
         self._known: int | None = None
         self._known_from = 0
 
@@ -143,8 +143,15 @@ class Resync:
     def _bound(self, position: int, floor: int) -> int:
         """The nearest boundary after `position` that is known without a search."""
         if self._known is not None and self._known_from <= position < self._known:
-            return self._known
+            if self._is_above(self._known, floor) or self._search_budget <= 0:
+                return self._known
+            self._search_budget -= self._known - position  # it was found when less was known: search once more
+            self._known = None
         return next((hint for hint in self._hints_after(position) if self.is_batch(hint, floor)), self._end)
+
+    def _is_above(self, position: int, floor: int) -> bool:
+        """Whether the batch that begins at a position has an offset above the floor; the end of the log has."""
+        return position == self._end or int.from_bytes(self._source.read_at(position, 8), "big", signed=True) > floor
 
     def _hints_after(self, position: int) -> Sequence[int]:
         if self._hints is None:
