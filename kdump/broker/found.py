@@ -9,6 +9,8 @@ from kdump.format.window import Window
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kdump.format.records import RecordReader
 
 NO_TIMESTAMP = -1
@@ -60,21 +62,22 @@ class Found(Value):
     batch: Batch | None = None
 
 
-def first_record(reader: RecordReader, batch: Batch, timestamp: int, offset: int) -> Found | None:
-    """Return the first record of a batch at or after a time and an offset.
+def find_record(reader: RecordReader, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
+    """Return the first record of a batch that is wanted; Refused where its records end early before that.
 
     Args:
         reader: reads the records.
         batch: the batch.
-        timestamp: ms since the epoch.
-        offset: absolute.
+        wanted: decides by timestamp (ms) and offset (absolute).
     """
     width = layout.RECORD_WIDTH
     for chunk in reader.chunks(batch.window):
         rows, stop = chunk.rows, chunk.filled * width
         pairs = zip(rows[layout.R_TIMESTAMP : stop : width], rows[layout.R_OFFSET : stop : width], strict=True)
-        for time, at in pairs:
-            if time >= timestamp and at >= offset:
+        for time, offset in pairs:
+            if wanted(time, offset):
                 epoch = batch.cell(layout.LEADER_EPOCH)
-                return Found(time, at, epoch if epoch >= 0 else None, batch)
+                return Found(time, offset, epoch if epoch >= 0 else None, batch)
+        if chunk.problem is not None:
+            return Refused(chunk.problem.java)
     return None

@@ -7,9 +7,10 @@ by Kafka's walk, and no CRC decides anything: a broker does not look at it when 
 from __future__ import annotations
 
 from bisect import bisect_left
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused
+from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused, find_record
 from kdump.format import layout
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.format.records import RecordReader
@@ -129,12 +130,14 @@ class Lookup:
         number = self.first_reaching(timestamp)
         if number is None:
             return None
-        segment = partition.segment(number)
-        offset = max(segment.time_index.lookup(timestamp).offset, partition.start_offset)
+        start = partition.start_offset
+        offset = max(partition.segment(number).time_index.lookup(timestamp).offset, start)
         for window, k in self._batches(number, self._position(number, offset)):
             if window.cell(k, layout.MAX_TIMESTAMP) >= timestamp:
                 batch = Batch(number, window, k)
-                found = self._record(batch, lambda time, at: time >= timestamp and at >= partition.start_offset)
+                found = find_record(
+                    self._reader, batch, lambda time, at: time >= timestamp and at >= partition.start_offset
+                )
                 if found is not None:
                     return found
         return self._failure
@@ -173,7 +176,7 @@ class Lookup:
             if window.cell(k, layout.MAX_TIMESTAMP) == largest:
                 if window.cell(k, layout.MAGIC) == 0:
                     return None
-                return self._record(Batch(number, window, k), lambda time, _: time == largest)
+                return find_record(self._reader, Batch(number, window, k), lambda time, _: time == largest)
         return self._failure
 
     def earliest(self) -> Found:
@@ -208,19 +211,21 @@ class Lookup:
         then what comes after that entry counts too. Source: LogSegment.readLargestTimestamp, recover.
         """
         last = segment.time_index.last_entry()
-        largest = (last.timestamp, last.offset)
         if segment.has_index and not segment.is_open:
-            return largest
-        for window, k in self._batches(number, self._position(number, last.offset)):
-            if window.cell(k, layout.MAX_TIMESTAMP) > largest[0]:
-                largest = (window.cell(k, layout.MAX_TIMESTAMP), window.cell(k, layout.LAST_OFFSET))
-        return largest
+            return last.timestamp, last.offset
+        return max((last.timestamp, last.offset), self._late(number), key=itemgetter(0))
 
     def late_timestamp(self, number: int) -> int:
         """Return the largest timestamp of the batches from the last entry of a time index on, which it may lack."""
+        return self._late(number)[0]
+
+    def _late(self, number: int) -> tuple[int, int]:
         segment = self._partition.segment(number)
-        batches = self._batches(number, self._position(number, segment.time_index.last_entry().offset))
-        return max((window.cell(k, layout.MAX_TIMESTAMP) for window, k in batches), default=NO_TIMESTAMP)
+        largest = (NO_TIMESTAMP, segment.base_offset)
+        for window, k in self._batches(number, self._position(number, segment.time_index.last_entry().offset)):
+            if window.cell(k, layout.MAX_TIMESTAMP) > largest[0]:
+                largest = (window.cell(k, layout.MAX_TIMESTAMP), window.cell(k, layout.LAST_OFFSET))
+        return largest
 
     def _search(self, number: int, offset: int, position: int) -> Batch | Refused | None:
         """Source: FileRecords.searchForOffsetFromPosition."""
@@ -244,23 +249,10 @@ class Lookup:
         is_new = window.cell(k, layout.MAGIC) >= layout.MAGIC_V2
         if is_new or not window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
             return window.cell(k, layout.BASE_OFFSET)
-        found = self._record(Batch(number, window, k), lambda _time, _at: True)
+        found = find_record(self._reader, Batch(number, window, k), lambda _time, _at: True)
         if isinstance(found, Found):
             return found.offset
         return Refused("java.util.NoSuchElementException") if found is None else found
-
-    def _record(self, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
-        """The first record of a batch that is wanted, by its timestamp and offset."""
-        for chunk in self._reader.chunks(batch.window):
-            rows, width = chunk.rows, layout.RECORD_WIDTH
-            for at in range(0, chunk.filled * width, width):
-                time, offset = rows[at + layout.R_TIMESTAMP], rows[at + layout.R_OFFSET]
-                if wanted(time, offset):
-                    epoch = batch.cell(layout.LEADER_EPOCH)
-                    return Found(time, offset, epoch if epoch >= 0 else None, batch)
-            if chunk.problem is not None:
-                return Refused(chunk.problem.java)
-        return None
 
     def _batches(self, number: int, position: int) -> Iterator[tuple[Window, int]]:
         """Yield what a broker takes for batches from a position of a segment on: window and row.

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.commonoptions import (
+    fail_on_option,
+    help_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+    raw_option,
+)
 from kdump.cli.exits import Exit
-from kdump.cli.helpoption import help_option
 from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
 from kdump.cli.outcome import Outcome
 from kdump.cli.textsink import Layout, text_sink
 from kdump.dialect import DIALECTS
-from kdump.dump.options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, DumpOptions
+from kdump.dump.options import DumpOptions
 from kdump.format import layout
 
 if TYPE_CHECKING:
@@ -93,28 +99,10 @@ _KINDS = (
     help="For files whose name tells no base offset.",
 )
 @click.option("--type", "kind", type=click.Choice(_KINDS), help="For files whose name does not tell what they are.")
-@click.option("--raw", is_flag=True, help="On a terminal: write keys, payloads and names as they are.")
-@click.option(
-    "--max-batch-bytes",
-    type=click.IntRange(min=1024),
-    default=MAX_BATCH_BYTES,
-    show_default=True,
-    help="The records of a larger batch are not read.",
-)
-@click.option(
-    "--max-uncompressed-bytes",
-    type=click.IntRange(min=1024),
-    default=MAX_UNCOMPRESSED_BYTES,
-    show_default=True,
-    help="The records of one batch are read up to this size.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning", "never"]),
-    default="error",
-    show_default=True,
-    help="Which findings make the exit status 3 or 4.",
-)
+@raw_option
+@max_batch_bytes_option
+@max_uncompressed_bytes_option
+@fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Show what is in files of a broker, in the layout of Kafka's own tool.

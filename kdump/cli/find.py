@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from kdump.cli.commonoptions import (
+    fail_on_option,
+    help_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+    raw_option,
+)
 from kdump.cli.exits import Exit
-from kdump.cli.helpoption import help_option
 from kdump.cli.outcome import Outcome
-from kdump.dump.options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.find.finder import Finder, Limits
 from kdump.finding import Finding
 from kdump.item import Location
@@ -49,28 +54,10 @@ _OPTIONS = (
     click.option(
         "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
     ),
-    click.option("--raw", is_flag=True, help="On a terminal: write keys, payloads and names as they are."),
-    click.option(
-        "--max-batch-bytes",
-        type=click.IntRange(min=1024),
-        default=MAX_BATCH_BYTES,
-        show_default=True,
-        help="The records of a larger batch are not read.",
-    ),
-    click.option(
-        "--max-uncompressed-bytes",
-        type=click.IntRange(min=1024),
-        default=MAX_UNCOMPRESSED_BYTES,
-        show_default=True,
-        help="The records of one batch are read up to this size.",
-    ),
-    click.option(
-        "--fail-on",
-        type=click.Choice(["error", "warning", "never"]),
-        default="error",
-        show_default=True,
-        help="Which findings make the exit status 3 or 4.",
-    ),
+    raw_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+    fail_on_option,
     help_option,
 )
 

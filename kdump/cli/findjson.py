@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.decode.control import control_object
 from kdump.dialect import DEFAULT
 from kdump.format import layout
+from kdump.format.records import key_and_value
 from kdump.render.jsonl import batch_json, finding_json, location_json, record_json
 
 if TYPE_CHECKING:
@@ -47,9 +48,5 @@ class JsonSink:
 
 def _control(chunk: Chunk, i: int) -> dict[str, object] | None:
     row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
-    parts = [
-        None if row[size] < 0 else bytes(chunk.view[row[at] : row[at] + row[size]])
-        for at, size in ((layout.R_KEY_AT, layout.R_KEY_SIZE), (layout.R_VALUE_AT, layout.R_VALUE_SIZE))
-    ]
-    found = control_object(parts[0], parts[1], DEFAULT.release)
+    found = control_object(*key_and_value(chunk.view, row), DEFAULT.release)
     return None if found is None else dict(found)

@@ -7,7 +7,7 @@ import importlib
 import click
 
 from kdump import __version__
-from kdump.cli.helpoption import help_option
+from kdump.cli.commonoptions import help_option
 
 _COMMANDS = {
     "dump": "kdump.cli.dump",

@@ -77,6 +77,19 @@ def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
     Raises:
         click.BadParameter: a decoder does not exist.
     """
+    return TextSink(_writer(shown, dialect), _error_line, dialect, careful=shown.careful)
+
+
+def text_writer(*, careful: bool) -> TextWriter:
+    """Return what writes batches and records to stdout as dump does with --print-data-log.
+
+    Args:
+        careful: escape what could drive a terminal.
+    """
+    return _writer(Layout(True, True, False, None, STRING, STRING, False, careful), DEFAULT)
+
+
+def _writer(shown: Layout, dialect: Dialect) -> TextWriter:
     mode = (
         (_text.CONTENTS if shown.contents else 0)
         | (_text.SKIP_METADATA if shown.skip_metadata else 0)
@@ -86,20 +99,7 @@ def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
         | (_text.CAREFUL if shown.careful else 0)
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
-    writer = TextWriter(sys.stdout.buffer.write, mode, slow_text, _contents(shown, dialect), _control(shown, dialect))
-    return TextSink(writer, _error_line, dialect, careful=shown.careful)
-
-
-def text_writer(*, careful: bool) -> TextWriter:
-    """Return what writes batches and records to stdout as dump does with --print-data-log.
-
-    Args:
-        careful: escape what could drive a terminal.
-    """
-    shown = Layout(True, True, False, None, STRING, STRING, False, careful)
-    mode = _text.CONTENTS | (_text.CAREFUL if careful else 0)
-    slow_text = escape_bytes if careful else _java_utf8
-    return TextWriter(sys.stdout.buffer.write, mode, slow_text, None, _control(shown, DEFAULT))
+    return TextWriter(sys.stdout.buffer.write, mode, slow_text, _contents(shown, dialect), _control(shown, dialect))
 
 
 def _java_utf8(data: bytes) -> bytes:

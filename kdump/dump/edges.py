@@ -7,11 +7,11 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
-from kdump.log.names import FileKind, parse_name
+from kdump.log.names import log_bases
 from kdump.log.source import DoorProblem, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 
 def sibling(path: str, suffix: str) -> str:
@@ -74,18 +74,10 @@ class Edges:
                     names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
             except OSError:
                 names = []
-            self._bases[directory] = sorted(_base_offsets(names))
+            self._bases[directory] = log_bases(names)
         bases = self._bases[directory]
         at = bisect_right(bases, base)
         return bases[at] if at < len(bases) else None
-
-
-def _base_offsets(names: Sequence[str]) -> Iterator[int]:
-    for name in names:
-        if name.endswith(".log"):
-            parsed = parse_name(name)
-            if parsed.kind is FileKind.LOG and parsed.is_live and parsed.base_offset is not None:
-                yield parsed.base_offset
 
 
 def _missing(path: str, size: int, first: int, last: int, why: str, severity: Severity) -> Finding:

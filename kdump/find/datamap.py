@@ -13,7 +13,7 @@ from collections import deque
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.found import Batch, Found, first_record
+from kdump.broker.found import Batch, Found, find_record
 from kdump.broker.lookup import WINDOW
 from kdump.format import _scan, layout
 from kdump.format.kafkawalk import KafkaWalk
@@ -263,8 +263,8 @@ class DataMap:
 
     def _record(self, number: int, run: Run, timestamp: int, start: int) -> Found | None:
         for batch in self._batches(number, run):
-            found = first_record(self._reader, batch, timestamp, start)
-            if found is not None:
+            found = find_record(self._reader, batch, lambda time, at: time >= timestamp and at >= start)
+            if isinstance(found, Found):
                 return found
         return None
 

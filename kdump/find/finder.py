@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused, first_record
+from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused, find_record
 from kdump.broker.lookup import Lookup
 from kdump.find.query import Ask
 from kdump.find.way import Way
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from kdump.find.datamap import DataMap
     from kdump.find.query import Query
     from kdump.log.partition import Partition
-
-_MIN_LONG = -(2**63)
 
 
 class Limits(Value):
@@ -163,9 +161,9 @@ class Finder:
         return Location(query.text, error=why)
 
     def _in_batch(self, query: Query, batch: Batch) -> Location:
-        record = first_record(self._reader, batch, _MIN_LONG, query.number)
+        record = find_record(self._reader, batch, lambda _time, at: at >= query.number)
         epoch = batch.cell(layout.LEADER_EPOCH)
-        found = (record.timestamp, record.offset) if record is not None else (None, None)
+        found = (record.timestamp, record.offset) if isinstance(record, Found) else (None, None)
         return self._place(query, batch, found[1], found[0], epoch if epoch >= 0 else None)
 
     def _of(self, query: Query, found: Found | Refused | None) -> Location:
@@ -182,8 +180,8 @@ class Finder:
     ) -> Location:
         base = batch.cell(layout.BASE_OFFSET)
         if base < 0 and batch.cell(layout.MAGIC) < layout.MAGIC_V2:
-            first = first_record(self._reader, batch, _MIN_LONG, _MIN_LONG)
-            base = batch.cell(layout.LAST_OFFSET) if first is None else first.offset
+            first = find_record(self._reader, batch, lambda _time, _at: True)
+            base = first.offset if isinstance(first, Found) else batch.cell(layout.LAST_OFFSET)
         path = self._partition.segment(batch.segment).path
         self._batch = (batch.segment, batch.cell(layout.POSITION))
         last = batch.cell(layout.LAST_OFFSET)

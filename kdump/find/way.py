@@ -53,6 +53,8 @@ class Way:
         self._next, self._last = (-1, -1), -1  # where the next batch begins, and the last offset before it
         self._doubtful: tuple[int, OffsetPosition] | None = None
         self._end_is_odd: bool | None = None
+        self._times_seen = 0  # segments whose time index was judged, and the first of them that was odd
+        self._first_odd_time: int | None = None
         self.is_odd = False
         self.by_file_time = False
 
@@ -115,8 +117,7 @@ class Way:
             nothing: it found nothing.
         """
         number = lookup.first_reaching(timestamp)
-        for n in range(len(self._partition) if number is None else number + 1):
-            self._check_last_time(n)
+        self._check_last_times(len(self._partition) if number is None else number + 1)
         before = (len(self._partition) if number is None else number) - 1
         if before >= 0:
             self._check_late(lookup, before, timestamp)
@@ -137,8 +138,7 @@ class Way:
         Args:
             nothing: no record has it.
         """
-        for n in range(len(self._partition)):
-            self._check_last_time(n)
+        self._check_last_times(len(self._partition))
         indexes = (self._partition.segment(n).time_index for n in range(len(self._partition)))
         self.is_odd |= nothing and any(index.entries for index in indexes)
 
@@ -169,16 +169,25 @@ class Way:
         elif batch.base > entry.offset:
             self._tell(Code.X05, index.name, entry.offset, found=entry.position, values={"base": batch.base})
 
-    def _check_last_time(self, number: int) -> None:
+    def _check_last_times(self, stop: int) -> None:
+        """Judge the last entries of the time indexes of the segments before `stop`, each one once."""
+        while self._times_seen < stop:
+            if self._check_last_time(self._times_seen) and self._first_odd_time is None:
+                self._first_odd_time = self._times_seen
+            self._times_seen += 1
+        self.is_odd |= self._first_odd_time is not None and self._first_odd_time < stop
+
+    def _check_last_time(self, number: int) -> bool:
         index = self._partition.segment(number).time_index
         if not index.entries:
-            return
+            return False
         last = index.last_entry()
         before = index.entry(index.entries - 2).timestamp if index.entries > 1 else 0
         if last.timestamp == 0:
             self._tell(Code.T02, index.name, last.offset, found=0)
         elif last.timestamp < before:
             self._tell(Code.T03, index.name, last.offset, found=last.timestamp, values={"before": before})
+        return last.timestamp == 0 or last.timestamp < before
 
     def _check_late(self, lookup: Lookup, number: int, timestamp: int) -> None:
         """Look at what comes after the last entry of a time index, in the last segment that was passed over."""

@@ -232,6 +232,23 @@ def headers(view: memoryview, row: array[int]) -> Iterator[tuple[bytes, bytes | 
         at += max(0, size)
 
 
+def key_and_value(view: memoryview, row: array[int]) -> tuple[bytes | None, bytes | None]:
+    """Return key and value of a record that the kernel has read, None for null.
+
+    Args:
+        view: the buffer of its chunk.
+        row: its RECORD_WIDTH values.
+    """
+    return (
+        _field(view, row[layout.R_KEY_AT], row[layout.R_KEY_SIZE]),
+        _field(view, row[layout.R_VALUE_AT], row[layout.R_VALUE_SIZE]),
+    )
+
+
+def _field(view: memoryview, at: int, size: int) -> bytes | None:
+    return None if size < 0 else bytes(view[at : at + size])
+
+
 def timestamp_delta(view: memoryview, row: array[int]) -> int:
     """Return the timestamp delta (ms) that a record of magic 2 has stored, whatever its timestamp means.
 
@@ -239,22 +256,22 @@ def timestamp_delta(view: memoryview, row: array[int]) -> int:
         view: the buffer of its chunk.
         row: its RECORD_WIDTH values.
     """
-    at = row[layout.R_AT]
-    while view[at] >= 0x80:
-        at += 1
-    at += 2  # the attributes come before the delta
-    value = shift = 0
-    while view[at] >= 0x80:
-        value |= (view[at] & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-    value = (value | view[at] << shift) & 0xFFFFFFFFFFFFFFFF
+    _, at = _unsigned(view, row[layout.R_AT])
+    value, _ = _unsigned(view, at + 1)  # the attributes come before it
+    value &= 0xFFFFFFFFFFFFFFFF
     return (value >> 1) ^ -(value & 1)
 
 
 def _varint(view: memoryview, at: int) -> tuple[int, int]:
+    value, at = _unsigned(view, at)
+    value &= 0xFFFFFFFF
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _unsigned(view: memoryview, at: int) -> tuple[int, int]:
+    """The number at a place before zigzag is undone, and the place after it."""
     value = shift = 0
     while view[at] >= 0x80:
         value |= (view[at] & 0x7F) << shift
         shift, at = shift + 7, at + 1
-    value = (value | view[at] << shift) & 0xFFFFFFFF
-    return (value >> 1) ^ -(value & 1), at + 1
+    return value | view[at] << shift, at + 1

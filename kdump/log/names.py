@@ -7,9 +7,13 @@ A name is read in two ways: by `parse_name` as kdump does, strictly, and with wh
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "TEMPORARY",
@@ -22,6 +26,7 @@ __all__ = [
     "java_file",
     "java_name",
     "kafka_dispatch",
+    "log_bases",
     "parse_name",
     "parse_partition",
 ]
@@ -49,6 +54,7 @@ _TIERED = r"([0-9]{1,20})_([A-Za-z0-9_-]{22})"  # the id may begin with - or _
 _KRAFT = r"([0-9]{20})-([0-9]{10})(-[0-9]+)?"  # a .part has a random number too
 _PARTITION = r"((?s:.+))-([0-9]+)(?:\.([0-9a-f]{32})-(delete|future|stray))?"
 _SEGMENT_TEMPORARY = ((), ("deleted",), ("swap",), ("cleaned",))
+_LOG_NAME = len("00000000000000000000.log")
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
 
@@ -156,6 +162,19 @@ def parse_name(name: str) -> FileName:
     if re.fullmatch(_SEGMENT, stem) and int(stem) <= _MAX_LONG:
         return FileName(kind, int(stem), suffixes, is_exact=is_plain and suffixes in _SEGMENT_TEMPORARY)
     return FileName(kind, suffixes=suffixes)
+
+
+def log_bases(names: Iterable[str]) -> list[int]:
+    """Return the base offsets of the logs among some names that a broker loads, ascending.
+
+    As `parse_name` tells them, but without what it costs: a directory may have tens of thousands.
+
+    Args:
+        names: file names.
+    """
+    stems = [name[:-4] for name in names if len(name) == _LOG_NAME and name.endswith(".log")]
+    bases = [int(stem) for stem in stems if stem.isascii() and stem.isdigit()]
+    return sorted(base for base in bases if base <= _MAX_LONG)
 
 
 def _parse_kraft(stem: str, suffixes: tuple[str, ...], *, is_plain: bool) -> FileName:

@@ -7,7 +7,6 @@ and kept open, the latest used up to a bound; what a lookup needs of the others 
 from __future__ import annotations
 
 import os
-from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from kdump.format.checkpoint import EpochEntry, TopicPartitionOffset, read_check
 from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
-from kdump.log.names import parse_partition
+from kdump.log.names import log_bases, parse_partition
 from kdump.log.source import DoorProblem, FileSource, open_source
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 _MOST_OPEN = 128  # segments: three files each
-_DIGITS = 20
-_MAX_LONG = 2**63 - 1
 
 
 class UnreadableError(Exception):
@@ -116,8 +113,8 @@ class Partition:
         is_directory = os.path.isdir(path)
         directory = path if is_directory else os.path.dirname(path) or "."
         names = _list(path) if is_directory else [os.path.basename(path)]
-        self.bases = _bases(names)
-        self._directory = os.path.dirname(path) if not is_directory else path
+        self.bases = log_bases(names)
+        self._is_directory = is_directory
         if not self.bases:
             raise UnreadableError(_no_segment(path, is_directory))
         parent = os.path.join(directory, os.pardir)
@@ -145,9 +142,7 @@ class Partition:
         segment = self._open.get(number)
         if segment is None:
             base = self.bases[number]
-            path = self.path
-            if os.path.basename(path) != f"{base:020}.log":
-                path = os.path.join(self._directory, f"{base:020}.log")
+            path = os.path.join(self.path, f"{base:020}.log") if self._is_directory else self.path
             is_open = not self._was_closed and number == len(self.bases) - 1
             segment = self._open[number] = Segment(path, base, is_open=is_open)
             if len(self._open) > _MOST_OPEN:
@@ -171,8 +166,7 @@ class Partition:
         topic, _, number = self.name.rpartition("-")
         found = 0
         for entry in self._entries(parent, FileKind.LOG_START):
-            is_this = isinstance(entry, TopicPartitionOffset) and (entry.topic, str(entry.partition)) == (topic, number)
-            if is_this and isinstance(entry, TopicPartitionOffset):
+            if isinstance(entry, TopicPartitionOffset) and (entry.topic, str(entry.partition)) == (topic, number):
                 found = entry.offset
         return found
 
@@ -193,13 +187,6 @@ def _list(path: str) -> list[str]:
     except OSError as error:
         sentence = f"{path}: cannot be listed: {error.strerror}"
         raise UnreadableError(DoorProblem(path, "permission", sentence)) from None
-
-
-def _bases(names: Sequence[str]) -> array[int]:
-    """The base offsets of the logs among some names."""
-    stems = [name[:_DIGITS] for name in names if len(name) == _DIGITS + 4 and name.endswith(".log")]
-    bases = [int(stem) for stem in stems if stem.isascii() and stem.isdigit()]
-    return array("q", sorted(base for base in bases if base <= _MAX_LONG))
 
 
 def _no_segment(path: str, is_directory: bool) -> DoorProblem:

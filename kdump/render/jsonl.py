@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from kdump.format import layout
-from kdump.format.records import headers, timestamp_delta
+from kdump.format.records import headers, key_and_value, timestamp_delta
 
 if TYPE_CHECKING:
     from array import array
@@ -122,7 +122,8 @@ def record_json(file: str, chunk: Chunk, i: int, control: dict[str, object] | No
     k = row[layout.R_BATCH]
     batch = chunk.window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
     new = batch[layout.MAGIC] >= layout.MAGIC_V2
-    pairs = [{"key": text_or_bytes(key), "value": text_or_bytes(value)} for key, value in headers(chunk.view, row)]
+    key, value = key_and_value(chunk.view, row)
+    pairs = [{"key": text_or_bytes(name), "value": text_or_bytes(data)} for name, data in headers(chunk.view, row)]
     values: dict[str, object] = {
         "file": file,
         "batchPosition": batch[layout.POSITION],
@@ -135,8 +136,8 @@ def record_json(file: str, chunk: Chunk, i: int, control: dict[str, object] | No
         "valueSize": max(-1, row[layout.R_VALUE_SIZE]),
         "sequence": row[layout.R_SEQUENCE] if new else None,
         "headers": pairs if new else None,
-        "key": _bytes(chunk.view, row[layout.R_KEY_AT], row[layout.R_KEY_SIZE]),
-        "payload": _bytes(chunk.view, row[layout.R_VALUE_AT], row[layout.R_VALUE_SIZE]),
+        "key": text_or_bytes(key),
+        "payload": text_or_bytes(value),
         "control": control,
     }
     return line("record", values)
@@ -150,7 +151,3 @@ def text_or_bytes(data: bytes | None) -> object:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode("ascii")}
-
-
-def _bytes(view: memoryview, at: int, size: int) -> object:
-    return None if size < 0 else text_or_bytes(bytes(view[at : at + size]))

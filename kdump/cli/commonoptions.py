@@ -1,0 +1,47 @@
+"""Options that more than one command has.
+
+`--help` is made here because click's own goes through gettext, which costs each start.
+"""
+
+from __future__ import annotations
+
+import click
+
+from kdump.dump.options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+
+
+def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+help_option = click.option(
+    "--help", is_flag=True, expose_value=False, is_eager=True, callback=_show, help="Show this message and exit."
+)
+
+raw_option = click.option("--raw", is_flag=True, help="On a terminal: write keys, payloads and names as they are.")
+
+max_batch_bytes_option = click.option(
+    "--max-batch-bytes",
+    type=click.IntRange(min=1024),
+    default=MAX_BATCH_BYTES,
+    show_default=True,
+    help="The records of a larger batch are not read.",
+)
+
+max_uncompressed_bytes_option = click.option(
+    "--max-uncompressed-bytes",
+    type=click.IntRange(min=1024),
+    default=MAX_UNCOMPRESSED_BYTES,
+    show_default=True,
+    help="The records of one batch are read up to this size.",
+)
+
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "never"]),
+    default="error",
+    show_default=True,
+    help="Which findings make the exit status 3 or 4.",
+)
