@@ -204,8 +204,19 @@ def assert_same(expected: Walked, found: Walked) -> None:
     assert found.told == expected.told
 
 
+# An offset that is the number for "nothing before" was no neighbour to the scan, but one to the folds.
+LEAST_OFFSET = Mutant(
+    "hand-made",
+    [Edit("flip", 0, 1, 7, b"\0"), Edit("flip", 411, 1, 0, b"\0"), Edit("flip", 426, 1, 0, b"\0")],
+    "compacted",
+    based=False,
+    hints="none",
+)
+
+
 @searching
 @given(mutants, st.lists(st.integers(0, 9000), max_size=3))
+@example(LEAST_OFFSET, [188])
 def test_reading_in_ranges_is_reading_whole(mutant: Mutant, stops: list[int]) -> None:
     whole = mutant.walked()
     assert_same(whole, mutant.walked(sorted(stops)))

@@ -199,7 +199,11 @@ def _suspect_v2(
         bits |= _ODD_DELTA
     if count < 0 or count > delta + 1 or (count == 0 and row[r + _SIZE] > 61):
         bits |= _ODD_COUNT
-    if segment != _UNKNOWN and (base < segment or row[r + _LAST_OFFSET] - segment > _MAX_INT):
+    if (
+        base < 0
+        or row[r + _LAST_OFFSET] < 0
+        or (segment != _UNKNOWN and (base < segment or row[r + _LAST_OFFSET] - segment > _MAX_INT))
+    ):
         bits |= _OUT_OF_RANGE
     if row[r + _PRODUCER_ID] < 0:
         if attributes & 0x30:
@@ -226,7 +230,7 @@ def _suspect_legacy(
             bits |= _NOT_ABOVE
         elif attributes & 7 == 0 and offset != last_offset + 1:
             bits |= _GAP
-    if segment != _UNKNOWN and (offset < segment or offset - segment > _MAX_INT):
+    if offset < 0 or (segment != _UNKNOWN and (offset < segment or offset - segment > _MAX_INT)):
         bits |= _OUT_OF_RANGE
     if row[r + _MAGIC] < 0:
         bits |= _ODD_MAGIC

@@ -83,7 +83,7 @@ ODD_CODEC = 16
 ODD_ATTRIBUTES = 32
 ODD_DELTA = 64
 ODD_COUNT = 128
-OUT_OF_RANGE = 256  # below the segment's base offset, or more than 2^31-1 above it
+OUT_OF_RANGE = 256  # negative, below the segment's base offset, or more than 2^31-1 above it
 ODD_FLAGS = 512
 HAS_PRODUCER = 1024  # no fault: the producer fold wants to see it
 # Set by the record kernel.
