@@ -75,7 +75,7 @@ def is_found(problem: CodecProblem | None, code: Code, *, fatal: bool) -> bool:
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(data=st.binary(max_size=400), times=st.integers(1, 400), window=st.integers(1, 5000), kafka=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_sound_section_comes_back_whole(codec: int, data: bytes, times: int, window: int, kafka: bool) -> None:
     data = data * times
     window = max(window, len(data) // 200)
@@ -139,7 +139,7 @@ def test_no_flipped_bit_raises(codec: int, kafka: bool) -> None:
 
 @pytest.mark.parametrize("codec", [*CODECS, NONE])
 @given(data=st.binary(max_size=300), head=st.booleans(), magic=st.integers(0, 2), kafka=st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_bytes_at_all_raise(codec: int, data: bytes, head: bool, magic: int, kafka: bool) -> None:
     heads = {
         NONE: b"",

@@ -30,7 +30,7 @@ KINDS = [(name, release) for release in RELEASES for name in NAMES if (name, rel
 API = "org.apache.kafka.tools.api."
 
 bytes_or_none = st.none() | st.binary(max_size=60)
-calm = settings(deadline=None, max_examples=150)
+calm = settings(max_examples=150)
 
 
 @cache
