@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.format.index import PAGE_BYTES, OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
+from kdump.format.index import MANY_SEARCHES, PAGE_BYTES, OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
 from kdump.format.source import BytesSource
 from kdump.format.txnindex import AbortedTxn, TransactionIndex
 
@@ -138,6 +138,24 @@ def test_a_cut_keeps_the_offset_entries_that_the_broker_keeps(name: str) -> None
 def test_a_cut_keeps_the_time_entries_that_the_broker_keeps(name: str) -> None:
     index = TimeIndex(BytesSource(TIME_FILES[name]), BASE)
     assert [index.kept_entries(cut) for cut in CUTS] == TIME_KEPT[name]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=40),
+    st.booleans(),
+    st.sampled_from([OffsetIndex, TimeIndex]),
+)
+def test_the_lookups_after_many_find_what_the_first_found(
+    rows: list[tuple[int, int]], ascending: bool, kind: type[OffsetIndex] | type[TimeIndex]
+) -> None:
+    if ascending:
+        rows = sorted(dict(rows).items())
+    data = kind.encode(rows, 0)
+    first = [kind(BytesSource(data), 0).lookup(target) for target in range(-1, 62)]
+    index = kind(BytesSource(data), 0)
+    for target in range(MANY_SEARCHES):
+        index.lookup(-2 - target)
+    assert [index.lookup(target) for target in range(-1, 62)] == first
 
 
 def test_an_empty_index_answers_with_the_base_offset() -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint import EpochEntry
     from kdump.log.partition import Partition, Segment
 
-WINDOW = 8 * 1024  # bytes of a log read at once: an index points some 4 KB before the batch that is wanted
+WINDOW = 6 * 1024  # bytes of a log read at once: an index points some 4 KB before the batch that is wanted
 _NEGATIVE = "java.lang.IllegalArgumentException: Negative position"
 
 
@@ -231,24 +231,25 @@ class Lookup:
         """Source: FileRecords.searchForOffsetFromPosition."""
         before: int | None = None  # position of the last batch below the offset that reaches up to it
         for window, k in self._batches(number, position):
-            base = self._base_offset(number, window, k)
-            if isinstance(base, Refused):
-                return base
+            at, rows = k * layout.BATCH_WIDTH, window.rows
+            base = rows[at + layout.BASE_OFFSET]
+            if rows[at + layout.MAGIC] < layout.MAGIC_V2 and rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
+                first = self._first_offset(number, window, k)
+                if isinstance(first, Refused):
+                    return first
+                base = first
             if base == offset or (base > offset and before is None):
                 return Batch(number, window, k)
             if base > offset:
                 break
-            before = window.cell(k, layout.POSITION) if window.cell(k, layout.LAST_OFFSET) >= offset else None
+            before = rows[at + layout.POSITION] if rows[at + layout.LAST_OFFSET] >= offset else None
         else:
             if self._failure is not None:
                 return self._failure
         return None if before is None else self.batch_at(number, before)
 
-    def _base_offset(self, number: int, window: Window, k: int) -> int | Refused:
-        """The base offset; that of a legacy message takes the records. Source: AbstractLegacyRecordBatch.baseOffset."""
-        is_new = window.cell(k, layout.MAGIC) >= layout.MAGIC_V2
-        if is_new or not window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
-            return window.cell(k, layout.BASE_OFFSET)
+    def _first_offset(self, number: int, window: Window, k: int) -> int | Refused:
+        """The base offset of a legacy wrapper, which takes its records. Source: AbstractLegacyRecordBatch."""
         found = find_record(self._reader, Batch(number, window, k), lambda _time, _at: True)
         if isinstance(found, Found):
             return found.offset

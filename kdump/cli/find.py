@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kdump.format.chunk import Chunk
 
 STDIN = "-"
+_READ = 65536  # bytes of stdin
 
 
 def find_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -99,7 +100,7 @@ def run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, An
     outcome = Outcome(given["fail_on"], compat=False)
     sink = _sink(given, many=asked == STDIN)
     try:
-        queries = _lines(read) if asked == STDIN else iter([read(asked)])
+        queries = _from_stdin(read, sink.end) if asked == STDIN else iter([read(asked)])
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if given["topic_partition"]:
@@ -114,6 +115,7 @@ def run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, An
             sink.finding(finding)
         for query in queries:
             _answer(finder, query, sink, outcome, given)
+        sink.end()
     except UnreadableError as error:
         outcome.see(error.problem)
         sink.end()
@@ -150,17 +152,31 @@ def _answer(finder: Finder, query: Query | Bad, sink: Sink, outcome: Outcome, gi
         record = finder.record(item) if given["show"] else None
         if record is not None:
             sink.chunk(item.file, record)
-    sink.end()
 
 
-def _lines(read: Callable[[str], Query]) -> Iterator[Query | Bad]:
-    """Questions from stdin, one a line; a line that is none gets an answer that says so."""
-    for line in sys.stdin.buffer:
-        text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        try:
-            yield read(text)
-        except ValueError as error:
-            yield Bad(text, str(error))
+def _from_stdin(read: Callable[[str], Query], before_wait: Callable[[], None]) -> Iterator[Query | Bad]:
+    """Yield the questions of stdin, one a line; a line that is none gets an answer that says so.
+
+    Args:
+        read: reads a question.
+        before_wait: called before more is read: who asks may wait for an answer before the next question.
+    """
+    rest, stdin = b"", sys.stdin.fileno()
+    while data := os.read(stdin, _READ):
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            yield _question(line, read)
+        before_wait()
+    if rest:
+        yield _question(rest, read)
+
+
+def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:
+    text = line.decode("utf-8", "surrogateescape").removesuffix("\r")
+    try:
+        return read(text)
+    except ValueError as error:
+        return Bad(text, str(error))
 
 
 def say(line: str) -> None:

@@ -10,6 +10,7 @@ from enum import Enum
 from kdump.value import Value
 
 _MAX_LONG = 2**63 - 1
+_LONGEST = len(str(_MAX_LONG))
 _RELATIVE = r"now(?:([+-])([0-9]+)(ms|s|m|h|d))?"
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,8 +55,8 @@ def offset_query(text: str) -> Query:
     word = text.strip()
     if word in _WORDS:
         return Query(text, _WORDS[word])
-    if re.fullmatch(r"[0-9]{1,19}", word, re.ASCII) and int(word) <= _MAX_LONG:
-        return Query(text, Ask.OFFSET, int(word))
+    if word.isascii() and word.isdigit() and len(word) <= _LONGEST and (number := int(word)) <= _MAX_LONG:
+        return Query(text, Ask.OFFSET, number)
     raise ValueError(f"'{word}' is no offset: a number from 0 on, earliest or latest")
 
 

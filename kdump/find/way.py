@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.broker.found import NO_TIMESTAMP, Batch, Refused
 from kdump.finding import Code, Finding
 from kdump.format import layout
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Container, Mapping
 
     from kdump.broker.lookup import Lookup
@@ -20,15 +21,6 @@ if TYPE_CHECKING:
 
 
 _KEPT = 512  # batches that are remembered of a way: an index leads to the first of a few
-
-
-class _Passed(NamedTuple):
-    """What is remembered of a batch."""
-
-    base: int
-    last: int
-    max_timestamp: int
-    is_true: bool
 
 
 class Way:
@@ -49,7 +41,7 @@ class Way:
         self._partition = partition
         self._report = report
         self._told: set[tuple[Code, str, int | None]] = set()
-        self._passed: dict[tuple[int, int], _Passed] = {}
+        self._passed: dict[tuple[int, int], array[int]] = {}  # rows, by segment and position
         self._next, self._last = (-1, -1), -1  # where the next batch begins, and the last offset before it
         self._doubtful: tuple[int, OffsetPosition] | None = None
         self._end_is_odd: bool | None = None
@@ -67,16 +59,16 @@ class Way:
 
     def passed(self, number: int, window: Window, k: int) -> None:
         """Look at a batch that a lookup meets: row k of a window of a segment."""
-        at, rows = k * layout.BATCH_WIDTH, window.rows
-        position, base, last = rows[at + layout.POSITION], rows[at + layout.BASE_OFFSET], rows[at + layout.LAST_OFFSET]
-        is_true = rows[at + layout.CRC] == rows[at + layout.COMPUTED_CRC] and rows[at + layout.MAGIC] <= layout.MAGIC_V2
-        if not is_true or not 0 <= last - self._partition.bases[number] <= layout.MAX_INT:
+        at = k * layout.BATCH_WIDTH
+        row = window.rows[at : at + layout.BATCH_WIDTH]
+        position, base, last = row[layout.POSITION], row[layout.BASE_OFFSET], row[layout.LAST_OFFSET]
+        if not _is_true(row) or not 0 <= last - self._partition.bases[number] <= layout.MAX_INT:
             self.is_odd = True
         if self._next == (number, position) and 0 <= base <= self._last:
             self.is_odd = True
         if len(self._passed) < _KEPT:
-            self._passed[number, position] = _Passed(base, last, rows[at + layout.MAX_TIMESTAMP], is_true)
-        self._next, self._last = (number, position + rows[at + layout.SIZE]), last
+            self._passed[number, position] = row
+        self._next, self._last = (number, position + row[layout.SIZE]), last
 
     def check_offset(self, lookup: Lookup, offset: int, found: Batch | Refused | None) -> None:
         """Judge the entry of the offset index that a lookup of an offset began from, and the end of the index."""
@@ -95,18 +87,22 @@ class Way:
 
     def check_end(self, lookup: Lookup) -> None:
         """Judge what the end of the log was taken from."""
-        segment = self._partition.segment(len(self._partition) - 1)
-        end = lookup.end_offset()
         if self._end_is_odd is None:
             before, self.is_odd = self.is_odd, False
-            for met in lookup.end_way:
-                self.passed(*met)
-            self._end_is_odd, self.is_odd = self.is_odd or isinstance(end, Refused), before
+            self._judge_end(lookup)
+            self._end_is_odd, self.is_odd = self.is_odd, before
         self.is_odd |= self._end_is_odd
+
+    def _judge_end(self, lookup: Lookup) -> None:
+        end = lookup.end_offset()
+        for met in lookup.end_way:
+            self.passed(*met)
         if isinstance(end, Refused):
+            self.is_odd = True
             return
-        if segment.offset_index.entries and (last := segment.offset_index.last_entry().offset) >= end:
-            self._tell(Code.X07, segment.offset_index.name, last, found=last, values={"end": end})
+        index = self._partition.segment(len(self._partition) - 1).offset_index
+        if index.entries and (last := index.last_entry().offset) >= end:
+            self._tell(Code.X07, index.name, last, found=last, values={"end": end})
 
     def check_time(self, lookup: Lookup, timestamp: int, *, nothing: bool) -> None:
         """Judge the entries of the time indexes that a lookup of a time believed.
@@ -160,14 +156,14 @@ class Way:
         segment = self._partition.segment(number)
         index = segment.offset_index
         entry = index.lookup(offset)
-        batch = self._passed.get((number, entry.position))
         if not index.entries or (entry.offset, entry.position) == (segment.base_offset, 0):
             return
-        if batch is None or not batch.is_true:
+        batch = self._passed.get((number, entry.position))
+        if batch is None or not _is_true(batch):
             self.is_odd = True
             self._doubtful = (number, entry)
-        elif batch.base > entry.offset:
-            self._tell(Code.X05, index.name, entry.offset, found=entry.position, values={"base": batch.base})
+        elif (base := batch[layout.BASE_OFFSET]) > entry.offset:
+            self._tell(Code.X05, index.name, entry.offset, found=entry.position, values={"base": base})
 
     def _check_last_times(self, stop: int) -> None:
         """Judge the last entries of the time indexes of the segments before `stop`, each one once."""
@@ -200,9 +196,10 @@ class Way:
     def _check_time_entry(self, number: int, entry: TimestampOffset) -> None:
         """Compare an entry with the batch that has its offset, where the lookup has met it."""
         for (segment, _), batch in self._passed.items():
-            if segment == number and batch.base <= entry.offset <= batch.last:
-                if batch.max_timestamp not in (entry.timestamp, NO_TIMESTAMP):
-                    name, largest = self._partition.segment(number).time_index.name, batch.max_timestamp
+            if segment == number and batch[layout.BASE_OFFSET] <= entry.offset <= batch[layout.LAST_OFFSET]:
+                largest = batch[layout.MAX_TIMESTAMP]
+                if largest not in (entry.timestamp, NO_TIMESTAMP):
+                    name = self._partition.segment(number).time_index.name
                     self._tell(Code.T04, name, entry.offset, found=entry.timestamp, values={"largest": largest})
                 return
 
@@ -211,3 +208,8 @@ class Way:
         if (code, file, offset) not in self._told:
             self._told.add((code, file, offset))
             self._report(Finding(code, file, offset=offset, found=found, values=values or {}))
+
+
+def _is_true(row: array[int]) -> bool:
+    """Whether the CRC of a batch is right, under a magic that there is."""
+    return row[layout.CRC] == row[layout.COMPUTED_CRC] and row[layout.MAGIC] <= layout.MAGIC_V2

@@ -19,7 +19,7 @@ from struct import Struct, unpack
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.format.source import Source
 
@@ -27,6 +27,8 @@ MAX_INT = 2**31 - 1
 WARM_BYTES = 8192  # AbstractIndex.warmEntries
 PAGE_BYTES = 2 * WARM_BYTES  # pages end with the file: the last has all of the warm section
 CHUNK_ENTRIES = 8192
+MANY_SEARCHES = 64  # from so many on an index of at most WHOLE_BYTES is held
+WHOLE_BYTES = 4 * 1024 * 1024
 KEPT_PAGES = 256  # one lookup reads at most ceil(log2(pages)) + 2 pages
 FILE = "{file}"
 _NO_WRAP = 2**63 - 1 - MAX_INT  # up to this base offset no addition wraps
@@ -73,7 +75,8 @@ class _SlotIndex(ABC, Generic[Entry]):
         self._source = source
         self._page_slots = PAGE_BYTES // self._slot.size
         self._pages: dict[int, bytes] = {}
-        self._keys: dict[tuple[int, int], array[int]] = {}  # of page and column; empty where they do not ascend
+        self._searches = 0
+        self._ascending: Sequence[int] = ()
         self._latest: tuple[int, Entry] | None = None  # a lookup and its answer: those who judge it ask again
 
     @classmethod
@@ -169,18 +172,16 @@ class _SlotIndex(ABC, Generic[Entry]):
         """
         if not self.entries:
             return -1
+        if not column and (ascending := self._all_ascending()):
+            return bisect_right(ascending, target) - 1
         last, slots, size = self.entries - 1, self._page_slots, self._slot.size
         pages, unpack = self._pages, self._slot.unpack_from
-        is_offset = column == self._offset_column
-        wraps = is_offset and self.base_offset > _NO_WRAP
-        if is_offset and not wraps:
-            target -= self.base_offset  # relative offsets are compared: a search looks at some twenty
+        base = self.base_offset if column == self._offset_column else 0
 
         def value(number: int) -> int:
             page, after = divmod(last - number, slots)
             data = pages.get(page) or self._load(page)
-            found: int = unpack(data, len(data) - (after + 1) * size)[column]
-            return _int64(self.base_offset + found) if wraps else found
+            return _int64(base + unpack(data, len(data) - (after + 1) * size)[column])
 
         low, high = 0, max(0, last - WARM_BYTES // size)
         if value(high) < target:
@@ -188,10 +189,6 @@ class _SlotIndex(ABC, Generic[Entry]):
         elif value(0) > target:
             return -1
         while low < high:
-            page = (last - low) // slots
-            if page == (last - high) // slots and not wraps and self._ascends(page, column):
-                first = max(0, last + 1 - (page + 1) * slots)  # of the page
-                return first + bisect_right(self._keys[page, column], target, low + 1 - first, high + 1 - first) - 1
             middle = (low + high + 1) // 2
             found = value(middle)
             if found == target:
@@ -202,19 +199,20 @@ class _SlotIndex(ABC, Generic[Entry]):
                 high = middle - 1
         return low
 
-    def _ascends(self, page: int, column: int) -> bool:
-        """Whether one column of a page ascends: then any search finds the same in it, and the fastest may do it."""
-        if (page, column) not in self._keys:
-            data = self._pages.get(page) or self._load(page)
-            fields = self._slot.format[1:] * (len(data) // self._slot.size)
-            keys = array("q", unpack(">" + fields, data)[column::2])
-            self._keys[page, column] = keys if all(map(lt, keys, keys[1:])) else array("q")
-        return bool(self._keys[page, column])
+    def _all_ascending(self) -> Sequence[int]:
+        """The first column, when it was searched so often that reading it whole pays; empty when it does not ascend.
+
+        Where it does any search finds the same in it, and the fastest may do it.
+        """
+        self._searches += 1
+        if self._searches == MANY_SEARCHES and self.entries * self._slot.size <= WHOLE_BYTES:
+            keys = array("q", chain.from_iterable(first for first, _ in self.columns()))
+            self._ascending = keys if all(map(lt, keys, keys[1:])) else ()
+        return self._ascending
 
     def _load(self, page: int) -> bytes:
         if len(self._pages) >= KEPT_PAGES:
             self._pages.clear()
-            self._keys.clear()
         size = self._slot.size
         end = self.entries - page * self._page_slots
         start = max(0, end - self._page_slots)

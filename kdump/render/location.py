@@ -18,20 +18,23 @@ def location_line(location: Location, *, with_query: bool) -> str:
         location: the answer.
         with_query: begin with the question, where there are many.
     """
-    parts = [f"query: {location.query.strip()}"] if with_query else []
+    line = f"query: {location.query.strip()} " if with_query else ""
     if location.error is not None:
-        return " ".join([*parts, f"nothing: {location.error}"])
-    timestamp = location.timestamp if location.timestamp is not None and location.timestamp >= 0 else None
+        return f"{line}nothing: {location.error}"
+    timestamp = location.timestamp
     values = (
         ("offset", location.offset),
-        ("timestamp", None if timestamp is None else f"{timestamp}{iso(timestamp)}"),
+        ("timestamp", None if timestamp is None or timestamp < 0 else f"{timestamp}{iso(timestamp)}"),
         ("leaderEpoch", location.leader_epoch),
         ("file", location.file),
         ("position", location.position),
         ("baseOffset", location.base_offset),
         ("lastOffset", location.last_offset),
     )
-    return " ".join([*parts, *(f"{name}: {value}" for name, value in values if value is not None)])
+    for name, value in values:
+        if value is not None:
+            line += f"{name}: {value} "
+    return line[:-1]
 
 
 def iso(timestamp: int) -> str:
