@@ -35,9 +35,17 @@ class Code(Enum):
         self.remedy = remedy
 
     # fmt: off
+    F01 = ("odd-name", Severity.ERROR, "{why}", "move the file out of the directory")
+    F02 = ("empty-log", Severity.NOTE, "the log is empty", "none")
     F03 = ("too-large", Severity.ERROR, "the file has {found} bytes; a broker refuses a segment over {expected}",
            "split the segment by hand, or restore the replica")
+    F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory")
+    F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly")
+    F09 = ("index-missing", Severity.WARNING, "the file is missing: a broker recovers this segment at each start, and cuts it at its first bad batch", "rebuild the index before a broker starts")
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica")
+
+    F11 = ("odd-directory", Severity.ERROR, "this is no partition directory: a broker does not start with it here", "move it out of the log directory")
+    F12 = ("duplicate", Severity.ERROR, "the partition lies in {other} too: a broker does not start with both", "move one of them out of its log directory")
 
     L01 = ("short-tail", Severity.ERROR, "{length} bytes at the end are too few for a batch header",
            "truncate at the end of the last batch")
@@ -86,6 +94,8 @@ class Code(Enum):
     E01 = ("epoch-order", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field")
     E02 = ("epoch-invalid", Severity.ERROR, "leader epoch {found} does not exist", "restore the leader epoch field")
 
+    E03 = ("epoch-checkpoint", Severity.ERROR, "leader epoch {found}; the leader-epoch-checkpoint has {expected} for this offset", "restore the leader epoch field, or the checkpoint")
+
     R01 = ("varint", Severity.ERROR, "record {index}: a number has too many bytes or does not end", "dump the records before it; restore from another replica")
     R02 = ("record-length", Severity.ERROR, "record {index}: length {found} is negative or reaches past the end", "dump the records before it; restore from another replica")
     R03 = ("record-body", Severity.ERROR, "record {index}: {why}", "dump the records before it; restore from another replica")
@@ -104,19 +114,44 @@ class Code(Enum):
     P01 = ("sequence", Severity.WARNING, "producer {producer}: sequence {found} follows {previous}", "none for reading; compare with another replica")
     P02 = ("producer-epoch", Severity.WARNING, "producer {producer}: epoch {found} follows {previous}", "none for reading; compare with another replica")
     P03 = ("control-record", Severity.ERROR, "{why}: recovery of an unclean start fails here", "restore from another replica")
+    P04 = ("open-transaction", Severity.NOTE, "the transaction of producer {producer} is open at the end of the log: readers of committed data stop before it", "none while its producer is at work")
 
+    X01 = ("index-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
+    X02 = ("index-zeros", Severity.WARNING, "{count} entries at the end are zero: lookups fall back to the start of the log", "rebuild the index, or let a broker trim it")
+    X03 = ("index-order", Severity.ERROR, "offset {offset} at byte {found} is not above offset {before} at byte {position}: a search goes wrong here", "rebuild the index")
     X04 = ("index-position", Severity.ERROR, "offset {offset} points to byte {found}, where no batch begins", "rebuild the index")
     X05 = ("index-unsound", Severity.ERROR, "offset {offset} points to byte {found}, where the batch begins with offset {base}: a fetch leaves records out", "rebuild the index")
+    X06 = ("index-entry", Severity.NOTE, "offset {offset} is not an end of the batch at byte {found}, which ends with {last}; lookups are right", "none")
     X07 = ("index-too-long", Severity.ERROR, "the last entry is for offset {found}, and the log ends at {end}: a broker takes that for its end", "rebuild the index before a broker starts")
 
+    X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index")
+
+    T01 = ("time-index-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
     T02 = ("time-index-zeros", Severity.ERROR, "the last entry is zero: a broker takes the segment for older than it is", "rebuild the index")
-    T03 = ("time-index-order", Severity.ERROR, "the last timestamp {found} is below {before} before it", "rebuild the index")
+    T03 = ("time-index-order", Severity.ERROR, "timestamp {found} for offset {offset} does not follow {before} before it", "rebuild the index")
     T04 = ("time-index-entry", Severity.ERROR, "offset {offset} has timestamp {found}; the batch there has {largest}", "rebuild the index")
     T05 = ("time-index-short", Severity.WARNING, "the last timestamp {found} is below {largest} in the log after it", "rebuild the index")
 
+    A01 = ("aborted-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
+    A02 = ("aborted-version", Severity.ERROR, "the version of the entry is {found}; a broker looks at its first byte only, and fails if that is above 0", "rebuild the index")
+    A03 = ("aborted-entry", Severity.ERROR, "{why}", "rebuild the index")
+    A04 = ("aborted-missing", Severity.ERROR, "producer {producer} aborted this transaction, and no entry says so: readers of committed data see it", "rebuild the index")
+    A05 = ("aborted-extra", Severity.ERROR, "the log has no such aborted transaction of producer {producer}: readers of committed data do not see its records", "rebuild the index")
+    A06 = ("aborted-differs", Severity.ERROR, "aborted transaction of producer {producer}: {field} {found} must be {expected}", "rebuild the index")
+
+    S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker removes it", "none: the broker removes it")
+    S03 = ("snapshot-state", Severity.WARNING, "the log says something else about {count} producers ({why}): a broker may refuse what they write", "remove the file; the broker rebuilds it")
+    S04 = ("snapshot-name", Severity.ERROR, "the name is no offset: a broker fails to load the partition", "move the file out of the directory")
     S01 = ("snapshot", Severity.WARNING, "{why}: a broker deletes the file and uses an older one", "remove the file; the broker rebuilds it")
+    K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing} offsets are gone", "compare with another replica; a broker lowers the value")
+    K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore the file: a broker may take the log directory offline, or count the file as empty")
+    K04 = ("epoch-file", Severity.ERROR, "{why}", "restore the file from another replica, or remove it: a broker makes it anew from the batches")
     K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline")
+
+    V01 = ("changed", Severity.WARNING, "the file changed while it was read", "copy the directory and look at the copy")
+    V02 = ("vanished", Severity.WARNING, "the file was there and is gone: retention or compaction at work", "look again, or at a copy")
+    V03 = ("unfinished", Severity.NOTE, "the last batch is not finished: a broker is writing", "none")
     # fmt: on
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.checkpoint import Checkpoint
     from kdump.format.chunk import Chunk
+    from kdump.format.kinds import FileKind
     from kdump.format.snapshot import ProducerStateEntry
     from kdump.format.txnindex import AbortedTxn
     from kdump.log.source import DoorProblem
@@ -151,6 +152,58 @@ class Died(Value):
     exception: str
 
 
+class CheckedFile(Value):
+    """A file that verify has judged.
+
+    Args:
+        path: as the user wrote it, or below the directory that the user wrote.
+        kind: which file it is.
+        size: bytes.
+    """
+
+    path: str
+    kind: FileKind
+    size: int
+
+
+class Checked(Value):
+    """Some files are judged: the findings since the last of these are about them, or about files that are not there.
+
+    Args:
+        files: in the order in which they are shown.
+        batches, records: that were read in them; records is 0 where they were not asked for.
+    """
+
+    files: tuple[CheckedFile, ...]
+    batches: int
+    records: int
+
+
+class PartitionChecked(Value):
+    """A partition directory is judged, after all of its files.
+
+    Args:
+        path: of the directory.
+        segments: how many.
+        start_offset, end_offset: the log start offset and the log end offset by the data; None without a segment.
+        size: of its logs, bytes.
+    """
+
+    path: str
+    segments: int
+    start_offset: int | None
+    end_offset: int | None
+    size: int
+
+
+class Progress(Value):
+    """How far a verb has got: bytes of logs done and to be done, and the file in hand."""
+
+    done: int
+    total: int
+    path: str
+
+
 if TYPE_CHECKING:
     Item = (
         FileStart
@@ -172,4 +225,8 @@ if TYPE_CHECKING:
         | Complaint
         | Finding
         | Died
+        | CheckedFile
+        | Checked
+        | PartitionChecked
+        | Progress
     )

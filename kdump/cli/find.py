@@ -17,11 +17,11 @@ from kdump.cli.commonoptions import (
 )
 from kdump.cli.exits import Exit
 from kdump.cli.outcome import Outcome
+from kdump.cli.say import say
 from kdump.find.finder import Finder, Limits
 from kdump.finding import Finding
 from kdump.item import Location
 from kdump.log.partition import Partition, UnreadableError
-from kdump.render.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -177,12 +177,6 @@ def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:
         return read(text)
     except ValueError as error:
         return Bad(text, str(error))
-
-
-def say(line: str) -> None:
-    """Write one line to stderr, safe on a terminal."""
-    sys.stdout.flush()
-    sys.stderr.write(f"{escape(line)}\n")
 
 
 def _sink(given: dict[str, Any], *, many: bool) -> Sink:

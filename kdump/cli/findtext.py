@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from kdump.cli.find import say
+from kdump.cli.say import say
 from kdump.cli.textsink import text_writer
 from kdump.render.escape import escape
 from kdump.render.findings import FindingLines

@@ -11,6 +11,7 @@ from kdump.cli.commonoptions import help_option
 
 _COMMANDS = {
     "dump": "kdump.cli.dump",
+    "verify": "kdump.cli.verify",
     "find-offset": "kdump.cli.find_offset",
     "find-time": "kdump.cli.find_time",
 }

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.cli.exits import Exit, combine
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Finding, Severity
 from kdump.item import Complaint, Died, SanityFailed
 from kdump.log.source import DoorProblem
+from kdump.render.tally import NOT_ALL_READ
 
 if TYPE_CHECKING:
     from kdump.item import Item
 
-_INCOMPLETE = (Code.L12, Code.C03)
-
 
 class Outcome:
-    """Watches the items of a dump.
+    """Watches the items of a run.
 
     Args:
         fail_on: error, warning or never.
@@ -34,7 +33,7 @@ class Outcome:
         if isinstance(item, Finding):
             self._errors |= item.severity is Severity.ERROR
             self._warnings |= item.severity is Severity.WARNING
-            self._incomplete |= item.code in _INCOMPLETE
+            self._incomplete |= item.code in NOT_ALL_READ
         elif isinstance(item, DoorProblem):
             self._missing |= item.missing
             self._incomplete |= not item.missing and item.kind != "skipped"
@@ -42,6 +41,15 @@ class Outcome:
             self._errors |= not self._compat
         elif isinstance(item, Died):
             self.died(item.exception)
+
+    def matters(self, item: Item) -> bool:
+        """Whether an item makes the exit status another than 0, or is an error; the rest is what `--quiet` hides."""
+        if isinstance(item, DoorProblem):
+            return item.kind != "skipped"
+        if not isinstance(item, Finding):
+            return False
+        is_warning = item.severity is Severity.WARNING and self._fail_on == "warning"
+        return item.severity is Severity.ERROR or is_warning or item.code in NOT_ALL_READ
 
     def nothing(self) -> None:
         """What was asked for is not there."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.dump.edges import Edges
 from kdump.item import FileStart
+from kdump.log.edges import Edges
 from kdump.log.names import FileKind, java_file, java_name, parse_name
 from kdump.log.source import DoorProblem, open_source
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.dump.edges import sibling
 from kdump.finding import Code, Finding
 from kdump.format import layout
 from kdump.format.chunk import Chunk
 from kdump.format.walk import CheckedWalk
 from kdump.item import LogStart, SnapshotStart
+from kdump.log.edges import sibling
 from kdump.log.names import parse_partition
 from kdump.log.source import DoorProblem, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.dump.edges import Edges
     from kdump.dump.options import DumpOptions
     from kdump.format.source import Source
     from kdump.format.window import Window
     from kdump.item import Item
+    from kdump.log.edges import Edges
     from kdump.log.names import FileName
 
 _FOREIGN_SEQUENCES = ("__consumer_offsets",)  # the coordinator writes there in the name of producers
@@ -105,11 +105,5 @@ def _hints(path: str, base: int) -> Sequence[int]:
     source = open_source(sibling(path, "index"))
     if isinstance(source, DoorProblem):
         return ()
-    positions: list[int] = []
     with source:
-        for _, column in OffsetIndex(source, base).columns():
-            for position in column:
-                if position <= (positions[-1] if positions else 0):
-                    return positions
-                positions.append(position)
-    return positions
+        return OffsetIndex(source, base).ascending_positions()

@@ -6,12 +6,12 @@ import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from kdump.dump.edges import sibling
 from kdump.dump.indexes import CheckedIndexes
 from kdump.finding import Code, Finding
 from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.txnindex import TransactionIndex
+from kdump.log.edges import sibling
 from kdump.log.source import DoorProblem, open_source
 
 if TYPE_CHECKING:

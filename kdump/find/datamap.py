@@ -194,7 +194,7 @@ class DataMap:
             segment.log,
             report,
             segment=segment.base_offset,
-            hints=lambda: [at for _, positions in segment.offset_index.columns() for at in positions],
+            hints=segment.offset_index.ascending_positions,
             max_batch_bytes=self._limit,
         )
         walk.checks.follow_producers = False

@@ -128,7 +128,7 @@ def read_checkpoint(kind: FileKind, source: Source, report: Report) -> Checkpoin
         everything readable, damage or not.
 
     Reports:
-        K05 for partition.metadata, K03 for all others.
+        K05 for partition.metadata, K04 for leader-epoch-checkpoint, K03 for all others.
 
     Raises:
         OSError: the source cannot be read. Never for bad data.

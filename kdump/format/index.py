@@ -237,6 +237,16 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
     _nothing = (0, 0)
     _subject = "Index file"
 
+    def ascending_positions(self) -> list[int]:
+        """Return the positions of the entries as far as they ascend: where to look for a batch after damage."""
+        positions: list[int] = []
+        for _, column in self.columns():
+            for position in column:
+                if position <= (positions[-1] if positions else 0):
+                    return positions
+                positions.append(position)
+        return positions
+
     def _absolute(self, slot: tuple[int, int]) -> OffsetPosition:
         return OffsetPosition(_int64(self.base_offset + slot[0]), slot[1])
 

@@ -9,7 +9,7 @@ from kdump.format import _records, layout
 from kdump.format.chunk import NOT_A_WRAPPER, OVER_LIMIT, Chunk, RecordProblem
 from kdump.format.codec import CompressionType
 from kdump.format.looks import looks_like
-from kdump.format.records import headers
+from kdump.format.records import headers, key_and_value
 
 if TYPE_CHECKING:
     from array import array
@@ -174,16 +174,31 @@ def _controls(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
         row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
         if row[layout.R_BATCH] != k:
             continue
-        key = bytes(chunk.view[row[layout.R_KEY_AT] : row[layout.R_KEY_AT] + max(0, row[layout.R_KEY_SIZE])])
-        why = None
-        if len(key) < layout.CONTROL_KEY_SIZE:
-            why = f"the key of a control record has {len(key)} bytes"
-        elif key[0] & 0x80:
-            why = "the version of a control record is negative"
-        elif key[2] == 0 and key[3] <= 1 and row[layout.R_VALUE_SIZE] < layout.MARKER_SIZE:
-            why = f"the value of a transaction marker has {row[layout.R_VALUE_SIZE]} bytes"
+        why = control_problem(chunk.view, row)
         if why is not None:
             yield _finding(file, chunk, k, Code.P03, values={"why": why})
+
+
+def control_problem(view: memoryview, row: array[int]) -> str | None:
+    """Say why a broker cannot replay a control record of a producer; None where it can.
+
+    Args:
+        view: the buffer of its chunk.
+        row: its RECORD_WIDTH values.
+
+    Source: ControlRecordType.parse, EndTransactionMarker.deserialize.
+    """
+    key, value = (data or b"" for data in key_and_value(view, row))
+    if len(key) < layout.CONTROL_KEY_SIZE:
+        return f"the key of a control record has {len(key)} bytes"
+    if key[0] & 0x80:
+        return "the version of a control record is negative"
+    kind = int.from_bytes(key[2:4], "big", signed=True)
+    if kind not in (0, 1):
+        return f"the type of a control record is {kind}, no transaction marker"
+    if len(value) < layout.MARKER_SIZE:
+        return f"the value of a transaction marker has {row[layout.R_VALUE_SIZE]} bytes"
+    return "the version of a transaction marker is negative" if value[0] & 0x80 else None
 
 
 def _timestamps(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:

@@ -50,13 +50,15 @@ class Resync:
     Args:
         source: the log.
         hints: makes the positions that the offset index has, ascending; called once, when first needed.
+        search: look for batches after damage; otherwise it reaches to the end of the log.
 
     Attributes:
         spent_from: where the budget was spent, None while it is not.
     """
 
-    def __init__(self, source: Source, hints: Callable[[], Sequence[int]]) -> None:
+    def __init__(self, source: Source, hints: Callable[[], Sequence[int]], *, search: bool = True) -> None:
         self._source = source
+        self._search = search
         self._end = source.size
         self._make_hints = hints
         self._hints: Sequence[int] | None = None
@@ -101,8 +103,10 @@ class Resync:
 
     def nothing_between(self, start: int, end: int) -> bool:
         """Tell whether an earlier search has shown that no batch begins in (start, end), or no search is left."""
-        return self.spent_from is not None or (
-            self._known is not None and self._known_from <= start and end <= self._known
+        return (
+            not self._search
+            or self.spent_from is not None
+            or (self._known is not None and self._known_from <= start and end <= self._known)
         )
 
     def after(self, position: int, floor: int) -> Boundary:
@@ -112,6 +116,8 @@ class Resync:
             position: where the chain is lost: the last boundary that is confirmed.
             floor: the last offset that is known to be right.
         """
+        if not self._search:
+            return Boundary(self._end, None)
         bound = self._bound(position, floor)
         if self.spent_from is not None:
             return Boundary(bound, None, spent=True)

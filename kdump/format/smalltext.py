@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from kdump.finding import Report
 
+_CODES = {FileKind.PARTITION_METADATA: Code.K05, FileKind.EPOCHS: Code.K04}
 MAX_FINDINGS = 100  # of one file; one more stands for all the rest
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")  # BufferedReader.readLine
@@ -38,13 +39,13 @@ class Damage:
         name: what messages call it.
         report: takes the findings.
 
-    Reports: K05 for partition.metadata, K03 for all others.
+    Reports: K05 for partition.metadata, K04 for leader-epoch-checkpoint, K03 for all others.
     """
 
     def __init__(self, kind: FileKind, name: str, report: Report) -> None:
         self.name = name
         self.count = 0
-        self._code = Code.K05 if kind is FileKind.PARTITION_METADATA else Code.K03
+        self._code = _CODES.get(kind, Code.K03)
         self._report = report
         self._rest = (0, 0)
 

@@ -57,6 +57,7 @@ class CheckedWalk:
         hints: makes the positions that the offset index has, ascending; asked for only after damage.
         max_batch_bytes: a batch over this is not held in memory: its window is not `whole`.
         border: where to begin.
+        resync: look for batches after damage; otherwise it reaches to the end of the log.
 
     Attributes:
         border: where the walk has got to.
@@ -74,6 +75,7 @@ class CheckedWalk:
         hints: Callable[[], Sequence[int]] = tuple,
         max_batch_bytes: int,
         border: Border | None = None,
+        resync: bool = True,
     ) -> None:
         self._source = source
         self._report = report
@@ -81,7 +83,7 @@ class CheckedWalk:
         self._limit = max_batch_bytes
         self._buffer = Buffer(source)
         self._window_size = WINDOW_SIZE
-        self._resync = Resync(source, hints)
+        self._resync = Resync(source, hints, search=resync)
         self._judge = Judge(source, report, self._resync)
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
         self.checks = Checks(source.name, report, segment)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _SEGMENT_KINDS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.SNAPSHOT)
+NOT_A_PARTITION = "not a partition directory"
+IN_A_PARTITION = "a directory inside a partition directory"
 _LOCK = ".lock"  # of a log.dir; always empty
 _REMOTE_CACHE = "remote-log-index-cache"  # of a log.dir: copies of indexes whose logs are elsewhere
 
@@ -63,23 +65,43 @@ def expand(path: str) -> Expansion:
     if not os.path.isdir(path):
         found.files.append(path)
         return found
-    listing = _list(path, found)
-    _add_files(path, listing.files, found)
+    for directory in directories(path, found):
+        partition_files(directory, found)
+    return found
+
+
+def directories(path: str, found: Expansion) -> list[str]:
+    """Return the partition directories that a directory stands for: itself, or those of a log.dir.
+
+    Args:
+        path: of the directory, as the user wrote it.
+        found: takes the files of a log.dir itself.
+    """
+    own = Expansion()
+    listing = _list(path, own)
     if any(_is_segment(parse_name(name)) for name in listing.files):
-        _skip_directories(path, listing.directories, found)
-        return found
+        return [path]
+    found.skipped.extend(own.skipped)
+    _add_files(path, listing.files, found)
     partitions = _partitions(listing.directories)
     for name in listing.directories:
         if name == _REMOTE_CACHE:
             found.ignored.append(os.path.join(path, name))
         elif name not in partitions:
-            found.skipped.append(Skipped(os.path.join(path, name), "not a partition directory"))
-    for name in partitions:
-        directory = os.path.join(path, name)
-        inner = _list(directory, found)
-        _add_files(directory, inner.files, found)
-        _skip_directories(directory, inner.directories, found)
-    return found
+            found.skipped.append(Skipped(os.path.join(path, name), NOT_A_PARTITION))
+    return [os.path.join(path, name) for name in partitions]
+
+
+def partition_files(directory: str, found: Expansion) -> None:
+    """Add what lies in a partition directory, in order.
+
+    Args:
+        directory: its path.
+        found: takes it.
+    """
+    inner = _list(directory, found)
+    _add_files(directory, inner.files, found)
+    _skip_directories(directory, inner.directories, found)
 
 
 def _is_segment(name: FileName) -> bool:
@@ -89,7 +111,7 @@ def _is_segment(name: FileName) -> bool:
 def _skip_directories(directory: str, names: Iterable[str], found: Expansion) -> None:
     for name in names:
         path = os.path.join(directory, name)
-        found.skipped.append(Skipped(path, "a directory inside a partition directory"))
+        found.skipped.append(Skipped(path, IN_A_PARTITION))
 
 
 def _partitions(directories: Iterable[str]) -> dict[str, tuple[str, int, str]]:

@@ -8,11 +8,42 @@ from typing import TYPE_CHECKING
 from kdump.render.escape import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from kdump.finding import Code, Finding
+    from kdump.finding import Code, Finding, Severity
 
 FOLD_AFTER = 100  # findings of one code in one file that are written out
+
+
+class Found:
+    """How much was found in one file, and what of it is not written out.
+
+    Args:
+        fold: write out a hundred of each code and severity; without it all.
+    """
+
+    def __init__(self, *, fold: bool = True) -> None:
+        self._fold = fold
+        self._kinds: Counter[tuple[Code, Severity]] = Counter()
+
+    def add(self, finding: Finding) -> bool:
+        """Count a finding; return whether it is to be written out."""
+        kind = finding.code, finding.severity
+        self._kinds[kind] += 1
+        return not self._fold or self._kinds[kind] <= FOLD_AFTER
+
+    def folded(self) -> Iterator[tuple[Code, Severity, int]]:
+        """Yield how many findings of each code and severity are not written out."""
+        for (code, severity), count in self._kinds.items():
+            if self._fold and count > FOLD_AFTER:
+                yield code, severity, count - FOLD_AFTER
+
+    def severities(self) -> Counter[Severity]:
+        """Return how many findings of each severity there are."""
+        counts: Counter[Severity] = Counter()
+        for (_, severity), count in self._kinds.items():
+            counts[severity] += count
+        return counts
 
 
 def finding_line(finding: Finding) -> str:
@@ -39,6 +70,11 @@ def _place(finding: Finding) -> str:
     return f"{finding.file}:{finding.position}+{finding.length or 0}"
 
 
+def fold_line(code: Code, severity: Severity, path: str, more: int) -> str:
+    """Return the line for the findings of one code and severity in one file that are not written out."""
+    return f"{severity.value} {code.name} {code.slug} {escape(path)} count={more}: {more} more like these"
+
+
 class FindingLines:
     """A report that writes each finding as a line, and folds what repeats.
 
@@ -48,19 +84,15 @@ class FindingLines:
 
     def __init__(self, line: Callable[[str], None]) -> None:
         self._line = line
-        self._counts: Counter[Code] = Counter()
+        self._found = Found()
 
     def __call__(self, finding: Finding) -> None:
-        """Write a finding, unless a hundred of its code were written for this file."""
-        self._counts[finding.code] += 1
-        if self._counts[finding.code] <= FOLD_AFTER:
+        """Write a finding, unless a hundred of its kind were written for this file."""
+        if self._found.add(finding):
             self._line(finding_line(finding))
 
     def end_of_file(self, path: str) -> None:
-        """Say how many findings of each code were folded, and begin anew for the next file."""
-        for code, count in self._counts.items():
-            if count > FOLD_AFTER:
-                more = count - FOLD_AFTER
-                severity = code.severity.value
-                self._line(f"{severity} {code.name} {code.slug} {escape(path)} count={more}: {more} more like these")
-        self._counts.clear()
+        """Say how many findings of each kind were folded, and begin anew for the next file."""
+        for code, severity, more in self._found.folded():
+            self._line(fold_line(code, severity, path, more))
+        self._found = Found()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from typing import TYPE_CHECKING
 
 from kdump.format import layout
 from kdump.format.records import headers, key_and_value, timestamp_delta
+from kdump.render.escape import escape
 
 if TYPE_CHECKING:
     from array import array
@@ -33,17 +35,17 @@ def finding_json(finding: Finding) -> str:
             "code": finding.code.name,
             "name": finding.code.slug,
             "severity": finding.severity.value,
-            "file": finding.file,
+            "file": name(finding.file),
             "position": finding.position,
             "length": finding.length,
             "gap": finding.gap,
             "offset": finding.offset,
             "lastOffset": finding.last_offset,
             "field": finding.field,
-            "expected": finding.expected,
-            "found": finding.found,
-            "message": finding.message,
-            "remedy": finding.remedy,
+            "expected": _value(finding.expected),
+            "found": _value(finding.found),
+            "message": _text(finding.message),
+            "remedy": _text(finding.remedy),
             "count": finding.count,
         },
     )
@@ -54,17 +56,29 @@ def location_json(location: Location) -> str:
     return line(
         "location",
         {
-            "query": location.query.strip(),
+            "query": _text(location.query.strip()),
             "offset": location.offset,
             "timestamp": location.timestamp,
             "leaderEpoch": location.leader_epoch,
-            "file": location.file,
+            "file": None if location.file is None else name(location.file),
             "position": location.position,
             "baseOffset": location.base_offset,
             "lastOffset": location.last_offset,
-            "error": location.error,
+            "error": _value(location.error),
         },
     )
+
+
+def summary_json(totals: dict[str, int], unchecked: list[tuple[str | None, str]], status: int) -> str:
+    """Return the line that ends a run.
+
+    Args:
+        totals: numbers by name.
+        unchecked: what was not read, and why; None for all files.
+        status: the exit status.
+    """
+    left_out = [{"file": None if path is None else name(path), "reason": _text(why)} for path, why in unchecked]
+    return line("summary", {**totals, "unchecked": left_out, "exit": status})
 
 
 def batch_json(file: str, window: Window, k: int) -> str:
@@ -76,7 +90,7 @@ def batch_json(file: str, window: Window, k: int) -> str:
     horizon = new and attributes & layout.DELETE_HORIZON_FLAG
     last_sequence = layout.increment_sequence(sequence, cell[layout.LAST_OFFSET_DELTA]) if sequence >= 0 else sequence
     values: dict[str, object] = {
-        "file": file,
+        "file": name(file),
         "position": cell[layout.POSITION],
         "size": cell[layout.SIZE],
         "baseOffset": cell[layout.BASE_OFFSET] if new or cell[layout.BASE_OFFSET] >= 0 else None,
@@ -125,7 +139,7 @@ def record_json(file: str, chunk: Chunk, i: int, control: dict[str, object] | No
     key, value = key_and_value(chunk.view, row)
     pairs = [{"key": text_or_bytes(name), "value": text_or_bytes(data)} for name, data in headers(chunk.view, row)]
     values: dict[str, object] = {
-        "file": file,
+        "file": name(file),
         "batchPosition": batch[layout.POSITION],
         "offset": row[layout.R_OFFSET],
         "timestamp": row[layout.R_TIMESTAMP],
@@ -151,3 +165,19 @@ def text_or_bytes(data: bytes | None) -> object:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def name(path: str) -> object:
+    """Return a path as JSON has it: it is bytes too, and not always UTF-8."""
+    return path if path.isascii() else text_or_bytes(os.fsencode(path))
+
+
+def _value(value: int | str | None) -> int | str | None:
+    return _text(value) if isinstance(value, str) else value
+
+
+def _text(text: str) -> str:
+    """Return text for people; bytes in it that were not UTF-8 are made visible, as not all who read JSON take them."""
+    if text.isascii():
+        return text
+    return "".join([escape(char) if "\ud800" <= char <= "\udfff" else char for char in text])

@@ -1,0 +1,166 @@
+"""`kdump verify`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.cli.commonoptions import (
+    fail_on_option,
+    help_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+    raw_option,
+)
+from kdump.cli.exits import Exit
+from kdump.cli.outcome import Outcome
+from kdump.cli.say import say
+from kdump.item import PartitionChecked, Progress
+from kdump.render.tally import Tally
+from kdump.verify.options import VerifyOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Protocol
+
+    from kdump.item import Item
+    from kdump.render.progress import Bar
+
+    class Sink(Protocol):
+        """Writes items."""
+
+        def __call__(self, item: Item) -> None:
+            """Write one item."""
+
+        def end(self, code: int, /) -> None:
+            """Write what the exit status and the totals are."""
+
+
+@click.command("verify", add_help_option=False, short_help="Check files of a broker for damage.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--shallow", is_flag=True, help="Do not read the records: batches, their CRCs and the indexes only.")
+@click.option("--no-resync", is_flag=True, help="After damage, do not search for the next intact batch.")
+@click.option("--contiguous", is_flag=True, help="Missing offsets are warnings: no compaction explains them here.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", default=1, show_default=True, help="Processes to use."
+)
+@click.option("--replicas", is_flag=True, help="The paths are replicas of each other: compare them as well.")
+@click.option(
+    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+)
+@click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
+@click.option("--quiet", is_flag=True, help="Show errors only, and nothing at all when there are none.")
+@raw_option
+@max_batch_bytes_option
+@max_uncompressed_bytes_option
+@fail_on_option
+@help_option
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Check files of a broker for damage: what is wrong, where, since which offset, and what to do.
+
+    PATH is a partition directory, a log.dir or a file. Nothing is ever created, changed or locked, and a broker may run
+    meanwhile. The verdicts go to stdout; see man kdump-findings for the codes. Exit status: 0 no error found, 3 errors
+    found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
+    """
+    paths = [os.fspath(path) for path in given["paths"]]
+    outcome = Outcome(given["fail_on"], compat=False)
+    bar = _bar(given)
+    options = VerifyOptions(
+        deep=not given["shallow"],
+        resync=not given["no_resync"],
+        contiguous=given["contiguous"],
+        jobs=given["jobs"],
+        progress=bar is not None,
+        max_batch_bytes=given["max_batch_bytes"],
+        max_uncompressed_bytes=given["max_uncompressed_bytes"],
+    )
+    sink = _sink(paths, given, outcome, bar)
+    try:
+        _run(_items(paths, options, replicas=given["replicas"]), sink, outcome, bar)
+    except OSError as error:  # what is read has its own findings: this is where the text goes
+        say(f"kdump: cannot write the output: {error.strerror}")
+        os._exit(Exit.INCOMPLETE)  # at once: flushing what is left would fail again
+    sys.exit(outcome.exit)
+
+
+def _run(items: Iterator[Item], sink: Sink, outcome: Outcome, bar: Bar | None) -> None:
+    """Hand every item to where it is shown."""
+    for item in items:
+        if isinstance(item, Progress):
+            if bar is not None:
+                bar.show(item)
+            continue
+        outcome.see(item)
+        sink(item)
+        if isinstance(item, PartitionChecked):
+            sys.stdout.flush()  # whoever waits for the end of a long run sees how far it is
+    if bar is not None:
+        bar.hide()
+    sink.end(outcome.exit)
+    sys.stdout.flush()
+
+
+def _items(paths: list[str], options: VerifyOptions, *, replicas: bool) -> Iterator[Item]:
+    if replicas:
+        from kdump.verify.replicas import compare
+
+        return compare(paths, options)
+    from kdump.verify.run import verify
+
+    return verify(paths, options)
+
+
+def _bar(given: dict[str, Any]) -> Bar | None:
+    """The progress bar; none where nobody looks at it, or nobody wants to."""
+    if given["quiet"] or not sys.stderr.isatty():
+        return None
+    from kdump.render.progress import Bar
+
+    return Bar("verify", sys.stderr)
+
+
+def _sink(paths: list[str], given: dict[str, Any], outcome: Outcome, bar: Bar | None) -> Sink:
+    tally = Tally(shallow=given["shallow"])
+    wanted = outcome.matters if given["quiet"] else None
+    error = _error(bar)
+    if given["layout"] == "json":
+        from kdump.cli.verifyjson import VerifyJson
+
+        return VerifyJson(_write, error, tally, wanted=wanted)
+    if not sys.stdout.isatty():
+        from kdump.cli.verifytext import VerifyText
+
+        return VerifyText(_write, error, tally, fold=not given["no_fold"], wanted=wanted)
+    from rich.console import Console
+
+    from kdump.render.table import VerifyTable
+
+    # names may have what this terminal, or with --raw any Unicode, has no characters for
+    sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    return VerifyTable(
+        console,
+        error,
+        tally,
+        paths,
+        fold=not given["no_fold"],
+        wanted=wanted,
+        raw=given["raw"],
+        before=bar.hide if bar is not None else lambda: None,
+    )
+
+
+def _write(text: str) -> None:
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+
+
+def _error(bar: Bar | None) -> Callable[[str], None]:
+    def error(line: str) -> None:
+        if bar is not None:
+            bar.hide()
+        say(line)
+
+    return error

@@ -1,0 +1,34 @@
+"""Numbers for people: only a terminal gets them like this."""
+
+from __future__ import annotations
+
+_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB")
+_STEP = 1000
+
+
+def size(count: int) -> str:
+    """Return a number of bytes, rounded: it says how much, not where."""
+    if count < _STEP:
+        return f"{count} B"
+    value = float(count)
+    for unit in _UNITS:
+        value /= _STEP
+        if value < _STEP - 0.5 or unit == _UNITS[-1]:
+            break
+    return f"{value:.1f} {unit}" if value < 99.95 else f"{value:.0f} {unit}"
+
+
+def counted(count: int, noun: str, many: str | None = None) -> str:
+    """Return a number with its noun: "1 file", "1,200 files".
+
+    Args:
+        count: the number.
+        noun: for one.
+        many: for another number; the noun with an s when None.
+    """
+    return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"
+
+
+def span(first: int, last: int, noun: str) -> str:
+    """Return an inclusive range, or its only member: "bytes 1,000..1,999", "byte 5"."""
+    return f"{noun} {first:,}" if last <= first else f"{noun}s {first:,}..{last:,}"

@@ -1,0 +1,76 @@
+"""What a run of verify comes to: the totals that every layout ends with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Severity
+from kdump.item import Checked, PartitionChecked
+from kdump.log.source import DoorProblem
+
+if TYPE_CHECKING:
+    from kdump.item import Item
+
+NOT_ALL_READ = (Code.L12, Code.C03, Code.V01, Code.V02)
+"""Findings that say that part of a file was not looked at: whoever asked has no full answer."""
+
+NO_RECORDS = "records were not read (--shallow)"
+
+
+class Tally:
+    """Adds up what is checked, what is found, and what is not checked.
+
+    Args:
+        shallow: records are not read, on purpose.
+
+    Attributes:
+        files, bytes, batches, records, partitions, segments: that were checked.
+        severities: how many findings of each there are, folded ones included.
+        unchecked: path and reason of what was not read, or not all of it, once for each file; None for all files.
+    """
+
+    def __init__(self, *, shallow: bool = False) -> None:
+        self.files = self.bytes = self.batches = self.records = self.partitions = self.segments = 0
+        self.severities: Counter[Severity] = Counter()
+        self.unchecked: list[tuple[str | None, str]] = [(None, NO_RECORDS)] if shallow else []
+        self._partly: set[str] = set()
+
+    def see(self, item: Item) -> None:
+        """Take one item into account."""
+        if isinstance(item, Finding):
+            self.severities[item.severity] += 1
+            if item.code in NOT_ALL_READ and item.file not in self._partly:
+                self._partly.add(item.file)
+                self.unchecked.append((item.file, item.message))
+        elif isinstance(item, DoorProblem):
+            self.unchecked.append((item.path, item.sentence.removeprefix(f"{item.path}: ")))
+        elif isinstance(item, Checked):
+            self.files += len(item.files)
+            self.bytes += sum(file.size for file in item.files)
+            self.batches += item.batches
+            self.records += item.records
+            self._partly.clear()
+        elif isinstance(item, PartitionChecked):
+            self.partitions += 1
+            self.segments += item.segments
+
+    def totals(self) -> dict[str, int]:
+        """Return the numbers by the names that summaries give them."""
+        return {
+            "files": self.files,
+            "bytes": self.bytes,
+            "batches": self.batches,
+            "records": self.records,
+            "partitions": self.partitions,
+            "errors": self.severities[Severity.ERROR],
+            "warnings": self.severities[Severity.WARNING],
+            "notes": self.severities[Severity.NOTE],
+        }
+
+
+def status(severities: Counter[Severity]) -> str:
+    """Return the verdict on what has findings of these severities, in one word."""
+    if severities[Severity.ERROR]:
+        return "DAMAGED"
+    return "WARNING" if severities[Severity.WARNING] else "OK"

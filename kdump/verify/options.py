@@ -1,0 +1,27 @@
+"""What a user of verify asks for."""
+
+from __future__ import annotations
+
+from kdump.value import Value
+
+
+class VerifyOptions(Value):
+    """What is looked at, and how.
+
+    Args:
+        deep: read the records.
+        resync: search for intact batches after damage; without it the rest of a damaged log is one gap.
+        contiguous: offsets that are missing are warnings.
+        jobs: processes.
+        progress: hand out `Progress` items.
+        max_batch_bytes: a batch over this is not held in memory: its records are not read.
+        max_uncompressed_bytes: records of one batch over this are not read.
+    """
+
+    deep: bool = True
+    resync: bool = True
+    contiguous: bool = False
+    jobs: int = 1
+    progress: bool = False
+    max_batch_bytes: int = 64 * 1024 * 1024
+    max_uncompressed_bytes: int = 256 * 1024 * 1024

@@ -1,0 +1,150 @@
+"""The verb verify: what paths stand for, in which order it is judged, and by how many processes."""
+
+from __future__ import annotations
+
+import glob
+import os
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding
+from kdump.format.checkpoint import read_checkpoint
+from kdump.format.kinds import TEXT_KINDS, FileKind
+from kdump.format.smalltext import Property
+from kdump.item import Checked, CheckedFile, Progress
+from kdump.log.directory import Expansion, directories
+from kdump.log.names import parse_name, parse_partition
+from kdump.log.source import DoorProblem, open_source
+from kdump.verify.loose import check_loose
+from kdump.verify.names import check_names
+from kdump.verify.partition import PartitionCheck
+from kdump.verify.statefiles import check_text
+from kdump.verify.surroundings import Surroundings
+from kdump.verify.workers import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.item import Item
+    from kdump.verify.options import VerifyOptions
+    from kdump.verify.segment import Result
+
+_LOG_DIR_KINDS = tuple(kind for kind in TEXT_KINDS if kind not in (FileKind.EPOCHS, FileKind.PARTITION_METADATA))
+
+
+def verify(paths: list[str], options: VerifyOptions) -> Iterator[Item]:
+    """Yield what is wrong with files, partition directories and log directories.
+
+    The order is the same for any number of processes: path by path, partition by partition, segment by segment; the
+    files of a log directory itself come after its partitions.
+
+    Args:
+        paths: as the user wrote them; a pattern where nothing has that name is expanded.
+        options: what was asked for.
+
+    Reports: every code but L13; as items of their own, among what was judged.
+    """
+    places: list[_Place] = []
+    for path in _expanded(paths):
+        if not os.path.isdir(path):
+            yield from check_loose(path, options)
+        elif (place := _Place(path)).is_broker_s:
+            places.append(place)
+        else:
+            yield DoorProblem(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
+    yield from _duplicates(places)
+    checks = [check for place in places for check in place.partitions]
+    jobs = [job for check in checks for job in check.jobs]
+    sizes = [size for check in checks for size in check.sizes]
+    done = list(accumulate(sizes, initial=0))
+    with Workers(jobs, sizes, options) as workers:
+        first = 0
+        for place in places:
+            for check in place.partitions:
+
+                def results(number: int, first: int = first) -> Iterator[Result]:
+                    return _progress(workers.of(first + number), done[first + number], done[-1], options)
+
+                yield from check.check(results, options)
+                first += len(check.jobs)
+            yield from place.check()
+
+
+def _progress(results: Iterator[Result], done: int, total: int, options: VerifyOptions) -> Iterator[Result]:
+    """Say how far all segments together have got."""
+    for result in results:
+        if not isinstance(result, Progress):
+            yield result
+        elif options.progress:
+            yield Progress(done + result.done, total, result.path)
+
+
+def _expanded(paths: list[str]) -> Iterator[str]:
+    for path in paths:
+        if os.path.lexists(path) or not glob.has_magic(path):
+            yield path
+        else:
+            yield from sorted(glob.glob(path)) or [path]  # noqa: PTH207 (a Path would change what the user wrote)
+
+
+class _Place:
+    """A directory that the user named: a partition directory, or a log directory."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._listing = Expansion()
+        found = directories(path, self._listing)
+        self.is_partition = found == [path] or parse_partition(os.path.basename(os.path.abspath(path))) is not None
+        if self.is_partition:
+            self._listing, found = Expansion(), [path]
+        self.is_broker_s = bool(found or self._listing.files or not os.access(path, os.R_OK | os.X_OK))
+        self.around = Surroundings(os.path.join(path, os.pardir) if self.is_partition else path)
+        self.partitions = [PartitionCheck(directory, self.around) for directory in found]
+
+    def check(self) -> Iterator[Item]:
+        """Yield what is wrong with the files of a log directory itself, and what its checkpoints say of partitions."""
+        for check in self.partitions:
+            yield from check.checkpoint_findings
+        if self.is_partition:
+            if any(check.checkpoint_findings for check in self.partitions):
+                yield Checked((), 0, 0)
+            return
+        shown: list[CheckedFile] = []
+        for path in self._listing.files:
+            if parse_name(os.path.basename(path)).kind not in _LOG_DIR_KINDS:
+                continue
+            for one in check_text(path):
+                if isinstance(one, CheckedFile):
+                    shown.append(one)
+                else:
+                    yield one
+        yield from check_names(self._listing)
+        yield Checked(tuple(shown), 0, 0)
+
+    @property
+    def broker(self) -> tuple[object, ...] | None:
+        """Which broker the log directory belongs to by its meta.properties, None where that is not known."""
+        source = open_source(os.path.join(self.around.path, FileKind.META_PROPERTIES.value))
+        if isinstance(source, DoorProblem):
+            return None
+        with source:
+            entries = read_checkpoint(FileKind.META_PROPERTIES, source, lambda _finding: None).entries
+        named = {one.name: one.value for one in entries if isinstance(one, Property)}
+        node = named.get("node.id", named.get("broker.id"))
+        return None if node is None else (named.get("cluster.id"), node)
+
+
+def _duplicates(places: list[_Place]) -> Iterator[Item]:
+    """Partitions that lie in two log directories of one broker."""
+    if len(places) < 2:
+        return
+    seen: dict[tuple[object, ...], str] = {}
+    for place in places:
+        broker = place.broker
+        for check in place.partitions if broker is not None else ():
+            if check.name is None or check.name.state:
+                continue
+            other = seen.setdefault((broker, check.name.topic, check.name.partition), check.path)
+            if os.path.realpath(other) != os.path.realpath(check.path):
+                yield Finding(Code.F12, check.path, values={"other": other})
+                yield Checked((), 0, 0)

@@ -1,0 +1,246 @@
+"""One segment: one walk over its log that feeds all checks, those of its indexes among them."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from kdump.broker.producers import ProducerFold
+from kdump.finding import Code, Finding, Severity
+from kdump.format import layout
+from kdump.format.index import OffsetIndex, TimeIndex
+from kdump.format.kinds import FileKind
+from kdump.format.recordchecks import check_records
+from kdump.format.records import RecordReader
+from kdump.format.walk import CheckedWalk
+from kdump.item import Progress
+from kdump.log.edges import Edges
+from kdump.log.source import DoorProblem, FileShrankError, FileSource, open_source
+from kdump.verify.epochs import CheckpointFold
+from kdump.verify.indexes import OffsetIndexFold, TimeIndexFold
+from kdump.verify.job import SegmentFacts, SegmentJob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.format.window import Window
+    from kdump.verify.options import VerifyOptions
+
+_FOREIGN_SEQUENCES = "__consumer_offsets"  # the coordinator writes there in the name of producers
+_MAYBE_COMPACTION = (Code.P01, Code.P02)  # warnings, unless compaction explains them
+_MISSING_OFFSETS = (Code.O04, Code.O07)
+_HELD = 10_000  # of the first are held back until it is known whether the log was compacted
+_BLAME_OFFSET = (Code.O01, Code.O02, Code.O03)
+_TORN = (Code.L01, Code.L02, Code.L03)
+
+Result = Finding | DoorProblem | Progress | SegmentFacts
+
+
+def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
+    """Yield what is wrong with the files of one segment, and at the end what the partition needs to know of it.
+
+    Args:
+        job: the segment.
+        options: what was asked for.
+
+    Reports: F02, F03, F07, F09, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records and
+        the producers show.
+    """
+    found: list[Finding | DoorProblem] = []
+    with ExitStack() as stack:
+        segment = _Segment(job, options, found, stack)
+        for progress in segment.walk():
+            yield from _wanted(found, job.only)
+            yield progress
+        yield from _wanted(found, job.only)
+        yield segment.facts()
+
+
+def _wanted(found: list[Finding | DoorProblem], only: str | None) -> Iterator[Finding | DoorProblem]:
+    """Hand on what was found since the last time."""
+    for one in found:
+        file = one.file if isinstance(one, Finding) else one.path
+        if only is None or file == only:
+            yield one
+    found.clear()
+
+
+class _Segment:
+    """The checks of one segment.
+
+    Args:
+        job: the segment.
+        options: what was asked for.
+        found: takes what is found.
+        stack: closes the files.
+    """
+
+    def __init__(
+        self, job: SegmentJob, options: VerifyOptions, found: list[Finding | DoorProblem], stack: ExitStack
+    ) -> None:
+        self._job = job
+        self._options = options
+        self._found = found
+        self._stack = stack
+        self._path = job.files[FileKind.LOG]
+        self._maybe_compaction: list[Finding] = []
+        self._blamed: set[int] = set()
+        self._folds: list[OffsetIndexFold | TimeIndexFold] = []
+        self._sizes: dict[FileKind, int] = {}
+        self._offset_index: OffsetIndex | None = None
+        self._batches = self._records = self._last_batch_at = 0
+        self._end = job.base_offset
+        self._magics: set[int] = set()
+        self._has_holes = self._damaged = self._has_epochs = False
+        self._producers: ProducerFold | None = None
+
+    def walk(self) -> Iterator[Progress]:
+        """Walk through the log, and judge everything."""
+        log = self._open(FileKind.LOG)
+        if log is None:
+            return
+        self._open_indexes()
+        self._producers = ProducerFold(
+            self._path, self._report, self._options.max_uncompressed_bytes, report_controls=not self._options.deep
+        )
+        try:
+            yield from self._batches_of(log)
+        except FileShrankError as error:
+            self._report(Finding(Code.V01, self._path, error.position, log.size - error.position))
+        except OSError as error:
+            self._found.append(
+                DoorProblem(self._path, "read", f"{self._path}: cannot be read further: {error.strerror}")
+            )
+        yield Progress(log.size, log.size, self._path)
+
+    def facts(self) -> SegmentFacts:
+        """Return what the partition needs to know."""
+        return SegmentFacts(
+            self._job.base_offset,
+            self._sizes.get(FileKind.LOG, 0),
+            self._batches,
+            self._records,
+            self._end,
+            self._has_epochs,
+            self._has_holes,
+            self._damaged,
+            None if self._producers is None else self._producers.finish(),
+            self._sizes,
+        )
+
+    # --- files ----------------------------------------------------------------------------------------------
+    def _open(self, kind: FileKind) -> FileSource | None:
+        path = self._job.files.get(kind)
+        if path is None:
+            return None
+        opened = open_source(path, follow=self._job.only is not None)
+        if isinstance(opened, DoorProblem):
+            vanished = opened.missing and self._job.only is None
+            self._found.append(Finding(Code.V02, path) if vanished else opened)
+            return None
+        self._sizes[kind] = opened.size
+        return self._stack.enter_context(opened)
+
+    def _open_indexes(self) -> None:
+        loose = self._job.is_leftover or (self._job.is_last and not self._job.is_clean)
+        offsets, times = self._open(FileKind.INDEX), self._open(FileKind.TIMEINDEX)
+        if offsets is not None:
+            self._offset_index = OffsetIndex(offsets, self._job.base_offset)
+            fold = OffsetIndexFold(self._offset_index, offsets.size, self._report, may_be_untrimmed=loose)
+            self._folds.append(fold)
+        if times is not None:
+            index = TimeIndex(times, self._job.base_offset)
+            self._folds.append(TimeIndexFold(index, times.size, self._report, may_be_untrimmed=loose))
+
+    # --- the walk -------------------------------------------------------------------------------------------
+    def _batches_of(self, log: FileSource) -> Iterator[Progress]:
+        job, options = self._job, self._options
+        if log.size > layout.MAX_INT:
+            over = log.size - layout.MAX_INT
+            self._report(Finding(Code.F03, self._path, layout.MAX_INT, over, found=log.size, expected=layout.MAX_INT))
+        walk = CheckedWalk(
+            log,
+            self._report,
+            segment=job.base_offset,
+            hints=self._hints,
+            max_batch_bytes=options.max_batch_bytes,
+            resync=options.resync,
+        )
+        walk.checks.follow_producers = job.topic != _FOREIGN_SEQUENCES
+        epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
+        reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+        for window in walk.windows():
+            self._headers(window)
+            epochs.step(window)
+            if options.deep:
+                for chunk in reader.chunks(window):
+                    self._records += chunk.filled
+                    for finding in check_records(self._path, chunk):
+                        self._report(finding)
+            yield Progress(window.end(window.count), log.size, self._path)
+        if walk.checks.offsets.last is not None:
+            self._end = walk.checks.offsets.last + 1
+        for finding in epochs.findings(self._blamed):
+            self._report(finding)
+        self._finish(log, walk.checks.offsets.last)
+
+    def _headers(self, window: Window) -> None:
+        self._batches += window.count
+        self._last_batch_at = window.cell(window.count - 1, layout.POSITION)
+        self._magics.update(window.column(layout.MAGIC))
+        self._has_epochs = self._has_epochs or max(window.column(layout.LEADER_EPOCH)) >= 0
+        if not self._has_holes and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
+            deltas, counts = window.column(layout.LAST_OFFSET_DELTA), window.column(layout.COUNT)
+            self._has_holes = sum(counts) < sum(deltas) + window.count
+        assert self._producers is not None
+        self._producers.step(window)
+        for fold in self._folds:
+            fold.step(window)
+
+    def _hints(self) -> Sequence[int]:
+        return () if self._offset_index is None else self._offset_index.ascending_positions()
+
+    def _finish(self, log: FileSource, last: int | None) -> None:
+        if self._job.is_alone:
+            return
+        for finding in Edges().check(self._path, self._job.base_offset, last, log.size):
+            self._report(finding)
+        if not log.size:
+            self._report(Finding(Code.F02, self._path))
+        for fold in self._folds:
+            fold.finish(self._end, log.size, self._last_batch_at)
+        self._missing_indexes(log.size)
+        for finding in self._maybe_compaction:
+            self._found.append(finding.replace(severity_override=Severity.NOTE) if self._has_holes else finding)
+
+    def _missing_indexes(self, size: int) -> None:
+        loose = self._job.is_leftover or (self._job.is_last and not self._job.is_clean)
+        for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
+            if kind in self._job.files or (kind is FileKind.TIMEINDEX and self._magics <= {0}):
+                continue
+            severity = Severity.NOTE if loose or not size else Severity.ERROR if self._damaged else Severity.WARNING
+            path = self._path.removesuffix(FileKind.LOG.value) + kind.value
+            self._report(Finding(Code.F09, path, severity_override=severity))
+
+    # --- findings -------------------------------------------------------------------------------------------
+    def _report(self, finding: Finding) -> None:
+        code = finding.code
+        if finding.gap:
+            for fold in self._folds:
+                fold.gap()
+            assert self._producers is not None
+            self._producers.gap()
+        if code in _BLAME_OFFSET and finding.position is not None:
+            self._blamed.add(finding.position)
+        if code in _MISSING_OFFSETS:
+            self._has_holes = True
+            if self._options.contiguous and finding.severity is Severity.NOTE:
+                finding = finding.replace(severity_override=Severity.WARNING)
+        if code in _TORN and finding.gap and self._job.is_held and self._job.is_last:
+            finding = finding.replace(code=Code.V03)
+        if finding.file == self._path and finding.severity is Severity.ERROR:
+            self._damaged = True
+        if code in _MAYBE_COMPACTION and len(self._maybe_compaction) < _HELD:
+            self._maybe_compaction.append(finding)
+        else:
+            self._found.append(finding)
