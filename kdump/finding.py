@@ -96,6 +96,10 @@ class Code(Enum):
 
     E03 = ("epoch-checkpoint", Severity.ERROR, "leader epoch {found}; the leader-epoch-checkpoint has {expected} for this offset", "restore the leader epoch field, or the checkpoint")
 
+    D01 = ("replica-differs", Severity.ERROR, "{why}; the other replica is {other}", "compare with a third replica; the leader's is the one that consumers see")
+    D02 = ("replica-lacks", Severity.WARNING, "offsets {missing_first}..{missing_last} are not here; {other} has them", "copy the data from the other replica, unless the topic is compacted")
+    D03 = ("replica-short", Severity.NOTE, "the log ends at offset {found}, and {other} at {end}: this replica has fallen behind, or lost its end", "none if the broker was not in sync when it stopped")
+
     R01 = ("varint", Severity.ERROR, "record {index}: a number has too many bytes or does not end", "dump the records before it; restore from another replica")
     R02 = ("record-length", Severity.ERROR, "record {index}: length {found} is negative or reaches past the end", "dump the records before it; restore from another replica")
     R03 = ("record-body", Severity.ERROR, "record {index}: {why}", "dump the records before it; restore from another replica")

@@ -38,7 +38,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(kdump.__file__).parent
 MAN = ROOT / "man"
 README = (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").is_file() else ""
-PAGES = ["kdump.1", "kdump-dump.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-findings.7"]
+PAGES = [
+    "kdump.1", "kdump-dump.1", "kdump-verify.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-findings.7",
+]  # fmt: skip
 COMMANDS: dict[str, click.Command] = {
     name: command
     for name in group.list_commands(click.Context(group))
@@ -87,17 +89,18 @@ def section(name: str, title: str) -> list[Line]:
 
 
 def entries(lines: list[Line]) -> dict[str, str]:
-    """Return tag and text of each tagged paragraph."""
+    """Return tag and text of each tagged paragraph; tags that share one have the same."""
     found: dict[str, str] = {}
-    tag = ""
+    tags: list[str] = []
     for at, line in enumerate(lines):
         if at and lines[at - 1].macro in ("TP", "TQ"):
-            tag = line.text
-            found[tag] = ""
+            tags = [*tags, line.text] if lines[at - 1].macro == "TQ" else [line.text]
+            found[line.text] = ""
         elif line.macro in ("SS", "TP"):
-            tag = ""
-        elif tag:
-            found[tag] += f" {line.text}"
+            tags = []
+        elif line.macro != "TQ":
+            for tag in tags:
+                found[tag] += f" {line.text}"
     return found
 
 

@@ -85,9 +85,22 @@ def test_a_dump_under_compat_loads_three_packages_at_most() -> None:
     assert roots(loaded(RUN, "dump", "--compat", "4.3", "--print-data-log", "--files", SMALL)) <= ALLOWED
 
 
-@pytest.mark.parametrize("args", [["--help"], ["dump", "--help"], ["--version"]], ids=" ".join)
+@pytest.mark.parametrize("args", [["--help"], ["dump", "--help"], ["verify", "--help"], ["--version"]], ids=" ".join)
 def test_help_loads_no_library(args: list[str]) -> None:
     assert roots(loaded(RUN, *args)) <= ALLOWED
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "json"], ["--quiet"]], ids=" ".join)
+def test_a_verify_in_a_pipe_loads_no_library(options: list[str]) -> None:
+    assert roots(loaded(RUN, "verify", *options, SMALL)) & LIBRARIES == set()
+
+
+def test_a_verify_in_one_process_does_not_prepare_for_more() -> None:
+    assert "multiprocessing" not in loaded(RUN, "verify", SMALL)
+
+
+def test_help_of_verify_does_not_load_the_verb() -> None:
+    assert {"kdump.verify.run", "json", "multiprocessing"} & loaded(RUN, "verify", "--help") == set()
 
 
 @pytest.mark.parametrize("options", [[], ["--print-data-log"]], ids=" ".join)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.markers import Marker, read_markers
 from kdump.finding import Code, Finding
 from kdump.format import _scan, layout
-from kdump.format.recordchecks import control_problem
-from kdump.format.records import RecordReader, key_and_value
+from kdump.format.records import RecordReader
 from kdump.format.snapshot import ProducerStateEntry
 from kdump.format.txnindex import AbortedTxn
-from kdump.format.window import Window
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from kdump.finding import Report
+    from kdump.format.window import Window
 
 INHERITED = layout.UNKNOWN  # in a field: as it was before the segment
 _NONE = layout.NO_OFFSET
@@ -33,7 +33,6 @@ _NO_SEQUENCE = -1
 _NO_BATCH = (_NO_SEQUENCE, _NONE, 0)  # last sequence, last offset, offset delta
 _UNSEEN = ProducerStateEntry(_NONE, *7 * (INHERITED,))
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE  # they are outside of the CRC
-_TRANSACTIONS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 _STALE = 64  # ended transactions in the heap, besides as many as are open
 
 
@@ -160,6 +159,15 @@ def _failure(file: str, row: array[int], why: str) -> Finding:
     return Finding(Code.P03, file, *place, offset=first, last_offset=last, values={"why": why})
 
 
+def _row(window: Window, k: int) -> array[int]:
+    return window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
+
+
+def _counts(row: array[int]) -> bool:
+    """Whether a batch has a producer and can be trusted."""
+    return row[layout.PRODUCER_ID] >= 0 and row[layout.CRC] == row[layout.COMPUTED_CRC]
+
+
 class ProducerFold:
     """Follows producers and their transactions through one segment.
 
@@ -178,7 +186,8 @@ class ProducerFold:
     def __init__(self, file: str, report: Report, max_uncompressed_bytes: int, *, report_controls: bool) -> None:
         self._report = report
         self._report_controls = report_controls
-        self._reader = RecordReader(max_uncompressed_bytes)
+        self._limit = max_uncompressed_bytes
+        self._reader: RecordReader | None = None  # made for the first control batch
         self._found = SegmentProducers(file, {}, {}, [], {}, True)
         self._open: dict[int, int] = {}  # first offset of the transaction of each producer
         self._heap: list[tuple[int, int]] = []  # the same turned around, and some that have ended
@@ -192,15 +201,17 @@ class ProducerFold:
             self.gap()
         if not bits & layout.HAS_PRODUCER:
             return
-        ids, flags = window.column(layout.PRODUCER_ID), set(window.column(layout.ATTRIBUTES))
-        rows = range(window.count)
-        if trusted and not any(flag & _TRANSACTIONS for flag in flags) and self._open.keys().isdisjoint(ids):
-            last = dict(zip(ids, rows, strict=True))
-            if not last.keys() <= self._found.entries.keys():  # the first one may be a stray
-                self._batches(window, dict(zip(reversed(ids), reversed(rows), strict=True)).values())
-            self._batches(window, last.values())
-        else:
-            self._batches(window, rows)
+        ids, flags = window.column(layout.PRODUCER_ID), window.column(layout.ATTRIBUTES)
+        start = 0
+        if any(flag & layout.CONTROL_FLAG for flag in set(flags)):
+            controls = [k for k, flag in enumerate(flags) if flag & layout.CONTROL_FLAG and _counts(_row(window, k))]
+            self._reader = self._reader or RecordReader(self._limit)
+            markers = read_markers(self._reader, window, controls)
+            for k in controls:
+                self._data_batches(window, ids[start:k], flags[start:k], start, trusted)
+                self._control(_row(window, k), markers.get(k))
+                start = k + 1
+        self._data_batches(window, ids[start:], flags[start:], start, trusted)
 
     def gap(self) -> None:
         """Bytes were lost: any producer may have written there."""
@@ -210,14 +221,20 @@ class ProducerFold:
         """Return what was found."""
         return self._found
 
-    def _batches(self, window: Window, rows: Iterable[int]) -> None:
+    def _data_batches(self, window: Window, ids: array[int], flags: array[int], start: int, trusted: bool) -> None:
+        """Take batches from row `start` on.
+
+        Where all are inside of transactions, or all outside, the first and the last of each producer tell all.
+        """
+        numbers = range(start, start + len(ids))
+        rows: Iterable[int] = numbers
+        kinds = {flag & layout.TRANSACTIONAL_FLAG for flag in set(flags)}
+        if trusted and len(kinds) == 1 and (kinds != {0} or self._open.keys().isdisjoint(ids)):
+            first = dict(zip(reversed(ids), reversed(numbers), strict=True))
+            rows = sorted({*first.values(), *dict(zip(ids, numbers, strict=True)).values()})
         for k in rows:
-            row = window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
-            if row[layout.PRODUCER_ID] < 0 or row[layout.CRC] != row[layout.COMPUTED_CRC]:
-                continue
-            if row[layout.ATTRIBUTES] & layout.CONTROL_FLAG:
-                self._control(Window(window.view, window.origin, row, 1, window.whole))
-            else:
+            row = _row(window, k)
+            if _counts(row):
                 self._data(row)
 
     def _data(self, row: array[int]) -> None:
@@ -246,26 +263,25 @@ class ProducerFold:
             self._blamed.add(producer)
             self._report(_stray(self._found.file, row, entry))
 
-    def _control(self, batch: Window) -> None:
-        row = batch.rows
+    def _control(self, row: array[int], marker: Marker | str | None) -> None:
         producer, epoch = row[layout.PRODUCER_ID], row[layout.PRODUCER_EPOCH]
         entry = self._found.entries.get(producer, _UNSEEN)
         if row[layout.COUNT] == 0:  # compaction has left it: a broker learns the id, and no more
             self._found.entries[producer] = entry._replace(producer_id=producer)
             return
-        marker = self._marker(batch)
-        if marker is None:
+        if not isinstance(marker, Marker):
+            if marker is not None and self._report_controls:
+                self._report(_failure(self._found.file, row, marker))
             self.gap()
             return
-        is_abort, timestamp, coordinator_epoch = marker
         number, self._markers = self._markers, self._markers + 1
         first, other = self._open.pop(producer, _NONE), self._oldest()
         is_first = self._found.ends.setdefault(producer, number) == number
-        if is_abort and (is_first or first >= 0):
+        if marker.is_abort and (is_first or first >= 0):
             self._found.aborts.append(Abort(number, producer, first, row[layout.BASE_OFFSET], other))
         self._blamed.discard(producer)
         known = entry[2:5] if entry.producer_epoch in (epoch, INHERITED) else _NO_BATCH
-        last = *known, timestamp, coordinator_epoch, _NONE
+        last = *known, marker.timestamp, marker.coordinator_epoch, _NONE
         self._found.entries[producer] = ProducerStateEntry(producer, epoch, *last)
 
     def _oldest(self) -> int:
@@ -277,21 +293,3 @@ class ProducerFold:
         while heap and self._open.get(heap[0][1]) != heap[0][0]:
             heappop(heap)
         return heap[0][0] if heap else _NONE
-
-    def _marker(self, batch: Window) -> tuple[bool, int, int] | None:
-        """Read the first record of a control batch; None where a broker cannot replay it.
-
-        Returns:
-            whether it is an ABORT marker, its timestamp (ms) and its coordinator epoch.
-        """
-        chunk = next(self._reader.chunks(batch))
-        if not chunk.filled:
-            return None
-        record = chunk.rows[: layout.RECORD_WIDTH]
-        why = control_problem(chunk.view, record)
-        if why is not None:
-            if self._report_controls:
-                self._report(_failure(self._found.file, batch.rows, why))
-            return None
-        key, value = (data or b"" for data in key_and_value(chunk.view, record))
-        return key[3] == 0, record[layout.R_TIMESTAMP], int.from_bytes(value[2:6], "big", signed=True)

@@ -18,7 +18,7 @@ from kdump.cli.commonoptions import (
 from kdump.cli.exits import Exit
 from kdump.cli.outcome import Outcome
 from kdump.cli.say import say
-from kdump.item import PartitionChecked, Progress
+from kdump.item import Checked, Progress
 from kdump.render.tally import Tally
 from kdump.verify.options import VerifyOptions
 
@@ -95,8 +95,8 @@ def _run(items: Iterator[Item], sink: Sink, outcome: Outcome, bar: Bar | None) -
             continue
         outcome.see(item)
         sink(item)
-        if isinstance(item, PartitionChecked):
-            sys.stdout.flush()  # whoever waits for the end of a long run sees how far it is
+        if isinstance(item, Checked):
+            sys.stdout.flush()  # who waits sees how far it is; and a process forked now would write it once more
     if bar is not None:
         bar.hide()
     sink.end(outcome.exit)

@@ -123,8 +123,9 @@ class _SlotIndex(ABC, Generic[Entry]):
         for data in chunks(self._source, self._slot.size, start, stop):
             fields = self._slot.format[1:] * (len(data) // self._slot.size)
             flat = unpack(">" + fields, data)  # one call for the chunk: an index can have a million entries
-            columns = [flat[0::2], flat[1::2]]
-            columns[self._offset_column] = self._absolutes(columns[self._offset_column])
+            columns: list[Iterable[int]] = [flat[0::2], flat[1::2]]
+            if self.base_offset:
+                columns[self._offset_column] = self._absolutes(flat[self._offset_column :: 2])
             yield array("q", columns[0]), array("q", columns[1])
 
     def lookup(self, target: int) -> Entry:
@@ -159,10 +160,10 @@ class _SlotIndex(ABC, Generic[Entry]):
     @abstractmethod
     def _absolute(self, slot: tuple[int, int]) -> Entry: ...
 
-    def _absolutes(self, relative: tuple[int, ...]) -> tuple[int, ...]:
+    def _absolutes(self, relative: tuple[int, ...]) -> Iterator[int]:
         if self.base_offset <= _NO_WRAP:
-            return tuple(map(self.base_offset.__add__, relative))
-        return tuple(_int64(self.base_offset + one) for one in relative)  # Java's addition wraps
+            return map(self.base_offset.__add__, relative)
+        return (_int64(self.base_offset + one) for one in relative)  # Java's addition wraps
 
     def _search(self, target: int, column: int) -> int:
         """Return the number of the entry found, -1 for none.

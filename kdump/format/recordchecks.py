@@ -174,21 +174,20 @@ def _controls(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
         row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
         if row[layout.R_BATCH] != k:
             continue
-        why = control_problem(chunk.view, row)
+        why = control_problem(*key_and_value(chunk.view, row))
         if why is not None:
             yield _finding(file, chunk, k, Code.P03, values={"why": why})
 
 
-def control_problem(view: memoryview, row: array[int]) -> str | None:
+def control_problem(key: bytes | None, value: bytes | None) -> str | None:
     """Say why a broker cannot replay a control record of a producer; None where it can.
 
     Args:
-        view: the buffer of its chunk.
-        row: its RECORD_WIDTH values.
+        key, value: of the record.
 
     Source: ControlRecordType.parse, EndTransactionMarker.deserialize.
     """
-    key, value = (data or b"" for data in key_and_value(view, row))
+    key = key or b""
     if len(key) < layout.CONTROL_KEY_SIZE:
         return f"the key of a control record has {len(key)} bytes"
     if key[0] & 0x80:
@@ -196,8 +195,8 @@ def control_problem(view: memoryview, row: array[int]) -> str | None:
     kind = int.from_bytes(key[2:4], "big", signed=True)
     if kind not in (0, 1):
         return f"the type of a control record is {kind}, no transaction marker"
-    if len(value) < layout.MARKER_SIZE:
-        return f"the value of a transaction marker has {row[layout.R_VALUE_SIZE]} bytes"
+    if value is None or len(value) < layout.MARKER_SIZE:
+        return f"the value of a transaction marker has {-1 if value is None else len(value)} bytes"
     return "the version of a transaction marker is negative" if value[0] & 0x80 else None
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kdump.format.source import Source
 
-WINDOW_SIZE = 512 * 1024  # bytes read at once: large enough for few calls, small enough to stay in a cache
+WINDOW_SIZE = 1024 * 1024  # bytes read at once: large enough for few calls, small enough to stay in a cache
 ROWS = 4096  # batch rows filled at once, fewer where the file cannot have so many
 _SMALLEST_BATCH = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0
 _STEP = 1024 * 1024  # bytes read at once where a CRC runs over what is not kept

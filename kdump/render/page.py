@@ -24,6 +24,7 @@ _GAP = "   "
 _HEAD = 30  # columns of severity, code and name
 _LINE = 100  # columns after which nothing is set to the right
 _WIDTHS = (22, 12, 16, 8)  # of the columns of a partition; they grow
+_WIDEST = 40  # columns that one name may take from all others
 _LEFT = (0, 2)  # columns that are set to the left
 _STYLES = {"OK": "green", "WARNING": "bold yellow", "DAMAGED": "bold red", "UNREAD": "bold red"}
 _BARS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -71,8 +72,9 @@ class Page:
         columns = [Text(name, style="bold"), *map(Text, cells)]
         if self._is_wide and noun == "partition":
             for at, column in enumerate(columns):
-                self._widths[at] = max(self._widths[at], column.cell_len)
-                column.align("left" if at in _LEFT else "right", self._widths[at])
+                self._widths[at] = max(self._widths[at], min(column.cell_len, _WIDEST))
+                blanks = max(0, self._widths[at] - column.cell_len)
+                (column.pad_right if at in _LEFT else column.pad_left)(blanks)
         columns = [column for column in columns if column.cell_len]
         columns.append(Text(word.lower() if word == "OK" else word, style=_STYLES[word]))
         self._write(Text(_GAP).join([*columns, *([Text(reasons)] if reasons else ())]), rest=Text("    "))
@@ -89,7 +91,7 @@ class Page:
         """
         blocks = list(_told(findings, is_wide=self._is_wide))
         for code, severity, more in folded:
-            text = Text(f"{severity.value} {code}", style=_BARS[severity]).append(f"{_GAP}{more:,} more like these")
+            text = _severity(severity).append(f" {code}{_GAP}{more:,} more like these")
             blocks.append((severity, [text]))
         if not blocks:
             return
@@ -97,7 +99,7 @@ class Page:
         if heading is not None:
             self._write(Text(heading, style="bold"), Text("  "), Text("    "))
         for severity, texts in blocks:
-            bar = Text(f"  {self._bar} ", style=_BARS[severity])
+            bar = Text.assemble("  ", (self._bar, _BARS[severity]), " ")
             self._write(texts[0], bar, bar + "    ")
             for text in texts[1:]:
                 self._write(text, bar + "  ", bar + "    ")
@@ -116,9 +118,11 @@ class Page:
             right: what it took.
         """
         self._separate(is_block=False)
-        room = min(self._console.width, _LINE) - len(left) - len(right)
-        gap = " " * max(room, len(_GAP)) if self._is_wide else _GAP
-        self._write(Text(f"{left}{gap}{right}", style="bold"))
+        gap = max(min(self._console.width, _LINE) - len(left) - len(right), len(_GAP))
+        if len(left) + gap + len(right) <= self._console.width:
+            left, right = f"{left}{' ' * gap}{right}", ""
+        for text in filter(None, (left, right)):
+            self._write(Text(text, style="bold"))
 
     def _separate(self, *, is_block: bool) -> None:
         """An empty line between rows and blocks."""
@@ -139,7 +143,7 @@ class Page:
         room = max(8, self._console.width - max(prefix.cell_len, later.cell_len))
         for line in text.wrap(self._console, room, overflow="fold") or [Text()]:
             line.rstrip()
-            self._console.print(prefix + line, soft_wrap=True)
+            self._console.print(Text.assemble(prefix, line), soft_wrap=True)
             prefix = later
 
 
@@ -157,8 +161,7 @@ def _told(findings: Sequence[Finding], *, is_wide: bool) -> Iterator[tuple[Sever
 
 
 def _head(finding: Finding, *, is_wide: bool) -> Text:
-    head = Text(finding.severity.value, style=_BARS[finding.severity])
-    head.append(f" {finding.code.name} {finding.code.slug}")
+    head = _severity(finding.severity).append(f" {finding.code.name} {finding.code.slug}")
     places = []
     if finding.position is not None:
         places.append(span(finding.position, finding.position + (finding.length or 0) - 1, "byte"))
@@ -170,6 +173,10 @@ def _head(finding: Finding, *, is_wide: bool) -> Text:
     if places and is_wide:
         head.pad_right(max(0, _HEAD - head.cell_len))
     return Text(_GAP).join([head, *map(Text, places)])
+
+
+def _severity(severity: Severity) -> Text:
+    return Text.assemble((severity.value, _BARS[severity]))
 
 
 def _field(finding: Finding) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kdump.item import CheckedFile, Item
 
 _HELD = 1000  # findings
+_PATTERN = frozenset("*?[")  # may stand for several paths
 
 
 class VerifyTable:
@@ -63,7 +64,7 @@ class VerifyTable:
         self._error = error
         self._tally = tally
         self._named = frozenset(paths)
-        self._is_alone = len(paths) == 1
+        self._is_alone = len(paths) == 1 and not _PATTERN & set(paths[0])
         self._fold = fold
         self._wanted = wanted
         self._safe: Callable[[str], str] = str if raw else escape
@@ -101,7 +102,7 @@ class VerifyTable:
             return
         seconds = self._clock() - self._began
         right = f"{seconds:.1f} s"
-        if seconds >= 0.1:
+        if seconds >= 0.5:  # below, it says nothing
             right += f" ({size(int(self._tally.bytes / seconds))}/s)"
         self._page.last(_totals(self._tally, fold=self._fold), f"{right}   exit {code}" if code else right)
 
@@ -111,7 +112,7 @@ class VerifyTable:
         self._error(f"kdump: {problem.sentence}")
 
     def _finding(self, finding: Finding) -> None:
-        file = self._group.get(finding.file)
+        file = self._held.get(finding.file) or self._group.get(finding.file)
         if file is None:
             file = self._group[finding.file] = _File(fold=self._fold)
         if file.add(finding) and not (self._fold and finding.severity is Severity.NOTE):

@@ -117,9 +117,9 @@ def _index_alone(path: str, kind: FileKind, base: int) -> Iterator[Finding | Doo
     with source:
         fold: OffsetIndexFold | TimeIndexFold
         if kind is FileKind.INDEX:
-            fold = OffsetIndexFold(OffsetIndex(source, base), source.size, found.append, may_be_untrimmed=True)
+            fold = OffsetIndexFold(OffsetIndex(source, base), source, found.append, may_be_untrimmed=True)
         else:
-            fold = TimeIndexFold(TimeIndex(source, base), source.size, found.append, may_be_untrimmed=True)
+            fold = TimeIndexFold(TimeIndex(source, base), source, found.append, may_be_untrimmed=True)
         fold.gap()
         fold.finish(_MAX_LONG, _MAX_LONG, 0)
     yield from found

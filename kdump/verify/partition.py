@@ -122,19 +122,24 @@ class PartitionCheck:
         self._end = max(self._end, facts.end_offset)
         self._has_epochs = self._has_epochs or facts.has_epochs
         self._done.update(job.files.values())
+        if job.is_last and job.only is None:
+            yield from open_transactions(replay.producers, job.files[FileKind.LOG], self._end)
         shown = tuple(read[kind] for kind in _OF_SEGMENT if kind in read and job.only in (None, read[kind].path))
         yield Checked(shown, facts.batches, facts.records)
 
     # --- the other files ------------------------------------------------------------------------------------
     def _rest(self, replay: Replay, options: VerifyOptions) -> Iterator[Item]:
         shown: list[CheckedFile] = []
+        has_sound_epochs = True
         for one in self._other_files(replay, options):
             if isinstance(one, CheckedFile):
                 shown.append(one)
             else:
+                has_sound_epochs = has_sound_epochs and not (isinstance(one, Finding) and one.file == self._epoch_file)
                 yield one
         yield from check_names(self._listing)
-        yield from check_epochs(self._epoch_file, self._epochs, self._end, has_epochs=self._has_epochs)
+        if has_sound_epochs:  # a broker does not start with others
+            yield from check_epochs(self._epoch_file, self._epochs, self._end, has_epochs=self._has_epochs)
         if self.name is not None and self._bases:
             self.checkpoint_findings.extend(self._around.check(self.name, self.path, self._end))
         yield Checked(tuple(shown), 0, 0)
@@ -153,8 +158,6 @@ class PartitionCheck:
                 yield from self._kraft_snapshot(path, options)
             else:
                 yield from check_text(path)
-        if self._bases:
-            yield from open_transactions(replay.producers, self.jobs[-1].files[FileKind.LOG], self._end)
 
     def _kraft_snapshot(self, path: str, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
         """A snapshot of the metadata log: it has the format of a log, and offsets of its own."""

@@ -12,7 +12,7 @@ from kdump.format.source import BytesSource
 from kdump.item import CheckedFile
 from kdump.log.names import parse_name
 from kdump.log.source import DoorProblem, FileSource, open_source
-from kdump.verify.statefiles import read_producers
+from kdump.verify.statefiles import not_read, read_producers
 from kdump.verify.transactions import check_aborted, check_snapshot
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _aborted(job: SegmentJob, facts: SegmentFacts, expected: list[AbortedTxn], *
     else:
         opened = open_source(path)
     if isinstance(opened, DoorProblem):
-        yield opened
+        yield not_read(opened)
         return
     end = max(facts.end_offset, job.base_offset)
     check_aborted(opened, job.base_offset, expected, complete=complete, first_known=0, end=end, report=found.append)

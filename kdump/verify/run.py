@@ -70,6 +70,17 @@ def verify(paths: list[str], options: VerifyOptions) -> Iterator[Item]:
             yield from place.check()
 
 
+def partitions_of(paths: list[str]) -> Iterator[PartitionCheck]:
+    """Yield the partitions under some paths, path by path.
+
+    Args:
+        paths: as the user wrote them; what is no directory is left out.
+    """
+    for path in _expanded(paths):
+        if os.path.isdir(path):
+            yield from _Place(path).partitions
+
+
 def _progress(results: Iterator[Result], done: int, total: int, options: VerifyOptions) -> Iterator[Result]:
     """Say how far all segments together have got."""
     for result in results:
@@ -94,7 +105,8 @@ class _Place:
         self._path = path
         self._listing = Expansion()
         found = directories(path, self._listing)
-        self.is_partition = found == [path] or parse_partition(os.path.basename(os.path.abspath(path))) is not None
+        named_so = parse_partition(os.path.basename(os.path.abspath(path))) is not None
+        self.is_partition = found == [path] or (named_so and not found)
         if self.is_partition:
             self._listing, found = Expansion(), [path]
         self.is_broker_s = bool(found or self._listing.files or not os.access(path, os.R_OK | os.X_OK))

@@ -146,11 +146,11 @@ class _Segment:
         offsets, times = self._open(FileKind.INDEX), self._open(FileKind.TIMEINDEX)
         if offsets is not None:
             self._offset_index = OffsetIndex(offsets, self._job.base_offset)
-            fold = OffsetIndexFold(self._offset_index, offsets.size, self._report, may_be_untrimmed=loose)
+            fold = OffsetIndexFold(self._offset_index, offsets, self._report, may_be_untrimmed=loose)
             self._folds.append(fold)
         if times is not None:
             index = TimeIndex(times, self._job.base_offset)
-            self._folds.append(TimeIndexFold(index, times.size, self._report, may_be_untrimmed=loose))
+            self._folds.append(TimeIndexFold(index, times, self._report, may_be_untrimmed=loose))
 
     # --- the walk -------------------------------------------------------------------------------------------
     def _batches_of(self, log: FileSource) -> Iterator[Progress]:

@@ -26,12 +26,12 @@ def check_text(path: str) -> Iterator[Finding | DoorProblem | CheckedFile]:
     Args:
         path: as the user wrote it, or below what the user wrote.
 
-    Reports: K03, K05.
+    Reports: K03-K05, V02.
     """
     kind = parse_name(os.path.basename(path)).kind
     source = open_source(path)
     if isinstance(source, DoorProblem):
-        yield source
+        yield not_read(source)
         return
     found: list[Finding] = []
     with source:
@@ -41,6 +41,14 @@ def check_text(path: str) -> Iterator[Finding | DoorProblem | CheckedFile]:
             yield DoorProblem(path, "read", f"{path}: cannot be read: {error.strerror}")
     yield from found
     yield CheckedFile(path, kind, source.size)
+
+
+def not_read(problem: DoorProblem) -> Finding | DoorProblem:
+    """Return what a file is that was seen in its directory and cannot be opened: gone, or closed to the user.
+
+    Reports: V02.
+    """
+    return Finding(Code.V02, problem.path) if problem.missing else problem
 
 
 def read_epochs(path: str) -> tuple[EpochEntry, ...]:
@@ -94,11 +102,11 @@ def read_producers(path: str) -> tuple[Sequence[ProducerStateEntry] | None, list
     Returns:
         its entries, None where a broker would throw it away; and what there is to say, the file last.
 
-    Reports: S01.
+    Reports: S01, V02.
     """
     source = open_source(path)
     if isinstance(source, DoorProblem):
-        return None, [source]
+        return None, [not_read(source)]
     with source:
         snapshot = read_snapshot(source)
         said: list[Finding | DoorProblem | CheckedFile] = []

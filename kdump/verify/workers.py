@@ -7,7 +7,6 @@ after segment from the process that has it. A process that is ahead waits when i
 from __future__ import annotations
 
 import os
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Self
 
 from kdump.verify.job import SegmentFacts
@@ -41,14 +40,16 @@ class Workers:
         count = min(options.jobs, len(jobs))
         self._processes = []
         if count > 1:
+            from multiprocessing import get_context  # it costs a tenth of the start
+
             self._owners = _shares(sizes, count)
             context = get_context("fork")
             for number in range(count):
                 ours, theirs = context.Pipe(duplex=False)
+                self._pipes.append(ours)
                 process = context.Process(target=self._work, args=(number, theirs), daemon=True)
                 process.start()
                 theirs.close()
-                self._pipes.append(ours)
                 self._processes.append(process)
 
     def of(self, number: int) -> Iterator[Result]:
@@ -71,6 +72,8 @@ class Workers:
                 return
 
     def _work(self, number: int, pipe: Connection) -> None:
+        for ours in self._pipes:
+            ours.close()  # only who reads may hold them: else nobody here would learn that it has ended
         for at, job in enumerate(self._jobs):
             if self._owners[at] != number:
                 continue

@@ -74,13 +74,13 @@ CASES = {
 }
 
 
-def make(case: str, folder: Path) -> None:
+def make(case: str, folder: Path, recipe: Recipe | None = None) -> None:
     """Make the segments of a case, unless they are there."""
     target = folder / case
     if target.is_dir():
         return
     unfinished = Path(tempfile.mkdtemp(prefix=f"{case}.", dir=folder))
-    recipe = CASES[case]
+    recipe = recipe or CASES[case]
     batches = batches_of(recipe, random.Random(SEED))
     offset = 0
     for _ in range(recipe.segments):
