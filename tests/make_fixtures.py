@@ -66,6 +66,7 @@ class Fixture(NamedTuple):
         found: all that verify says.
         options: of `VerifyOptions`.
         paths: what verify is given, below the directory.
+        replicas: they are compared.
     """
 
     what: str
@@ -73,13 +74,14 @@ class Fixture(NamedTuple):
     found: Sequence[Expected]
     options: dict[str, Any] = {}  # noqa: RUF012 (never changed)
     paths: Sequence[str] = (".",)
+    replicas: bool = False
 
     def expect(self) -> bytes:
         """Return the content of `expect.json`."""
         keys = ("code", "severity", "file", "position", "length")
         found = [dict(zip(keys, one, strict=True)) for one in self.found]
         lines = ",\n".join(f"    {json.dumps(one)}" for one in found)
-        head = {"what": self.what, "paths": list(self.paths), "options": self.options}
+        head = {"what": self.what, "paths": list(self.paths), "replicas": self.replicas, "options": self.options}
         top = "".join(f"  {json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
         return f'{{\n{top}  "findings": [\n{lines}\n  ]\n}}\n'.encode()
 
@@ -563,6 +565,35 @@ FIXTURES |= {
         "the id of the topic is none",
         {**INTACT, "partition.metadata": b"version: 0\ntopic_id: none\n"},
         [("K05", "error", "partition.metadata", 11, 14)],
+    ),
+}
+
+# --- replicas -----------------------------------------------------------------------------------------------
+SECOND = f"second/plain-0/{LOG}"
+
+
+def replicas(what: str, second: Files, *found: Expected) -> Fixture:
+    """Two replicas of a partition, the first one whole."""
+    both = {**below("first/plain-0", INTACT), **below("second/plain-0", second)}
+    return Fixture(what, both, found, paths=("first", "second"), replicas=True)
+
+
+FIXTURES |= {
+    "replica-d01-differs": replicas(
+        "a record has another value",
+        partition(A, batch(2, (b"a", b"x")), C),
+        ("D01", "error", SECOND, SIZE, SIZE),
+    ),
+    "replica-d02-lacks": replicas(
+        "a batch is missing in one of them",
+        partition(A, C),
+        ("O04", "note", SECOND, SIZE, 0),
+        ("D02", "warning", SECOND, SIZE, 0),
+    ),
+    "replica-d03-short": replicas(
+        "one of them ends earlier",
+        partition(A, B),
+        ("D03", "note", "second/plain-0", None, None),
     ),
 }
 

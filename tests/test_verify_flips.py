@@ -73,9 +73,14 @@ class Place(NamedTuple):
     @contextmanager
     def changed(self, data: bytes) -> Iterator[None]:
         """Put other bytes into the file for a while."""
-        self.path.write_bytes(data)
+        self._write(data)
         yield
-        self.path.write_bytes(self.data)
+        self._write(self.data)
+
+    def _write(self, data: bytes) -> None:
+        with self.path.open("r+b", buffering=0) as file:
+            os.pwrite(file.fileno(), data, 0)
+            os.ftruncate(file.fileno(), len(data))
 
 
 def place(
@@ -180,7 +185,7 @@ def test_every_length_is_told_between_neighbours(between: Place) -> None:
         with between.changed(between.data[:size]):
             found = between.found()
         assert loud(found) == (size not in ends and size > 0), size
-        assert any(one.code is Code.O07 for one in found), size
+        assert any(one.code is Code.O07 for one in found) == (size == 0 or size >= min(ends)), size
 
 
 def test_zeros_from_any_place_are_told_between_neighbours(between: Place) -> None:

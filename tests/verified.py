@@ -15,6 +15,7 @@ from kdump.log import source
 from kdump.log.source import DoorProblem
 from kdump.render.findings import finding_line
 from kdump.verify.options import VerifyOptions
+from kdump.verify.replicas import compare
 from kdump.verify.run import verify
 from tests.make_fixtures import INTACT, LOG
 from tests.partitions import write
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 
-def items_of(*paths: Path | str, **options: Any) -> list[Item]:
+def items_of(*paths: Path | str, replicas: bool = False, **options: Any) -> list[Item]:
     """All items of some paths."""
-    return list(verify([str(path) for path in paths], VerifyOptions(**options)))
+    judge = compare if replicas else verify
+    return list(judge([str(path) for path in paths], VerifyOptions(**options)))
 
 
 def findings_of(*paths: Path | str, **options: Any) -> list[Finding]:

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.finding import Code
 from kdump.format import layout
+from kdump.format.chunk import OVER_LIMIT
 from kdump.format.window import Window
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.format.chunk import Chunk, RecordProblem
     from kdump.format.records import RecordReader
 
 NO_TIMESTAMP = -1
+_TOO_SHORT = "java.lang.IndexOutOfBoundsException"  # what a batch gets that says it is shorter than its header
 
 
 class Refused(Value):
-    """The broker throws: class and message, as Java prints them."""
+    """There is no answer: the broker throws, or what it answers was not looked at.
+
+    Args:
+        exception: class and message, as Java prints them.
+        place: number of the segment and position of the batch whose records are the reason; None for another reason.
+        limit: the option of ours that kept those records from being read; empty when the broker throws.
+    """
 
     exception: str
+    place: tuple[int, int] | None = None
+    limit: str = ""
 
 
 class Batch:
@@ -62,22 +74,54 @@ class Found(Value):
     batch: Batch | None = None
 
 
-def find_record(reader: RecordReader, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
+def find_record(
+    reader: RecordReader,
+    batch: Batch,
+    wanted: Callable[[int, int], bool],
+    judge: Callable[[Chunk], None] | None = None,
+) -> Found | Refused | None:
     """Return the first record of a batch that is wanted; Refused where its records end early before that.
 
     Args:
         reader: reads the records.
         batch: the batch.
         wanted: decides by timestamp (ms) and offset (absolute).
+        judge: is shown all of the records; None: what comes after the record is not read.
     """
-    width = layout.RECORD_WIDTH
+    found: Found | Refused | None = None
     for chunk in reader.chunks(batch.window):
-        rows, stop = chunk.rows, chunk.filled * width
-        pairs = zip(rows[layout.R_TIMESTAMP : stop : width], rows[layout.R_OFFSET : stop : width], strict=True)
-        for time, offset in pairs:
-            if wanted(time, offset):
-                epoch = batch.cell(layout.LEADER_EPOCH)
-                return Found(time, offset, epoch if epoch >= 0 else None, batch)
-        if chunk.problem is not None:
-            return Refused(chunk.problem.java)
-    return None
+        if found is None:
+            found = _first(chunk, batch, wanted)
+        if judge is not None:
+            judge(chunk)
+        elif found is not None:
+            return found
+    return found
+
+
+def _first(chunk: Chunk, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
+    width = layout.RECORD_WIDTH
+    rows, stop = chunk.rows, chunk.filled * width
+    pairs = zip(rows[layout.R_TIMESTAMP : stop : width], rows[layout.R_OFFSET : stop : width], strict=True)
+    for time, offset in pairs:
+        if wanted(time, offset):
+            epoch = batch.cell(layout.LEADER_EPOCH)
+            return Found(time, offset, epoch if epoch >= 0 else None, batch)
+    problem = chunk.problem
+    if problem is None:
+        return None
+    limit = limit_of(batch.window, problem)
+    java = problem.java if limit or problem.status != OVER_LIMIT else _TOO_SHORT
+    return Refused(java, (batch.segment, batch.cell(layout.POSITION)), limit)
+
+
+def limit_of(window: Window, problem: RecordProblem) -> str:
+    """Return the option that kept records from being read; empty where they are damaged.
+
+    Args:
+        window: where the batch is.
+        problem: why its records end early.
+    """
+    if problem.status == OVER_LIMIT:  # or too short to be a batch
+        return "--max-batch-bytes" if window.cell(problem.batch, layout.SIZE) >= layout.RECORDS_AT else ""
+    return "--max-uncompressed-bytes" if problem.codec is not None and problem.codec.code is Code.C03 else ""

@@ -11,19 +11,15 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused, find_record
+from kdump.broker.reading import Reading
 from kdump.format import layout
-from kdump.format.kafkawalk import KafkaWalk
-from kdump.format.records import RecordReader
-from kdump.format.window import Buffer, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from kdump.format.checkpoint import EpochEntry
+    from kdump.format.window import Window
     from kdump.log.partition import Partition, Segment
-
-WINDOW = 6 * 1024  # bytes of a log read at once: an index points some 4 KB before the batch that is wanted
-_NEGATIVE = "java.lang.IllegalArgumentException: Negative position"
 
 
 class Lookup:
@@ -36,8 +32,11 @@ class Lookup:
             of the segment, window, row.
 
     Attributes:
-        end_way: the batches that were met for the end of the log, as `passed` gets them.
+        end_way: the batches that were met for the end of the log, as `passed` gets them, without their bytes.
+        lost_end: where the segments end, when that is below the log start offset; None otherwise, or not known yet.
         file_times: segments whose time index tells nothing, so that a broker goes by the time of the file.
+        first_untimed: the first of them that has batches; None as long as none was met.
+        believed: what `max_timestamp` took for the largest timestamp: number of the segment, and ms.
     """
 
     def __init__(
@@ -48,40 +47,57 @@ class Lookup:
         passed: Callable[[int, Window, int], None],
     ) -> None:
         self._partition = partition
-        self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, kafka=True)
-        self._limit = max_batch_bytes
-        self._passed = passed
+        self._reading = Reading(partition, max_uncompressed_bytes, max_batch_bytes, passed)
+        self._records = self._reading.records
         self._end: int | Refused | None = None
-        self._buffer: Buffer | None = None
-        self._failure: Refused | None = None
         self.end_way: list[tuple[int, Window, int]] = []
+        self.lost_end: int | None = None
         self.file_times: set[int] = set()
+        self.first_untimed: int | None = None
+        self.believed = (0, NO_TIMESTAMP)
         self._reach: list[int] = []  # the largest timestamp of the first n + 1 segments
 
     def end_offset(self) -> int | Refused:
-        """Return the log end offset that a broker has after a clean start.
+        """Return the log end offset that a broker has after a clean start: the log start where that is higher.
 
         Source: LogSegment.readNextOffset, LogLoader.load.
         """
         if self._end is None:
-            passed, self._passed = self._passed, self._on_end_way
-            self._end = self._next_offset(len(self._partition) - 1)
-            self._passed = passed
+            reading = self._reading
+            passed, reading.passed = reading.passed, self._on_end_way
+            self.end_way.clear()
+            try:
+                end = self._next_offset(len(self._partition) - 1)
+            finally:
+                reading.passed = passed
+            start = self._partition.start_offset
+            if isinstance(end, int) and end < start:
+                self.lost_end, end = end, start
+            self._end = end
         return self._end
+
+    def is_emptied(self) -> bool:
+        """Tell whether a broker deletes all segments at its start: the log start offset is beyond their end."""
+        if self._partition.start_offset <= self._partition.bases[-1]:
+            return False
+        self.end_offset()
+        return self.lost_end is not None
 
     def _next_offset(self, number: int) -> int | Refused:
         segment = self._partition.segment(number)
         last = segment.offset_index.last_entry().offset
-        found = self._search(number, last, segment.offset_index.lookup(last).position)
+        found = self._reading.search(number, last, segment.offset_index.lookup(last).position)
         if not isinstance(found, Batch):
             return segment.base_offset if found is None else found
         end = segment.base_offset
-        for window, k in self._batches(number, found.cell(layout.POSITION)):
+        for window, k in self._reading.batches(number, found.cell(layout.POSITION)):
             end = window.cell(k, layout.LAST_OFFSET) + 1
-        return self._failure or end
+        return self._reading.failure or end
 
     def _on_end_way(self, number: int, window: Window, k: int) -> None:
-        self.end_way.append((number, Batch(number, window, k).window, 0))
+        kept = Batch(number, window, k).window
+        kept.whole = False
+        self.end_way.append((number, kept, 0))
 
     def read(self, offset: int) -> Batch | Refused | None:
         """Return the batch that the answer to a fetch from an offset begins with; None for an empty answer.
@@ -103,7 +119,7 @@ class Lookup:
                     return Refused(_out_of_range(offset, partition.name))
                 if offset == end:
                     return None
-            found = self._search(number, offset, self._position(number, offset))
+            found = self._reading.search(number, offset, self._position(number, offset))
             if found is not None:
                 return found
         return None
@@ -115,8 +131,7 @@ class Lookup:
 
     def batch_at(self, number: int, position: int) -> Batch | Refused | None:
         """Return what a broker takes for a batch at a position of a segment."""
-        found = next(self._batches(number, position), None)
-        return self._failure if found is None else Batch(number, *found)
+        return self._reading.batch_at(number, position)
 
     def time(self, timestamp: int) -> Found | Refused | None:
         """Return the first record at or after a time in the first segment that reaches up to it.
@@ -128,19 +143,19 @@ class Lookup:
         """
         partition = self._partition
         number = self.first_reaching(timestamp)
-        if number is None:
+        if number is None or self.is_emptied():
             return None
         start = partition.start_offset
         offset = max(partition.segment(number).time_index.lookup(timestamp).offset, start)
-        for window, k in self._batches(number, self._position(number, offset)):
+        for window, k in self._reading.batches(number, self._position(number, offset)):
             if window.cell(k, layout.MAX_TIMESTAMP) >= timestamp:
                 batch = Batch(number, window, k)
                 found = find_record(
-                    self._reader, batch, lambda time, at: time >= timestamp and at >= partition.start_offset
+                    self._records, batch, lambda time, at: time >= timestamp and at >= partition.start_offset
                 )
                 if found is not None:
                     return found
-        return self._failure
+        return self._reading.failure
 
     def first_reaching(self, timestamp: int) -> int | None:
         """Return the first segment whose largest timestamp is at or after a time; no segment is asked twice."""
@@ -156,12 +171,17 @@ class Lookup:
 
         Source: LogSegment.largestTimestamp.
         """
+        largest = self._known_time(number)[0]
+        return largest if largest >= 0 else self._partition.segment(number).modified
+
+    def _known_time(self, number: int) -> tuple[int, int]:
         segment = self._partition.segment(number)
-        largest = self._last_time(segment, number)[0]
-        if largest >= 0:
-            return largest
-        self.file_times.add(number)
-        return segment.modified
+        known = self._last_time(segment, number)
+        if known[0] < 0:
+            self.file_times.add(number)
+            if segment.log.size and (self.first_untimed is None or number < self.first_untimed):
+                self.first_untimed = number
+        return known
 
     def max_timestamp(self) -> Found | Refused | None:
         """Return the first record with the largest timestamp, as far as the time indexes know.
@@ -169,15 +189,18 @@ class Lookup:
         Source: UnifiedLog.fetchOffsetByTimestamp (MAX_TIMESTAMP), RecordBatch.offsetOfMaxTimestamp.
         """
         partition = self._partition
-        times = [self._last_time(partition.segment(n), n) for n in range(len(partition))]
+        if self.is_emptied():
+            return None
+        times = [self._known_time(n) for n in range(len(partition))]
         number = max(range(len(times)), key=lambda n: times[n][0])
         largest, offset = times[number]
-        for window, k in self._batches(number, self._position(number, offset)):
+        self.believed = number, largest
+        for window, k in self._reading.batches(number, self._position(number, offset)):
             if window.cell(k, layout.MAX_TIMESTAMP) == largest:
                 if window.cell(k, layout.MAGIC) == 0:
                     return None
-                return find_record(self._reader, Batch(number, window, k), lambda time, _: time == largest)
-        return self._failure
+                return find_record(self._records, Batch(number, window, k), lambda time, _: time == largest)
+        return self._reading.failure
 
     def earliest(self) -> Found:
         """Return the log start offset with its leader epoch."""
@@ -195,6 +218,8 @@ class Lookup:
 
     def _epochs(self) -> Sequence[EpochEntry]:
         """The leader epochs as they are after loading. Source: LeaderEpochFileCache.truncateFromStart, -FromEnd."""
+        if self.is_emptied():
+            return ()
         end, start = self.end_offset(), self._partition.start_offset
         epochs = [one for one in self._partition.epochs if isinstance(end, Refused) or one.start_offset < end]
         before = [one for one in epochs if one.start_offset <= start]
@@ -222,59 +247,10 @@ class Lookup:
     def _late(self, number: int) -> tuple[int, int]:
         segment = self._partition.segment(number)
         largest = (NO_TIMESTAMP, segment.base_offset)
-        for window, k in self._batches(number, self._position(number, segment.time_index.last_entry().offset)):
+        for window, k in self._reading.batches(number, self._position(number, segment.time_index.last_entry().offset)):
             if window.cell(k, layout.MAX_TIMESTAMP) > largest[0]:
                 largest = (window.cell(k, layout.MAX_TIMESTAMP), window.cell(k, layout.LAST_OFFSET))
         return largest
-
-    def _search(self, number: int, offset: int, position: int) -> Batch | Refused | None:
-        """Source: FileRecords.searchForOffsetFromPosition."""
-        before: int | None = None  # position of the last batch below the offset that reaches up to it
-        for window, k in self._batches(number, position):
-            at, rows = k * layout.BATCH_WIDTH, window.rows
-            base = rows[at + layout.BASE_OFFSET]
-            if rows[at + layout.MAGIC] < layout.MAGIC_V2 and rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
-                first = self._first_offset(number, window, k)
-                if isinstance(first, Refused):
-                    return first
-                base = first
-            if base == offset or (base > offset and before is None):
-                return Batch(number, window, k)
-            if base > offset:
-                break
-            before = rows[at + layout.POSITION] if rows[at + layout.LAST_OFFSET] >= offset else None
-        else:
-            if self._failure is not None:
-                return self._failure
-        return None if before is None else self.batch_at(number, before)
-
-    def _first_offset(self, number: int, window: Window, k: int) -> int | Refused:
-        """The base offset of a legacy wrapper, which takes its records. Source: AbstractLegacyRecordBatch."""
-        found = find_record(self._reader, Batch(number, window, k), lambda _time, _at: True)
-        if isinstance(found, Found):
-            return found.offset
-        return Refused("java.util.NoSuchElementException") if found is None else found
-
-    def _batches(self, number: int, position: int) -> Iterator[tuple[Window, int]]:
-        """Yield what a broker takes for batches from a position of a segment on: window and row.
-
-        When they end, `_failure` says what a broker throws then, None for nothing. Source: FileRecords.batchesFrom.
-        """
-        self._failure = Refused(_NEGATIVE) if position < 0 else None
-        if position < 0:
-            return
-        log = self._partition.segment(number).log
-        if self._buffer is None:
-            self._buffer = Buffer(log, WINDOW)
-        self._buffer.source = log
-        walk = KafkaWalk(log, log.name, position, log.size, self._limit, self._buffer)
-        passed = self._passed
-        for window in walk.windows():
-            for k in range(window.count):
-                passed(number, window, k)
-                yield window, k
-        if walk.failure is not None:
-            self._failure = Refused(walk.failure)
 
 
 def _out_of_range(offset: int, name: str) -> str:

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.found import Batch, Found, find_record
-from kdump.broker.lookup import WINDOW
+from kdump.broker.reading import WINDOW
 from kdump.format import _scan, layout
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.format.records import RecordReader

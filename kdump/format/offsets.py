@@ -43,6 +43,11 @@ class OffsetFold:
         """The last offset that is known to be right."""
         return None if self._good is None else self._good.last
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether no batch waits for the next one to be judged."""
+        return self._held is None
+
     def skip(self, one: Element) -> None:
         """Move on in a run of batches of which each adjoins the one before it, or may."""
         self._good, self._held, self._lost = one, None, False

@@ -15,7 +15,7 @@ from operator import le, lt
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
-from kdump.format import _scan, layout
+from kdump.format import layout
 from kdump.verify.indexfold import Entries, IndexFold
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 INTERVAL = 4096  # index.interval.bytes, unless a topic has another
 _OFFSET_SLOT, _TIME_SLOT = 8, 12
 _NO_TIMESTAMP = -1
+_NO_LIMIT = 2**63 - 1
 
 
 class OffsetIndexFold(IndexFold):
@@ -42,18 +43,19 @@ class OffsetIndexFold(IndexFold):
         self._offset = index.base_offset - 1
         self._position = -1
         self._last = index.base_offset - 1  # last offset of the batch before the window
+        self._above: tuple[int, int, int, int] | None = None  # the last entry above its batch, and that batch's end
 
-    def step(self, window: Window) -> None:
+    def step(self, window: Window, last: int, *, sure: bool) -> None:
         """Take the next batches."""
         for entries in self._take(window.end(window.count)):
             positions, lasts = window.column(layout.POSITION), window.column(layout.LAST_OFFSET)
-            if not self._are_exact(entries, window, positions, lasts):
+            if not (sure and self._are_exact(entries, positions, lasts)):
                 for entry in entries.rows():
-                    self._judge(entry, window, positions, lasts)
-        self._last = window.cell(window.count - 1, layout.LAST_OFFSET)
+                    self._judge(entry, window, positions, lasts if sure else None)
+        self._last = last
         self._lost = not window.all_trusted
 
-    def _are_exact(self, entries: Entries, window: Window, positions: array[int], lasts: array[int]) -> bool:
+    def _are_exact(self, entries: Entries, positions: array[int], lasts: array[int]) -> bool:
         """Whether entries follow those before them, and each is the last offset of the batch where it points."""
         _, offsets, at = entries
         if (
@@ -63,8 +65,6 @@ class OffsetIndexFold(IndexFold):
             or at[0] < positions[0]
             or at[-1] > positions[-1]
         ):
-            return False
-        if _scan.suspicions(window.rows, window.count) & layout.NOT_ABOVE:
             return False
         k = bisect_left(positions, at[0])
         rows = slice(k, k + len(at))
@@ -76,7 +76,9 @@ class OffsetIndexFold(IndexFold):
             self._offset, self._position = offsets[-1], at[-1]
         return exact
 
-    def _judge(self, entry: tuple[int, int, int], window: Window, positions: array[int], lasts: array[int]) -> None:
+    def _judge(
+        self, entry: tuple[int, int, int], window: Window, positions: array[int], lasts: array[int] | None
+    ) -> None:
         number, offset, position = entry
         if not self._in_order(number, offset, position):
             return
@@ -85,11 +87,25 @@ class OffsetIndexFold(IndexFold):
             if not self._lost or position >= positions[0]:
                 self._blame(Code.X04, number, offset, position, {})
             return
+        if lasts is None:
+            return
         before = lasts[k - 1] if k else self._last
         if before >= offset:
             self._blame(Code.X05, number, offset, position, {"base": before + 1})
+        elif offset > lasts[k]:
+            self._say_above(_NO_LIMIT)
+            self._above = number, offset, position, lasts[k]
         elif offset not in (lasts[k], window.cell(k, layout.BASE_OFFSET)):
             self._blame(Code.X06, number, offset, position, {"last": lasts[k]})
+
+    def _say_above(self, end: int) -> None:
+        """Judge the entry that was kept: above its batch is right for an append of several, above all is not."""
+        if self._above is not None:
+            number, offset, position, last = self._above
+            if offset >= end:
+                self._blame(Code.X07, number, offset, offset, {"end": end})
+            else:
+                self._blame(Code.X06, number, offset, position, {"last": last})
 
     def _in_order(self, number: int, offset: int, position: int) -> bool:
         """Whether an entry is above the one before it; both of its values, as a search relies on it."""
@@ -101,6 +117,7 @@ class OffsetIndexFold(IndexFold):
         return False
 
     def _rest(self, end: int, size: int, last_batch_at: int) -> None:
+        self._say_above(end)
         for number, offset, position in self._left():
             if not self._in_order(number, offset, position):
                 pass
@@ -134,9 +151,8 @@ class TimeIndexFold(IndexFold):
         """Bytes of the log are no batch."""
         self._doubt = True
 
-    def step(self, window: Window) -> None:
+    def step(self, window: Window, last: int, *, sure: bool) -> None:
         """Take the next batches."""
-        last = window.cell(window.count - 1, layout.LAST_OFFSET)
         times = window.column(layout.MAX_TIMESTAMP)
         if not window.all_trusted:
             self._doubt = True
@@ -147,39 +163,50 @@ class TimeIndexFold(IndexFold):
             lasts, largest = window.column(layout.LAST_OFFSET), times
             if times[0] < self._largest or not all(map(le, times, times[1:])):
                 largest = array("q", accumulate(times, max, initial=self._largest))[1:]
-            if not self._are_exact(entries, window, lasts, largest):
+            if not (sure and self._are_exact(entries, lasts, largest)):
                 for entry in entries.rows():
-                    self._judge(entry, window, min(bisect_left(lasts, entry[2]), window.count - 1), largest)
+                    if self._in_order(*entry) and sure:
+                        self._judge(entry, window, min(bisect_left(lasts, entry[2]), window.count - 1), largest)
         self._largest = max(self._largest, *times)
         self._only_magic_0 = self._only_magic_0 and not max(window.column(layout.MAGIC))
 
-    def _are_exact(self, entries: Entries, window: Window, lasts: array[int], largest: array[int]) -> bool:
+    def _are_exact(self, entries: Entries, lasts: array[int], largest: array[int]) -> bool:
         """Whether entries follow those before them, and each has the largest timestamp up to the end of its batch."""
         _, times, offsets = entries
         if not self._ascends or times[0] <= self._time or offsets[0] < self._offset:
             return False
-        if _scan.suspicions(window.rows, window.count) & layout.NOT_ABOVE or not all(map(lt, times, times[1:])):
+        if not all(map(lt, times, times[1:])):
             return False
         k = bisect_left(lasts, offsets[0])
         rows = slice(k, k + len(times))
         exact = lasts[rows] == offsets and largest[rows] == times  # where batches are larger than the interval
+        exact = exact and self._before(largest, k) < times[0]
         if not exact:
             found = [bisect_left(lasts, offset) for offset in offsets]
             exact = [lasts[k] for k in found] == offsets.tolist() and [largest[k] for k in found] == times.tolist()
+            exact = exact and all(map(lt, (self._before(largest, k) for k in found), times))
         if exact:
             self._time, self._offset = times[-1], offsets[-1]
         return exact
 
     def _judge(self, entry: tuple[int, int, int], window: Window, k: int, largest: array[int]) -> None:
         number, time, offset = entry
-        if not self._in_order(number, time, offset) or not window.cell(k, layout.MAGIC):
+        if not window.cell(k, layout.MAGIC):
             return
+        own, before = window.cell(k, layout.MAX_TIMESTAMP), self._before(largest, k)
         is_there = window.cell(k, layout.BASE_OFFSET) <= offset
-        if time == largest[k] and is_there:
+        if time == largest[k] > before and is_there:
             return
-        if self._doubt and time > window.cell(k, layout.MAX_TIMESTAMP):
+        if self._doubt and (time > largest[k] or not is_there):
             return
-        self._blame(Code.T04, number, offset, time, {"largest": largest[k]}, largest[k])
+        if time == before and is_there:  # whoever asks for that time begins to search behind it
+            self._blame(Code.T04, number, offset, time, {"largest": f"{own}, and one before it {before}"})
+        else:
+            self._blame(Code.T04, number, offset, time, {"largest": largest[k]}, largest[k])
+
+    def _before(self, largest: array[int], k: int) -> int:
+        """The largest timestamp before the batch in row k of the window."""
+        return largest[k - 1] if k else self._largest
 
     def _in_order(self, number: int, time: int, offset: int) -> bool:
         if time > self._time and offset >= self._offset:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kdump.finding import Code, Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kdump.finding import Report
     from kdump.format.index import OffsetIndex, TimeIndex
@@ -91,8 +91,14 @@ class IndexFold(ABC):
         self._lost = True
 
     @abstractmethod
-    def step(self, window: Window) -> None:
-        """Take the next batches."""
+    def step(self, window: Window, last: int, *, sure: bool) -> None:
+        """Take the next batches.
+
+        Args:
+            window: the batches.
+            last: the last offset that is believed after them.
+            sure: their offsets are right; else no entry is blamed for not agreeing with them.
+        """
 
     def finish(self, end: int, size: int, last_batch_at: int) -> None:
         """The log is at its end.
@@ -125,7 +131,13 @@ class IndexFold(ABC):
         self._report(Finding(code, self._index.name, at, length, **more))
 
     def _blame(
-        self, code: Code, number: int, offset: int, found: int, values: dict[str, int], expected: int | None = None
+        self,
+        code: Code,
+        number: int,
+        offset: int,
+        found: int,
+        values: Mapping[str, int | str | None],
+        expected: int | None = None,
     ) -> None:
         at = number * self._slot
         self._say(code, at, self._slot, offset=offset, found=found, values=values, expected=expected)

@@ -134,8 +134,8 @@ class _Place:
         yield Checked(tuple(shown), 0, 0)
 
     @property
-    def broker(self) -> tuple[object, ...] | None:
-        """Which broker the log directory belongs to by its meta.properties, None where that is not known."""
+    def broker(self) -> tuple[object, object] | None:
+        """Broker and directory by meta.properties, None where that is not known; two copies have the same of both."""
         source = open_source(os.path.join(self.around.path, FileKind.META_PROPERTIES.value))
         if isinstance(source, DoorProblem):
             return None
@@ -143,20 +143,22 @@ class _Place:
             entries = read_checkpoint(FileKind.META_PROPERTIES, source, lambda _finding: None).entries
         named = {one.name: one.value for one in entries if isinstance(one, Property)}
         node = named.get("node.id", named.get("broker.id"))
-        return None if node is None else (named.get("cluster.id"), node)
+        return None if node is None else ((named.get("cluster.id"), node), named.get("directory.id"))
 
 
 def _duplicates(places: list[_Place]) -> Iterator[Item]:
     """Partitions that lie in two log directories of one broker."""
     if len(places) < 2:
         return
-    seen: dict[tuple[object, ...], str] = {}
+    seen: dict[tuple[object, ...], tuple[str, object]] = {}
     for place in places:
-        broker = place.broker
+        broker, directory = place.broker or (None, None)
         for check in place.partitions if broker is not None else ():
             if check.name is None or check.name.state:
                 continue
-            other = seen.setdefault((broker, check.name.topic, check.name.partition), check.path)
-            if os.path.realpath(other) != os.path.realpath(check.path):
+            key = (broker, check.name.topic, check.name.partition)
+            other, its_directory = seen.setdefault(key, (check.path, directory))
+            is_copy = directory is not None and directory == its_directory
+            if not is_copy and os.path.realpath(other) != os.path.realpath(check.path):
                 yield Finding(Code.F12, check.path, values={"other": other})
                 yield Checked((), 0, 0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.producers import ProducerFold
 from kdump.finding import Code, Finding, Severity
-from kdump.format import layout
+from kdump.format import _scan, layout
 from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.recordchecks import check_records
@@ -23,6 +23,7 @@ from kdump.verify.job import SegmentFacts, SegmentJob
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.format.offsets import OffsetFold
     from kdump.format.window import Window
     from kdump.verify.options import VerifyOptions
 
@@ -31,6 +32,7 @@ _MAYBE_COMPACTION = (Code.P01, Code.P02)  # warnings, unless compaction explains
 _MISSING_OFFSETS = (Code.O04, Code.O07)
 _HELD = 10_000  # of the first are held back until it is known whether the log was compacted
 _BLAME_OFFSET = (Code.O01, Code.O02, Code.O03)
+_WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
 _TORN = (Code.L01, Code.L02, Code.L03)
 
 Result = Finding | DoorProblem | Progress | SegmentFacts
@@ -170,7 +172,7 @@ class _Segment:
         epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
         for window in walk.windows():
-            self._headers(window)
+            self._headers(window, walk.checks.offsets)
             epochs.step(window)
             if options.deep:
                 for chunk in reader.chunks(window):
@@ -184,7 +186,7 @@ class _Segment:
             self._report(finding)
         self._finish(log, walk.checks.offsets.last)
 
-    def _headers(self, window: Window) -> None:
+    def _headers(self, window: Window, offsets: OffsetFold) -> None:
         self._batches += window.count
         self._last_batch_at = window.cell(window.count - 1, layout.POSITION)
         self._magics.update(window.column(layout.MAGIC))
@@ -194,8 +196,14 @@ class _Segment:
             self._has_holes = sum(counts) < sum(deltas) + window.count
         assert self._producers is not None
         self._producers.step(window)
+        odd = _scan.suspicions(window.rows, window.count) & _WRONG_OFFSETS
+        last = window.cell(window.count - 1, layout.LAST_OFFSET)
+        if odd:
+            last = self._job.base_offset - 1 if offsets.last is None else offsets.last
         for fold in self._folds:
-            fold.step(window)
+            if odd:
+                fold.gap()
+            fold.step(window, last, sure=not odd and offsets.is_settled)
 
     def _hints(self) -> Sequence[int]:
         return () if self._offset_index is None else self._offset_index.ascending_positions()
