@@ -41,7 +41,7 @@ class Code(Enum):
            "split the segment by hand, or restore the replica")
     F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory")
     F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly")
-    F09 = ("index-missing", Severity.WARNING, "the file is missing: a broker recovers this segment at each start, and cuts it at its first bad batch", "rebuild the index before a broker starts")
+    F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index not found by time", "rebuild the index before a broker starts")
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica")
 
     F11 = ("odd-directory", Severity.ERROR, "this is no partition directory: a broker does not start with it here", "move it out of the log directory")
@@ -143,10 +143,10 @@ class Code(Enum):
     A05 = ("aborted-extra", Severity.ERROR, "the log has no such aborted transaction of producer {producer}: readers of committed data do not see its records", "rebuild the index")
     A06 = ("aborted-differs", Severity.ERROR, "aborted transaction of producer {producer}: {field} {found} must be {expected}", "rebuild the index")
 
+    S01 = ("snapshot", Severity.WARNING, "{why}: a broker deletes the file and uses an older one", "remove the file; the broker rebuilds it")
     S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker removes it", "none: the broker removes it")
     S03 = ("snapshot-state", Severity.WARNING, "the log says something else about {count} producers ({why}): a broker may refuse what they write", "remove the file; the broker rebuilds it")
     S04 = ("snapshot-name", Severity.ERROR, "the name is no offset: a broker fails to load the partition", "move the file out of the directory")
-    S01 = ("snapshot", Severity.WARNING, "{why}: a broker deletes the file and uses an older one", "remove the file; the broker rebuilds it")
     K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing} offsets are gone", "compare with another replica; a broker lowers the value")
     K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore the file: a broker may take the log directory offline, or count the file as empty")

@@ -115,3 +115,10 @@ def write(root: Path, files: Mapping[str, bytes]) -> Path:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(data)
     return root
+
+
+def overwrite(path: Path, data: bytes) -> None:
+    """Give a file that is there another content, in place: a new file costs more than most tests of it."""
+    with path.open("r+b", buffering=0) as file:
+        file.write(data)
+        file.truncate()

@@ -28,8 +28,10 @@ from kdump.cli.exits import Exit
 from kdump.cli.main import kdump as group
 from kdump.finding import Code, Finding, Severity
 from kdump.format.checksum import crc32c
+from kdump.render.findings import finding_line
 from tests.corpus import FIXTURES, run_kdump
 from tests.damage import damage_cases
+from tests.verified import FOLDERS, NOT_AS_NAMED, STAGED, below, shown_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -261,6 +263,13 @@ def test_an_entry_says_what_a_broker_does_and_what_to_do(heading: str) -> None:
     assert all(text.strip() for text in entries(lines).values())
 
 
+def test_the_page_has_the_same_exceptions_as_the_tests_of_verify() -> None:
+    """Damage that is told by another code than it is named for, or by none, and why."""
+    table = entries(section(FINDINGS, "WHAT IS TOLD OTHERWISE"))
+    expected = {name: f"{', '.join(told.split()) or 'nothing'}: {why}." for name, (told, why) in NOT_AS_NAMED.items()}
+    assert {name: text.strip() for name, text in table.items()} == expected
+
+
 def examples(lines: list[Line]) -> Iterator[str]:
     """Yield the lines between .EX and .EE."""
     inside = False
@@ -389,7 +398,7 @@ def falling_times(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]]:
-    """What kdump says of every damaged directory of the fixtures, and of some more: name and lines of stderr."""
+    """What kdump says of every damaged directory of the fixtures, and of some more: name and lines of findings."""
     found = []
     scratch = tmp_path_factory.mktemp("findings")
     for case in damage_cases(FIXTURES / "damage"):
@@ -408,6 +417,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]
     folder.mkdir(parents=True)
     falling_times(folder)
     found.append(("T03", said(["find-time", "extra-0", "1700000005000"], folder.parent)))
+    for folder in FOLDERS:
+        found.append((folder.name, [finding_line(one) for one in below(FIXTURES, shown_by(folder)[0])]))
+    for staged, (_, stage) in STAGED.items():
+        folder = scratch / f"staged-{staged.name}"
+        folder.mkdir()
+        found.append((staged.name, [finding_line(one) for one in below(folder, stage(folder / "topic-0"))]))
     return found
 
 

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.finding import Code
-from tests.corpus import FIXTURES, changed, fingerprint
-from tests.make_fixtures import EXPECT, files
-from tests.make_fixtures import FIXTURES as MADE
+from tests.corpus import changed, fingerprint
+from tests.make_fixtures import EXPECT, FIXTURES, files
 from tests.partitions import write
-from tests.verified import NOT_OF_VERIFY, STAGED, below, findings_of
+from tests.verified import FOLDERS, NOT_OF_VERIFY, STAGED, below, shown_by
 from tests.walked import check_words
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BYTES = 200_000
-FOLDERS = sorted(path.parent for path in FIXTURES.glob(f"*/{EXPECT}"))
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -27,9 +25,9 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_what_is_committed_is_what_the_script_makes(tmp_path: Path) -> None:
-    assert {folder.name for folder in FOLDERS} == set(MADE)
+    assert {folder.name for folder in FOLDERS} == set(FIXTURES)
     for folder in FOLDERS:
-        made = write(tmp_path / folder.name, files(MADE[folder.name]))
+        made = write(tmp_path / folder.name, files(FIXTURES[folder.name]))
         assert content(folder) == content(made), folder.name
 
 
@@ -39,10 +37,9 @@ def test_they_are_small() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_each_shows_what_is_expected_and_nothing_else(folder: Path) -> None:
-    expect = json.loads((folder / EXPECT).read_text("utf-8"))
-    paths = [folder / path for path in expect["paths"]]
     before = fingerprint(folder)
-    found = below(folder, findings_of(*paths, replicas=expect["replicas"], **expect["options"]))
+    found, expect = shown_by(folder)
+    found = below(folder, found)
     told = [(one.code.name, one.severity.value, one.file, one.position, one.length) for one in found]
     assert told == [tuple(one.values()) for one in expect["findings"]]
     for one in found:
@@ -65,10 +62,10 @@ KINDS = {
 
 
 def test_every_code_has_a_directory_or_a_reason() -> None:
-    shown = {Code[folder.name.split("-")[1].upper()] for folder in FOLDERS}
-    assert len(shown) == len(FOLDERS)
-    assert shown.isdisjoint([*STAGED, *NOT_OF_VERIFY])
-    assert shown | set(STAGED) | set(NOT_OF_VERIFY) == set(Code)
+    named = {Code[folder.name.split("-")[1].upper()] for folder in FOLDERS}
+    assert len(named) == len(FOLDERS)
+    assert named.isdisjoint([*STAGED, *NOT_OF_VERIFY])
+    assert named | set(STAGED) | set(NOT_OF_VERIFY) == set(Code)
 
 
 @pytest.mark.parametrize("code", STAGED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from kdump.render.findings import finding_line
 from kdump.verify.options import VerifyOptions
 from kdump.verify.replicas import compare
 from kdump.verify.run import verify
-from tests.make_fixtures import INTACT, LOG
+from tests.corpus import FIXTURES
+from tests.make_fixtures import EXPECT, INTACT, LOG
 from tests.partitions import write
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kdump.item import Item
+
+FOLDERS = sorted(path.parent for path in FIXTURES.glob(f"*/{EXPECT}"))
+"""The directories of the fixtures that show one code each."""
 
 
 def items_of(*paths: Path | str, replicas: bool = False, **options: Any) -> list[Item]:
@@ -53,6 +58,13 @@ def below(folder: Path | str, found: list[Finding]) -> list[Finding]:
 def codes(found: list[Finding]) -> set[str]:
     """The codes of some findings."""
     return {one.code.name for one in found}
+
+
+def shown_by(folder: Path) -> tuple[list[Finding], dict[str, Any]]:
+    """What is found in one of the directories that `make_fixtures.py` makes, and what is expected there."""
+    expect = json.loads((folder / EXPECT).read_text("utf-8"))
+    paths = [folder / path for path in expect["paths"]]
+    return findings_of(*paths, replicas=expect["replicas"], **expect["options"]), expect
 
 
 # --- what no committed file can show ------------------------------------------------------------------------

@@ -84,7 +84,9 @@ class Reading:
         found = find_record(self.records, Batch(number, window, k), lambda _time, _at: True)
         if isinstance(found, Found):
             return found.offset
-        return Refused("java.util.NoSuchElementException") if found is None else found
+        if found is None:
+            return Refused("java.util.NoSuchElementException", (number, window.cell(k, layout.POSITION)))
+        return found
 
     def batches(self, number: int, position: int) -> Iterator[tuple[Window, int]]:
         """Yield what a broker takes for batches from a position of a segment on: window and row.

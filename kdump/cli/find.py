@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import click
 
@@ -22,6 +22,8 @@ from kdump.find.finder import Finder, Limits
 from kdump.finding import Finding
 from kdump.item import Location
 from kdump.log.partition import Partition, UnreadableError
+from kdump.log.source import DoorProblem
+from kdump.render.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,8 +77,11 @@ class Sink(Protocol):
     def chunk(self, file: str, chunk: Chunk) -> None:
         """Write a batch or a record."""
 
-    def end(self) -> None:
+    def flush(self) -> None:
         """Write out what is held."""
+
+    def end(self) -> None:
+        """Write out what is held, and how much was left out."""
 
 
 class Bad:
@@ -98,35 +103,48 @@ def run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, An
         times: the questions may be about time.
     """
     outcome = Outcome(given["fail_on"], compat=False)
-    sink = _sink(given, many=asked == STDIN)
-    try:
-        queries = _from_stdin(read, sink.end) if asked == STDIN else iter([read(asked)])
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
     if given["topic_partition"]:
         path = os.path.join(path, given["topic_partition"])
-    findings: list[Finding] = []
+    many = asked == STDIN
+    sink = _sink(path, given, many=many)
+    separators = given["layout"] == "text" and (sys.stdout if many else sys.stderr).isatty()
     try:
-        partition = Partition(path, findings.append)
-        limits = Limits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
-        finder = Finder(partition, limits, scan=given["scan"], times=times)
-        for finding in findings:
-            outcome.see(finding)
-            sink.finding(finding)
+        queries = _from_stdin(read, sink.flush) if many else iter([read(asked)])
+    except ValueError as error:
+        raise click.UsageError(escape(str(error))) from None
+    try:
+        finder = _finder(path, sink, outcome, given, times=times, separators=separators)
         for query in queries:
             _answer(finder, query, sink, outcome, given)
-        sink.end()
     except UnreadableError as error:
         outcome.see(error.problem)
-        sink.end()
         say(f"kdump: {error.problem.sentence}")
     except OSError as error:
         if error.filename is None:  # not of a file that is read: this is where the text goes
-            say(f"kdump: cannot write the output: {error.strerror}")
-            os._exit(Exit.INCOMPLETE)
+            _fail_to_write(error)
         outcome.unreadable()
         say(f"kdump: {error.filename}: cannot be read: {error.strerror}")
+    try:
+        sink.end()
+    except OSError as error:
+        _fail_to_write(error)
     sys.exit(outcome.exit)
+
+
+def _fail_to_write(error: OSError) -> NoReturn:
+    say(f"kdump: cannot write the output: {error.strerror}")
+    os._exit(Exit.INCOMPLETE)  # at once: flushing what is left would fail again
+
+
+def _finder(path: str, sink: Sink, outcome: Outcome, given: dict[str, Any], *, times: bool, separators: bool) -> Finder:
+    """Open the partition, and say what is wrong with what lies around it."""
+    findings: list[Finding] = []
+    partition = Partition(path, findings.append)
+    for finding in findings:
+        outcome.see(finding)
+        sink.finding(finding)
+    limits = Limits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+    return Finder(partition, limits, scan=given["scan"], times=times, separators=separators)
 
 
 def _answer(finder: Finder, query: Query | Bad, sink: Sink, outcome: Outcome, given: dict[str, Any]) -> None:
@@ -137,21 +155,33 @@ def _answer(finder: Finder, query: Query | Bad, sink: Sink, outcome: Outcome, gi
     if query.assumed:
         say(f"kdump: {query.assumed}")
     for item in finder.answers([query]):
-        if isinstance(item, Finding):
-            outcome.see(item)
+        if isinstance(item, Location):
+            _show(finder, item, sink, outcome, given)
+            continue
+        outcome.see(item)
+        if isinstance(item, Finding):  # a problem is the error of the location too
             sink.finding(item)
-            continue
-        if item.error is not None:
-            outcome.nothing()
-        sink.location(item)
-        if item.file is None:
-            continue
+
+
+def _show(finder: Finder, location: Location, sink: Sink, outcome: Outcome, given: dict[str, Any]) -> None:
+    """Show an answer, and what is asked for with it."""
+    if location.error is not None:
+        outcome.nothing()
+    sink.location(location)
+    if location.file is None:
+        return
+    try:
         if given["context"] is not None:
             for chunk in finder.context(given["context"]):
-                sink.chunk(item.file, chunk)
-        record = finder.record(item) if given["show"] else None
+                sink.chunk(location.file, chunk)
+        record = finder.record(location) if given["show"] else None
         if record is not None:
-            sink.chunk(item.file, record)
+            sink.chunk(location.file, record)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        outcome.unreadable()
+        say(f"kdump: {error.filename}: cannot be read: {error.strerror}")
 
 
 def _from_stdin(read: Callable[[str], Query], before_wait: Callable[[], None]) -> Iterator[Query | Bad]:
@@ -161,14 +191,34 @@ def _from_stdin(read: Callable[[str], Query], before_wait: Callable[[], None]) -
         read: reads a question.
         before_wait: called before more is read: who asks may wait for an answer before the next question.
     """
-    rest, stdin = b"", sys.stdin.fileno()
-    while data := os.read(stdin, _READ):
+    rest = b""
+    while data := _read_stdin():
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             yield _question(line, read)
         before_wait()
     if rest:
         yield _question(rest, read)
+
+
+def _read_stdin() -> bytes:
+    """Return what stdin has, empty at its end; wait for it whatever kind of stdin it is.
+
+    Raises:
+        UnreadableError: it cannot be read.
+    """
+    if sys.stdin is None:
+        raise UnreadableError(DoorProblem(STDIN, "other", "standard input is closed: no questions can be read"))
+    while True:
+        try:
+            return os.read(sys.stdin.fileno(), _READ)
+        except BlockingIOError:
+            from select import select
+
+            select([sys.stdin], [], [])
+        except OSError as error:
+            sentence = f"standard input cannot be read: {error.strerror}"
+            raise UnreadableError(DoorProblem(STDIN, "other", sentence)) from None
 
 
 def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:
@@ -179,11 +229,11 @@ def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:
         return Bad(text, str(error))
 
 
-def _sink(given: dict[str, Any], *, many: bool) -> Sink:
+def _sink(path: str, given: dict[str, Any], *, many: bool) -> Sink:
     if given["layout"] == "json":
         from kdump.cli.findjson import JsonSink
 
         return JsonSink()
     from kdump.cli.findtext import FindText
 
-    return FindText(many=many, careful=sys.stdout.isatty() and not given["raw"])
+    return FindText(path, many=many, careful=sys.stdout.isatty() and not given["raw"])

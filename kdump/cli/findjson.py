@@ -38,9 +38,13 @@ class JsonSink:
             control = _control(chunk, i) if is_control else None
             self._line(record_json(file, chunk, i, control))
 
-    def end(self) -> None:
+    def flush(self) -> None:
         """Write out what is held: another program may wait for the answer."""
         sys.stdout.flush()
+
+    def end(self) -> None:
+        """Write out what is held; nothing is left out."""
+        self.flush()
 
     def _line(self, line: str) -> None:
         sys.stdout.write(f"{line}\n")

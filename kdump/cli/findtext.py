@@ -21,11 +21,13 @@ class FindText:
     """Writes answers as text.
 
     Args:
+        path: of the partition, where what was left out is counted.
         many: there are many questions: each answer begins with its own, and one line of stdout belongs to each.
         careful: stdout is a terminal: nothing may drive it.
     """
 
-    def __init__(self, *, many: bool, careful: bool) -> None:
+    def __init__(self, path: str, *, many: bool, careful: bool) -> None:
+        self._path = path
         self._many = many
         self._careful = careful
         self._writer = text_writer(careful=careful)
@@ -40,17 +42,22 @@ class FindText:
         self._writer.text(f"{escape(line) if self._careful else line}\n")
 
     def finding(self, finding: Finding) -> None:
-        """Write a finding to stderr."""
+        """Write a finding to stderr, unless there were many like it."""
         self._findings(finding)
 
     def chunk(self, _file: str, chunk: Chunk) -> None:
         """Write a batch or a record in dump's layout."""
         self._writer.chunk(chunk)
 
-    def end(self) -> None:
+    def flush(self) -> None:
         """Write out what is held: another program may wait for the answer."""
         self._writer.flush()
         sys.stdout.flush()
+
+    def end(self) -> None:
+        """Write out what is held, and how many findings were left out."""
+        self._findings.end_of_file(self._path)
+        self.flush()
 
     def _error(self, line: str) -> None:
         self._writer.flush()

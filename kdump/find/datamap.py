@@ -7,76 +7,29 @@ questions costs one walk, and memory stays a fraction of what an index takes.
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
-from collections import deque
-from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from bisect import bisect_right
+from typing import TYPE_CHECKING
 
-from kdump.broker.found import Batch, Found, find_record
+from kdump.broker.found import Batch, Found, Refused, find_record, limit_of
 from kdump.broker.reading import WINDOW
-from kdump.format import _scan, layout
+from kdump.find.runs import Run, Runs, true_rows
+from kdump.format import layout
 from kdump.format.kafkawalk import KafkaWalk
+from kdump.format.recordchecks import check_records
 from kdump.format.records import RecordReader
 from kdump.format.walk import CheckedWalk
 from kdump.format.window import Buffer, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from kdump.finding import Finding, Report
+    from kdump.format.chunk import Chunk
     from kdump.format.source import Source
     from kdump.log.partition import Partition
 
 RUN = 64  # batches
 _NO_BYTES = memoryview(b"\0")
-
-
-class Run(NamedTuple):
-    """Some true batches in a row, without anything between them.
-
-    Args:
-        position, end: bytes, half-open.
-        first, last: the lowest and the highest offset that the batches claim.
-        max_timestamp: of their records, ms.
-    """
-
-    position: int
-    end: int
-    first: int
-    last: int
-    max_timestamp: int
-
-
-class Runs:
-    """The runs of a segment, with what finds one fast.
-
-    Args:
-        runs: in the order of the log.
-
-    Attributes:
-        runs: the same.
-        ascend: no run begins below the end of one before it.
-    """
-
-    def __init__(self, runs: Iterable[Run]) -> None:
-        self.runs = list(runs)
-        self._lasts = array("q", accumulate((run.last for run in self.runs), max))
-        self._times = array("q", accumulate((run.max_timestamp for run in self.runs), max))
-        self.ascend = all(run.first > last for run, last in zip(self.runs[1:], self._lasts, strict=False))
-
-    def reaching(self, offset: int) -> int:
-        """Return the number of the first run with a last offset at or above this one."""
-        return bisect_left(self._lasts, offset)
-
-    def at_time(self, timestamp: int) -> Iterator[Run]:
-        """Yield the runs that reach up to a time (ms since the epoch)."""
-        return (run for run in self.runs[bisect_left(self._times, timestamp) :] if run.max_timestamp >= timestamp)
-
-    @property
-    def max_timestamp(self) -> int:
-        """The largest timestamp, -1 for none."""
-        return self._times[-1] if self.runs else -1
 
 
 class DataMap:
@@ -128,11 +81,14 @@ class DataMap:
                     return Batch(number, window, k)
         return None
 
-    def time(self, timestamp: int) -> Found | None:
-        """Return the first record, in the order of the log, at or after a time (ms since the epoch)."""
+    def time(self, timestamp: int) -> Found | Refused | None:
+        """Return the first record, in the order of the log, at or after a time (ms since the epoch).
+
+        Refused where records over a limit may have it.
+        """
         return self._time(timestamp, self._partition.start_offset)
 
-    def _time(self, timestamp: int, start: int) -> Found | None:
+    def _time(self, timestamp: int, start: int) -> Found | Refused | None:
         for number in range(len(self._partition)):
             for run in self.runs(number).at_time(timestamp):
                 found = self._record(number, run, timestamp, start)
@@ -140,8 +96,11 @@ class DataMap:
                     return found
         return None
 
-    def max_timestamp(self) -> Found | None:
-        """Return the first record with the largest timestamp, below the log start too; None when no record has one."""
+    def max_timestamp(self) -> Found | Refused | None:
+        """Return the first record with the largest timestamp, below the log start too; None when no record has one.
+
+        Refused where records over a limit may have a larger one.
+        """
         largest = max(self.runs(number).max_timestamp for number in range(len(self._partition)))
         return self._time(largest, 0) if largest >= 0 else None
 
@@ -162,25 +121,19 @@ class DataMap:
     def around(self, number: int, position: int, count: int) -> Iterator[Window]:
         """Yield the batches of a segment around a position, one a window: `count` before it, and after it.
 
-        Only the rows are there, not the bytes.
+        Only the rows are there, not the bytes. The segment is walked twice, so that nothing is held.
         """
+        windows = self._walk(number, _ignore).windows()
+        at = sum(bisect_right(window.column(layout.POSITION), position) for window in windows)
+        first, stop, seen = max(0, at - 1 - count), at + count, 0
         width = layout.BATCH_WIDTH
-        before: deque[Window] = deque(maxlen=count + 1)
-        after = 0
         for window in self._walk(number, _ignore).windows():
-            for k in range(window.count):
+            for k in range(max(0, first - seen), min(window.count, stop - seen)):
                 row = window.rows[k * width : (k + 1) * width]
-                one = Window(_NO_BYTES, row[layout.POSITION], row, 1, whole=False)
-                if row[layout.POSITION] <= position:
-                    before.append(one)
-                    continue
-                yield from before
-                before.clear()
-                after += 1
-                if after > count:
-                    return
-                yield one
-        yield from before
+                yield Window(_NO_BYTES, row[layout.POSITION], row, 1, whole=False)
+            seen += window.count
+            if seen >= stop:
+                return
 
     def runs(self, number: int) -> Runs:
         """Return the runs of a segment, walked when it is asked for the first time."""
@@ -201,9 +154,10 @@ class DataMap:
         return walk
 
     def _walked(self, number: int) -> Iterator[Run]:
+        file = self._partition.segment(number).path
         for window in self._walk(number, self._report).windows():
-            times = self._seen_times(window) if self._times else {}
-            for start, stop in _true_rows(window):
+            times = self._seen_times(file, window) if self._times else {}
+            for start, stop in true_rows(window):
                 for k in range(start, stop, RUN):
                     yield self._run(number, window, k, min(k + RUN, stop), times)
 
@@ -220,11 +174,12 @@ class DataMap:
             max((times.get(k, -1) for k in range(start, stop)), default=-1) if times else -1,
         )
 
-    def _seen_times(self, window: Window) -> dict[int, int]:
+    def _seen_times(self, file: str, window: Window) -> dict[int, int]:
         """The largest timestamp of the records of each batch of a window, by row."""
         times: dict[int, int] = {}
         width = layout.RECORD_WIDTH
         for chunk in self._reader.chunks(window):
+            self._judge(file, chunk, times)
             rows, stop = chunk.rows, chunk.filled * width
             if chunk.first == chunk.last - 1 and chunk.filled:
                 largest = max(rows[layout.R_TIMESTAMP : stop : width])
@@ -236,6 +191,14 @@ class DataMap:
                 if time > times.get(k, -1):
                     times[k] = time
         return times
+
+    def _judge(self, file: str, chunk: Chunk, times: dict[int, int]) -> None:
+        """Report what is wrong with some records; what those over a limit may have is as much as the header says."""
+        for finding in check_records(file, chunk):
+            self._report(finding)
+        problem = chunk.problem
+        if problem is not None and limit_of(chunk.window, problem):
+            times[problem.batch] = chunk.window.cell(problem.batch, layout.MAX_TIMESTAMP)
 
     def _first(self, batch: Batch) -> int:
         """The first offset that a batch may have: a compressed legacy message does not tell it."""
@@ -261,28 +224,13 @@ class DataMap:
         self._buffer.source = log
         return self._buffer
 
-    def _record(self, number: int, run: Run, timestamp: int, start: int) -> Found | None:
+    def _record(self, number: int, run: Run, timestamp: int, start: int) -> Found | Refused | None:
         for batch in self._batches(number, run):
             found = find_record(self._reader, batch, lambda time, at: time >= timestamp and at >= start)
-            if isinstance(found, Found):
+            is_open = isinstance(found, Refused) and found.limit and batch.cell(layout.MAX_TIMESTAMP) >= timestamp
+            if isinstance(found, Found) or is_open:
                 return found
         return None
-
-
-def _true_rows(window: Window) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of rows with the right CRC and offsets that can be those of the segment."""
-    if window.all_trusted and not _scan.suspicions(window.rows, window.count) & layout.OUT_OF_RANGE:
-        yield 0, window.count
-        return
-    start = 0
-    for k in range(window.count):
-        is_trusted = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
-        if not is_trusted or window.cell(k, layout.SUSPICION) & layout.OUT_OF_RANGE:
-            if start < k:
-                yield start, k
-            start = k + 1
-    if start < window.count:
-        yield start, window.count
 
 
 def _ignore(_finding: Finding) -> None:

@@ -10,15 +10,18 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused, find_record
+from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused
 from kdump.broker.lookup import Lookup
+from kdump.find.inside import Inside
+from kdump.find.places import Places
 from kdump.find.query import Ask
+from kdump.find.sentences import Sentences
 from kdump.find.way import Way
 from kdump.finding import Code, Finding, Severity
-from kdump.format import layout
 from kdump.format.chunk import Chunk
-from kdump.format.records import RecordReader
 from kdump.item import Location
+from kdump.log.partition import UnreadableError
+from kdump.log.source import DoorProblem, FileShrankError
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -44,51 +47,75 @@ class Finder:
         limits: what is read of a batch.
         scan: the data answers, not a broker.
         times: some questions are about time.
+        separators: a person reads the sentences: numbers in them get thousands separators.
     """
 
-    def __init__(self, partition: Partition, limits: Limits, *, scan: bool, times: bool) -> None:
+    def __init__(
+        self, partition: Partition, limits: Limits, *, scan: bool, times: bool, separators: bool = False
+    ) -> None:
         self._partition = partition
         self._scan = scan
         self._found: list[Finding] = []
+        self._told: set[tuple[Code, str, int | None, str]] = set()
         self._damaged: set[tuple[str, int | None]] = set()
-        self._batch: tuple[int, int] | None = None  # segment and position of the last answer
         unpacked, packed = limits.max_uncompressed_bytes, limits.max_batch_bytes
         self._way = Way(partition, self._report)
         self._lookup = Lookup(partition, unpacked, packed, self._way.passed)
+        self._inside = Inside(partition, unpacked, packed, self._report)
+        self._sentences = Sentences(separators=separators)
+        self._places = Places(partition, self._inside, self._sentences, self._lookup.batch_at)
         self._limits = limits
         self._times = times
-        self._reader = RecordReader(unpacked, max_batch=packed)
 
-    def answers(self, queries: Iterable[Query]) -> Iterator[Location | Finding]:
-        """Yield one location for each question, in order, each after the findings that were met for it.
+    def answers(self, queries: Iterable[Query]) -> Iterator[Location | Finding | DoorProblem]:
+        """Yield one location for each question, in order, each after what was met on the way to it.
 
-        Reports: X04, X05, X07, T02-T04, L13 and those of the checked walk.
+        A file that cannot be read is a problem or a finding, and its sentence is the location's error.
+
+        Reports: X04, X05, X07, T02-T05, K02, L13, V01, V02, and those of the checked walk, of headers and of records.
         """
         for query in queries:
-            answer = self._answer(query)
+            problem: Finding | DoorProblem | None = None
+            try:
+                answer = self._answer(query)
+            except (UnreadableError, OSError) as error:
+                problem, sentence = _unread(error)
+                answer = Location(query.text, error=sentence)
             yield from self._found
             self._found.clear()
+            if problem is not None:
+                yield problem
             yield answer
 
     def _report(self, finding: Finding) -> None:
-        if finding.severity is not Severity.NOTE:  # what only compaction explains is no news here
-            self._found.append(finding)
-            if finding.code is not Code.L13:
-                self._damaged.add((finding.file, finding.position))
+        """Take a finding; what only compaction explains is no news here, and what was told is none either."""
+        if finding.severity is Severity.NOTE:
+            return
+        told = (finding.code, finding.file, finding.position, finding.message)
+        if told in self._told:
+            return
+        self._found.append(finding)
+        if finding.code is not Code.L13:
+            self._told.add(told)
+            self._damaged.add((finding.file, finding.position))
 
     def _answer(self, query: Query) -> Location:
-        self._way.start()
-        self._batch = None
+        way, places = self._way, self._places
+        way.start(self._lookup)
+        places.start()
         broker = self._by_broker(query)
-        if not (self._scan or self._way.is_odd or (self._way.by_file_time and broker.error is not None)):
+        if not (self._scan or way.is_odd or way.by_file_time):
             return broker
-        batch, self._batch = self._batch, None
+        batch = places.batch
+        places.batch = None
         data = self._by_data(query)
         if not self._scan:
-            self._batch = batch
-        self._way.settle(self._data, self._damaged)
-        if not _same(broker, data):
+            places.batch = batch
+        way.settle(self._data, self._damaged)
+        if not places.limited and not _same(broker, data):
             self._report(self._differ(query, broker, data))
+            if broker.error is not None and broker.error == self._sentences.no_time(query):
+                broker = broker.replace(error=self._sentences.broker_only(query, way.reason))
         return data if self._scan else broker
 
     def record(self, location: Location) -> Chunk | None:
@@ -97,15 +124,11 @@ class Finder:
         Args:
             location: the last answer.
         """
-        width = layout.RECORD_WIDTH
-        batch = self._lookup.batch_at(*self._batch) if self._batch is not None else None
+        place = self._places.batch
+        batch = self._lookup.batch_at(*place) if place is not None else None
         if not isinstance(batch, Batch) or location.offset is None:
             return None
-        for chunk in self._reader.chunks(batch.window):
-            for at in range(0, chunk.filled * width, width):
-                if chunk.rows[at + layout.R_OFFSET] == location.offset:
-                    return Chunk(batch.window, chunk.view, 0, 1, True, chunk.rows[at : at + width], 1)
-        return None
+        return self._inside.record(batch, location.offset)
 
     def context(self, count: int) -> Iterator[Chunk]:
         """Yield the batches around that of the last answer, as the segment has them, whatever their CRC.
@@ -113,9 +136,9 @@ class Finder:
         Args:
             count: batches before it, and after it.
         """
-        if self._batch is None:
+        if self._places.batch is None:
             return
-        for window in self._data.around(*self._batch, count):
+        for window in self._data.around(*self._places.batch, count):
             yield Chunk(window, window.view, 0, 1, False, window.rows, 0)
 
     @cached_property
@@ -127,89 +150,74 @@ class Finder:
 
     # --- a broker -------------------------------------------------------------------------------------------
     def _by_broker(self, query: Query) -> Location:
+        lookup, way, places = self._lookup, self._way, self._places
         if query.ask is Ask.OFFSET:
             return self._read(query)
         if query.ask is Ask.EARLIEST:
-            return self._of(query, self._lookup.earliest())
+            return places.record(query, lookup.earliest(), "")
         if query.ask is Ask.LATEST:
-            answer = self._of(query, self._lookup.latest())
-            self._way.check_end(self._lookup)
+            answer = places.record(query, lookup.latest(), "")
+            way.check_end(lookup)
             return answer
+        found = lookup.max_timestamp() if query.ask is Ask.MAX else lookup.time(query.number)
+        answer = places.record(query, found, self._nothing(query) if found is None else "")
+        nothing = answer.error is not None and not places.limited
         if query.ask is Ask.MAX:
-            answer = self._of(query, self._lookup.max_timestamp())
-            self._way.check_max(nothing=answer.error is not None)
-            return answer
-        answer = self._of(query, self._lookup.time(query.number))
-        self._way.check_time(self._lookup, query.number, nothing=answer.error is not None)
+            way.check_max(lookup, nothing=nothing)
+        else:
+            way.check_time(lookup, query.number, nothing=nothing)
         return answer
 
     def _read(self, query: Query) -> Location:
         found = self._lookup.read(query.number)
         if isinstance(found, Batch):
-            answer = self._in_batch(query, found)  # now: the next lookup takes its buffer
+            answer = self._places.in_batch(query, found)  # now: the next lookup takes its buffer
             self._way.check_offset(self._lookup, query.number, found)
             return answer
         self._way.check_offset(self._lookup, query.number, found)
         end = self._lookup.end_offset()
         if isinstance(end, int) and query.number >= end:
-            return Location(query.text, error=_past_end(query.number, end))
+            return Location(query.text, error=self._sentences.past_end(query.number, end))
         if query.number < self._partition.start_offset:
-            return Location(query.text, error=_before_start(query.number, self._partition.start_offset))
+            return Location(query.text, error=self._before_start(query))
         if isinstance(found, Refused):
-            return Location(query.text, error=f"a broker fails here: {found.exception}")
-        why = f"nothing is at or after offset {query.number:,}: a broker answers with no records"
-        return Location(query.text, error=why)
+            return self._places.refused(query, found)
+        return Location(query.text, error=self._sentences.no_batch(query.number))
 
-    def _in_batch(self, query: Query, batch: Batch) -> Location:
-        record = find_record(self._reader, batch, lambda _time, at: at >= query.number)
-        epoch = batch.cell(layout.LEADER_EPOCH)
-        found = (record.timestamp, record.offset) if isinstance(record, Found) else (None, None)
-        return self._place(query, batch, found[1], found[0], epoch if epoch >= 0 else None)
+    def _before_start(self, query: Query) -> str:
+        return self._sentences.before_start(query.number, self._partition.start_offset)
 
-    def _of(self, query: Query, found: Found | Refused | None) -> Location:
-        if isinstance(found, Refused):
-            return Location(query.text, error=f"a broker fails here: {found.exception}")
-        if found is None:
-            return Location(query.text, error=_no_time(query))
-        if found.batch is None:
-            return Location(query.text, found.offset, found.timestamp, found.epoch)
-        return self._place(query, found.batch, found.offset, found.timestamp, found.epoch)
-
-    def _place(
-        self, query: Query, batch: Batch, offset: int | None, timestamp: int | None, epoch: int | None
-    ) -> Location:
-        base = batch.cell(layout.BASE_OFFSET)
-        if base < 0 and batch.cell(layout.MAGIC) < layout.MAGIC_V2:
-            first = find_record(self._reader, batch, lambda _time, _at: True)
-            base = first.offset if isinstance(first, Found) else batch.cell(layout.LAST_OFFSET)
-        path = self._partition.segment(batch.segment).path
-        self._batch = (batch.segment, batch.cell(layout.POSITION))
-        last = batch.cell(layout.LAST_OFFSET)
-        return Location(query.text, offset, timestamp, epoch, path, batch.cell(layout.POSITION), base, last)
+    def _nothing(self, query: Query) -> str:
+        """Why a broker finds no record for a question about time, when it throws nothing."""
+        number, largest = self._lookup.believed
+        if query.ask is not Ask.MAX or largest < 0:
+            return self._sentences.no_time(query)
+        return self._sentences.no_named(largest, self._partition.segment(number).time_index.name)
 
     # --- the data -------------------------------------------------------------------------------------------
     def _by_data(self, query: Query) -> Location:
         if query.ask is Ask.OFFSET:
             return self._data_read(query)
         if query.ask is Ask.EARLIEST:
-            return self._of(query, self._lookup.earliest())
+            return self._places.record(query, self._lookup.earliest(), "")
         if query.ask is Ask.LATEST:
             broker = self._lookup.latest()
             epoch = broker.epoch if isinstance(broker, Found) else None
-            return self._of(query, Found(NO_TIMESTAMP, self._data.end_offset(), epoch))
-        return self._of(query, self._data.max_timestamp() if query.ask is Ask.MAX else self._data.time(query.number))
+            return self._places.record(query, Found(NO_TIMESTAMP, self._data.end_offset(), epoch), "")
+        found = self._data.max_timestamp() if query.ask is Ask.MAX else self._data.time(query.number)
+        return self._places.record(query, found, self._sentences.no_time(query))
 
     def _data_read(self, query: Query) -> Location:
-        start = self._partition.start_offset
-        if query.number < start:
-            return Location(query.text, error=_before_start(query.number, start))
+        if query.number < self._partition.start_offset:
+            return Location(query.text, error=self._before_start(query))
         batch = self._data.offset(query.number)
         if batch is None:
-            return Location(query.text, error=_past_end(query.number, self._data.end_offset()))
-        return self._in_batch(query, batch)
+            return Location(query.text, error=self._sentences.past_end(query.number, self._data.end_offset()))
+        return self._places.in_batch(query, batch)
 
     def _differ(self, query: Query, broker: Location, data: Location) -> Finding:
         place = broker if broker.file is not None else data
+        answer = f"{broker.answer} ({self._way.reason})" if self._way.reason else broker.answer
         return Finding(
             Code.L13,
             place.file or self._partition.path,
@@ -218,9 +226,20 @@ class Finder:
             field="position" if query.ask is Ask.OFFSET else "offset",
             found=_number(query, broker),
             expected=_number(query, data),
-            values={"query": query.text.strip(), "broker": broker.answer, "data": data.answer},
+            values={"query": query.text.strip(), "broker": answer, "data": data.answer},
             severity_override=None if self._damaged else Severity.WARNING,
         )
+
+
+def _unread(error: UnreadableError | OSError) -> tuple[Finding | DoorProblem, str]:
+    """What a file that cannot be read is to the run, and the sentence of the answer."""
+    if isinstance(error, UnreadableError):
+        problem = error.problem
+        return Finding(Code.V02, problem.path) if problem.missing else problem, problem.sentence
+    sentence = f"{error.filename}: cannot be read: {error.strerror}"
+    if isinstance(error, FileShrankError):
+        return Finding(Code.V01, error.filename, error.position), sentence
+    return DoorProblem(error.filename, "read", sentence), sentence
 
 
 def _number(query: Query, location: Location) -> int | None:
@@ -232,19 +251,3 @@ def _same(one: Location, other: Location) -> bool:
     if one.error is not None or other.error is not None:
         return (one.error is None) == (other.error is None)
     return (one.offset, one.file, one.position) == (other.offset, other.file, other.position)
-
-
-def _past_end(offset: int, end: int) -> str:
-    if offset == end:
-        return f"offset {offset:,} is the end of the log: the next record gets it"
-    return f"offset {offset:,} is past the end: the log ends at {end:,}"
-
-
-def _before_start(offset: int, start: int) -> str:
-    return f"offset {offset:,} is before the start: the log begins at {start:,}"
-
-
-def _no_time(query: Query) -> str:
-    if query.ask is Ask.MAX:
-        return "no record has a timestamp"
-    return f"no record is at or after {query.text.strip()}"

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from kdump.finding import Code, Finding, Severity
 from kdump.format.checkpoint import EpochEntry, TopicPartitionOffset, read_checkpoint
 from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 _MOST_OPEN = 128  # segments: three files each
+_SWAP = (
+    "compaction or a split was about to finish: a broker puts it in the place of what it covers when it starts, "
+    "and may answer otherwise then"
+)
+_CLEANED = "compaction or a split is at work, or did not finish: a broker throws it away when it starts"
+_UNFINISHED = {".swap": (Severity.WARNING, _SWAP), ".cleaned": (Severity.NOTE, _CLEANED)}
 
 
 class UnreadableError(Exception):
@@ -98,12 +105,13 @@ class Partition:
         bases: base offsets, ascending.
         name: topic and partition, from the name of the directory; the path where one log is asked.
         start_offset: the log start offset that a broker has after loading.
+        start_file: the checkpoint that it may come from.
         epochs: of the leader-epoch-checkpoint, as the file has them.
 
     Raises:
         UnreadableError: the directory or a checkpoint cannot be read, or there is no segment.
 
-    Reports: K03.
+    Reports: F08, K03.
     """
 
     def __init__(self, path: str, report: Report) -> None:
@@ -117,14 +125,16 @@ class Partition:
         self._is_directory = is_directory
         if not self.bases:
             raise UnreadableError(_no_segment(path, is_directory))
-        parent = os.path.join(directory, os.pardir)
+        parent = _parent(directory)
         self.name = os.path.basename(os.path.abspath(directory)) if is_directory else path
         named = parse_partition(self.name)
         is_clean = os.path.exists(os.path.join(parent, FileKind.CLEAN_SHUTDOWN.value))
         self._was_closed = is_clean and (named is None or named.state != "delete")
         self.epochs: Sequence[EpochEntry] = ()
         self.start_offset = self.bases[0]
+        self.start_file = os.path.join(parent, FileKind.LOG_START.value)
         if is_directory:
+            self._check_names(names)
             self.start_offset = max(self.start_offset, self._log_start(parent))
             self.epochs = [
                 entry for entry in self._entries(directory, FileKind.EPOCHS) if isinstance(entry, EpochEntry)
@@ -161,6 +171,13 @@ class Partition:
             segment.close()
         self._open.clear()
 
+    def _check_names(self, names: list[str]) -> None:
+        """Report the files that change the segments when a broker starts; the answers are those of what is here now."""
+        for name in sorted(one for one in names if one.endswith(tuple(_UNFINISHED))):
+            severity, why = _UNFINISHED[os.path.splitext(name)[1]]
+            path = os.path.join(self.path, name)
+            self._report(Finding(Code.F08, path, values={"why": why}, severity_override=severity))
+
     def _log_start(self, parent: str) -> int:
         """What the log-start-offset-checkpoint of the log.dir says about this partition, 0 when nothing."""
         topic, _, number = self.name.rpartition("-")
@@ -171,7 +188,7 @@ class Partition:
         return found
 
     def _entries(self, directory: str, kind: FileKind) -> Sequence[object]:
-        path = os.path.normpath(os.path.join(directory, kind.value))
+        path = os.path.join(directory, kind.value)
         if not os.path.lexists(path):
             return ()
         opened = open_source(path)
@@ -179,6 +196,12 @@ class Partition:
             raise UnreadableError(opened)
         with opened:
             return list(read_checkpoint(kind, opened, self._report).entries)
+
+
+def _parent(directory: str) -> str:
+    """The directory above by the path as the user wrote it: where a symbolic link lies, not where it leads."""
+    head, tail = os.path.split(directory.rstrip(os.sep))
+    return os.path.join(directory, os.pardir) if tail in ("", os.curdir, os.pardir) else head
 
 
 def _list(path: str) -> list[str]:

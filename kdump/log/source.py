@@ -94,10 +94,13 @@ class FileSource:
         """Return the bytes [position, position + length), fewer only at the end.
 
         Raises:
-            OSError: the disk cannot read them; FileShrankError where they are gone.
+            OSError: the disk cannot read them, it names the file; FileShrankError where they are gone.
         """
         wanted = max(0, min(length, self.size - position))
-        data = os.pread(self._fd, wanted, position)
+        try:
+            data = os.pread(self._fd, wanted, position)
+        except OSError as error:
+            raise self._named(error) from None
         if len(data) == wanted:
             return data
         target = bytearray(wanted)  # a short read: again, piece by piece
@@ -108,16 +111,23 @@ class FileSource:
         """Fill `target` from `position` on; return how many bytes there were.
 
         Raises:
-            OSError: the disk cannot read them; FileShrankError where they are gone.
+            OSError: the disk cannot read them, it names the file; FileShrankError where they are gone.
         """
         wanted = max(0, min(len(target), self.size - position))
         done = 0
         while done < wanted:
-            got = os.preadv(self._fd, [target[done:wanted]], position + done)
+            try:
+                got = os.preadv(self._fd, [target[done:wanted]], position + done)
+            except OSError as error:
+                raise self._named(error) from None
             if not got:
                 raise FileShrankError(self.name, position + done)
             done += got
         return done
+
+    def _named(self, error: OSError) -> OSError:
+        """The same error with the name of the file: the system does not say of which descriptor it is."""
+        return OSError(error.errno, error.strerror, self.name)
 
     def next_data(self, position: int) -> int:
         """Return the first position from `position` on that is not in a hole, the size when there is none."""

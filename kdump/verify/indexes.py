@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format import layout
+from kdump.format.index import OffsetIndex, TimeIndex
+from kdump.format.kinds import FileKind
 from kdump.verify.indexfold import Entries, IndexFold
 
 if TYPE_CHECKING:
     from kdump.finding import Report
-    from kdump.format.index import OffsetIndex, TimeIndex
     from kdump.format.source import Source
     from kdump.format.window import Window
 
@@ -235,3 +236,23 @@ class TimeIndexFold(IndexFold):
                     values={"largest": self._largest},
                 )
             )
+
+
+def index_fold(
+    kind: FileKind, source: Source, base_offset: int, report: Report, *, may_be_untrimmed: bool
+) -> IndexFold:
+    """Return the fold that judges an index.
+
+    Args:
+        kind: offset index or time index.
+        source: its file.
+        base_offset: of the segment.
+        report: takes each finding.
+        may_be_untrimmed: see `IndexFold`.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if kind is FileKind.INDEX:
+        return OffsetIndexFold(OffsetIndex(source, base_offset), source, report, may_be_untrimmed=may_be_untrimmed)
+    return TimeIndexFold(TimeIndex(source, base_offset), source, report, may_be_untrimmed=may_be_untrimmed)

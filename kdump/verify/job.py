@@ -50,6 +50,7 @@ class SegmentFacts(Value):
         size: of the log, bytes.
         batches, records: that were read.
         end_offset: the offset after its last batch; its base offset when there is none.
+        is_read: its log was read to the end.
         has_epochs: a batch has a leader epoch.
         has_holes: offsets are missing, or batches lack records: compaction was at work, or a loss.
         damaged: an error was found in its log.
@@ -62,6 +63,7 @@ class SegmentFacts(Value):
     batches: int
     records: int
     end_offset: int
+    is_read: bool
     has_epochs: bool
     has_holes: bool
     damaged: bool

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile, Progress
 from kdump.log.names import parse_name
 from kdump.log.source import DoorProblem, open_source
-from kdump.verify.indexes import OffsetIndexFold, TimeIndexFold
+from kdump.verify.doors import broken_off
+from kdump.verify.indexes import index_fold
 from kdump.verify.job import SegmentFacts, SegmentJob
 from kdump.verify.partition import PartitionCheck
 from kdump.verify.segment import check_segment
@@ -100,9 +100,12 @@ def _aborted(path: str, base: int) -> Iterator[Finding | DoorProblem | CheckedFi
     if isinstance(source, DoorProblem):
         yield source
         return
-    found: list[Finding] = []
+    found: list[Finding | DoorProblem] = []
     with source:
-        check_aborted(source, base, [], complete=False, first_known=0, end=_MAX_LONG, report=found.append)
+        try:
+            check_aborted(source, base, [], complete=False, first_known=0, end=_MAX_LONG, report=found.append)
+        except OSError as error:
+            found.append(broken_off(error, path, source.size))
     yield from found
     yield CheckedFile(path, FileKind.TXNINDEX, source.size)
 
@@ -113,14 +116,13 @@ def _index_alone(path: str, kind: FileKind, base: int) -> Iterator[Finding | Doo
     if isinstance(source, DoorProblem):
         yield source
         return
-    found: list[Finding] = []
+    found: list[Finding | DoorProblem] = []
     with source:
-        fold: OffsetIndexFold | TimeIndexFold
-        if kind is FileKind.INDEX:
-            fold = OffsetIndexFold(OffsetIndex(source, base), source, found.append, may_be_untrimmed=True)
-        else:
-            fold = TimeIndexFold(TimeIndex(source, base), source, found.append, may_be_untrimmed=True)
-        fold.gap()
-        fold.finish(_MAX_LONG, _MAX_LONG, 0)
+        try:
+            fold = index_fold(kind, source, base, found.append, may_be_untrimmed=True)
+            fold.gap()
+            fold.finish(_MAX_LONG, _MAX_LONG, 0)
+        except OSError as error:
+            found.append(broken_off(error, path, source.size))
     yield from found
     yield CheckedFile(path, kind, source.size)

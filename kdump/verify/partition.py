@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kdump.verify.surroundings import Surroundings
 
 _OF_SEGMENT = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.SNAPSHOT)
+_NEVER = 2**63
 _NO_LOG = "there is no log for it: a broker removes it"
 
 
@@ -62,6 +63,7 @@ class PartitionCheck:
         self.checkpoint_findings: list[Finding] = []
         self._end = self._first = self._bases[0] if self._bases else 0
         self._has_epochs = False
+        self._is_read = True  # up to the end of the last log so far
         self._done: set[str] = set()
 
     @property
@@ -120,12 +122,18 @@ class PartitionCheck:
             elif job.only is None:
                 yield one
         self._end = max(self._end, facts.end_offset)
+        self._is_read = facts.is_read
         self._has_epochs = self._has_epochs or facts.has_epochs
         self._done.update(job.files.values())
         if job.is_last and job.only is None:
             yield from open_transactions(replay.producers, job.files[FileKind.LOG], self._end)
         shown = tuple(read[kind] for kind in _OF_SEGMENT if kind in read and job.only in (None, read[kind].path))
         yield Checked(shown, facts.batches, facts.records)
+
+    @property
+    def _last_end(self) -> int:
+        """The log end offset, for those who ask whether something is beyond it; never, when it is not known."""
+        return self._end if self._is_read else _NEVER
 
     # --- the other files ------------------------------------------------------------------------------------
     def _rest(self, replay: Replay, options: VerifyOptions) -> Iterator[Item]:
@@ -139,9 +147,9 @@ class PartitionCheck:
                 yield one
         yield from check_names(self._listing)
         if has_sound_epochs:  # a broker does not start with others
-            yield from check_epochs(self._epoch_file, self._epochs, self._end, has_epochs=self._has_epochs)
+            yield from check_epochs(self._epoch_file, self._epochs, self._last_end, has_epochs=self._has_epochs)
         if self.name is not None and self._bases:
-            self.checkpoint_findings.extend(self._around.check(self.name, self.path, self._end))
+            self.checkpoint_findings.extend(self._around.check(self.name, self.path, self._last_end))
         yield Checked(tuple(shown), 0, 0)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
@@ -150,7 +158,7 @@ class PartitionCheck:
                 continue
             kind = parse_name(os.path.basename(path)).kind
             if kind is FileKind.SNAPSHOT:
-                yield from replay.snapshot(path, self._end, has_log=bool(self._bases))
+                yield from replay.snapshot(path, self._last_end, has_log=bool(self._bases))
             elif kind in _OF_SEGMENT:
                 yield Finding(Code.F08, path, values={"why": _NO_LOG}, severity_override=Severity.WARNING)
                 yield CheckedFile(path, kind, _size(path))

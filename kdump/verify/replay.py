@@ -12,7 +12,8 @@ from kdump.format.source import BytesSource
 from kdump.item import CheckedFile
 from kdump.log.names import parse_name
 from kdump.log.source import DoorProblem, FileSource, open_source
-from kdump.verify.statefiles import not_read, read_producers
+from kdump.verify.doors import broken_off, not_opened
+from kdump.verify.statefiles import read_producers
 from kdump.verify.transactions import check_aborted, check_snapshot
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kdump.verify.job import SegmentFacts, SegmentJob
 
 Result = Finding | DoorProblem | CheckedFile
+_NEVER = 2**63
 
 
 class Replay:
@@ -36,7 +38,7 @@ class Replay:
     def __init__(self) -> None:
         self.producers = Producers.empty()
         self._has_begun = False
-        self._is_whole = True  # nothing was compacted or damaged so far
+        self._is_whole = True  # nothing was compacted, damaged or not read so far
 
     def segment(self, job: SegmentJob, facts: SegmentFacts) -> Iterator[Result]:
         """Yield what is wrong with the snapshot at the start of a segment and with its aborted transactions.
@@ -58,7 +60,7 @@ class Replay:
         elif path is not None and entries is not None:
             check_snapshot(entries, path, self.producers, found.append)
         expected: list[AbortedTxn] = []
-        self._is_whole = self._is_whole and not (facts.has_holes or facts.damaged)
+        self._is_whole = self._is_whole and facts.is_read and not (facts.has_holes or facts.damaged)
         complete = self.producers.complete and self._is_whole and facts.producers is not None
         if facts.producers is not None:
             self.producers, expected = self.producers.after(facts.producers, found.append)
@@ -99,17 +101,20 @@ class Replay:
 def _aborted(job: SegmentJob, facts: SegmentFacts, expected: list[AbortedTxn], *, complete: bool) -> Iterator[Result]:
     """Judge the index of aborted transactions, which is not there when there are none."""
     path = job.files.get(FileKind.TXNINDEX)
-    found: list[Finding] = []
+    found: list[Finding | DoorProblem] = []
     if path is None:
         beside = job.files[FileKind.LOG].removesuffix(FileKind.LOG.value) + FileKind.TXNINDEX.value
         opened: Source | DoorProblem = BytesSource(b"", beside)
     else:
         opened = open_source(path)
     if isinstance(opened, DoorProblem):
-        yield not_read(opened)
+        yield not_opened(opened)
         return
-    end = max(facts.end_offset, job.base_offset)
-    check_aborted(opened, job.base_offset, expected, complete=complete, first_known=0, end=end, report=found.append)
+    end = max(facts.end_offset, job.base_offset) if facts.is_read else _NEVER
+    try:
+        check_aborted(opened, job.base_offset, expected, complete=complete, first_known=0, end=end, report=found.append)
+    except OSError as error:
+        found.append(broken_off(error, opened.name, opened.size))
     yield from found
     if isinstance(opened, FileSource):
         opened.close()

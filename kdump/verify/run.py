@@ -8,13 +8,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
-from kdump.format.checkpoint import read_checkpoint
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.format.smalltext import Property
 from kdump.item import Checked, CheckedFile, Progress
 from kdump.log.directory import Expansion, directories
 from kdump.log.names import parse_name, parse_partition
-from kdump.log.source import DoorProblem, open_source
+from kdump.log.source import DoorProblem
+from kdump.verify.doors import entries_of
 from kdump.verify.loose import check_loose
 from kdump.verify.names import check_names
 from kdump.verify.partition import PartitionCheck
@@ -136,11 +136,7 @@ class _Place:
     @property
     def broker(self) -> tuple[object, object] | None:
         """Broker and directory by meta.properties, None where that is not known; two copies have the same of both."""
-        source = open_source(os.path.join(self.around.path, FileKind.META_PROPERTIES.value))
-        if isinstance(source, DoorProblem):
-            return None
-        with source:
-            entries = read_checkpoint(FileKind.META_PROPERTIES, source, lambda _finding: None).entries
+        entries = entries_of(FileKind.META_PROPERTIES, os.path.join(self.around.path, FileKind.META_PROPERTIES.value))
         named = {one.name: one.value for one in entries if isinstance(one, Property)}
         node = named.get("node.id", named.get("broker.id"))
         return None if node is None else ((named.get("cluster.id"), node), named.get("directory.id"))

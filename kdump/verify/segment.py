@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from kdump.broker.producers import ProducerFold
 from kdump.finding import Code, Finding, Severity
 from kdump.format import _scan, layout
-from kdump.format.index import OffsetIndex, TimeIndex
+from kdump.format.index import OffsetIndex
 from kdump.format.kinds import FileKind
 from kdump.format.recordchecks import check_records
 from kdump.format.records import RecordReader
 from kdump.format.walk import CheckedWalk
 from kdump.item import Progress
 from kdump.log.edges import Edges
-from kdump.log.source import DoorProblem, FileShrankError, FileSource, open_source
+from kdump.log.source import DoorProblem, FileSource, open_source
+from kdump.verify.doors import broken_off, not_opened
 from kdump.verify.epochs import CheckpointFold
-from kdump.verify.indexes import OffsetIndexFold, TimeIndexFold
+from kdump.verify.indexes import index_fold
 from kdump.verify.job import SegmentFacts, SegmentJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.offsets import OffsetFold
     from kdump.format.window import Window
+    from kdump.verify.indexfold import IndexFold
     from kdump.verify.options import VerifyOptions
 
 _FOREIGN_SEQUENCES = "__consumer_offsets"  # the coordinator writes there in the name of producers
@@ -34,6 +36,7 @@ _HELD = 10_000  # of the first are held back until it is known whether the log w
 _BLAME_OFFSET = (Code.O01, Code.O02, Code.O03)
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
 _TORN = (Code.L01, Code.L02, Code.L03)
+_BEYOND = (Code.O07, Code.X07, Code.T04)
 
 Result = Finding | DoorProblem | Progress | SegmentFacts
 
@@ -87,14 +90,15 @@ class _Segment:
         self._path = job.files[FileKind.LOG]
         self._maybe_compaction: list[Finding] = []
         self._blamed: set[int] = set()
-        self._folds: list[OffsetIndexFold | TimeIndexFold] = []
+        self._folds: dict[FileKind, IndexFold] = {}
         self._sizes: dict[FileKind, int] = {}
         self._offset_index: OffsetIndex | None = None
         self._batches = self._records = self._last_batch_at = 0
         self._end = job.base_offset
         self._magics: set[int] = set()
-        self._has_holes = self._damaged = self._has_epochs = False
+        self._is_read = self._has_holes = self._damaged = self._has_epochs = False
         self._producers: ProducerFold | None = None
+        self._is_growing = job.is_held and job.is_last  # what was appended meanwhile is in its indexes only
 
     def walk(self) -> Iterator[Progress]:
         """Walk through the log, and judge everything."""
@@ -107,12 +111,10 @@ class _Segment:
         )
         try:
             yield from self._batches_of(log)
-        except FileShrankError as error:
-            self._report(Finding(Code.V01, self._path, error.position, log.size - error.position))
+            self._is_read = True
         except OSError as error:
-            self._found.append(
-                DoorProblem(self._path, "read", f"{self._path}: cannot be read further: {error.strerror}")
-            )
+            self._producers.gap()
+            self._found.append(broken_off(error, self._path, log.size))
         yield Progress(log.size, log.size, self._path)
 
     def facts(self) -> SegmentFacts:
@@ -123,6 +125,7 @@ class _Segment:
             self._batches,
             self._records,
             self._end,
+            self._is_read,
             self._has_epochs,
             self._has_holes,
             self._damaged,
@@ -137,22 +140,34 @@ class _Segment:
             return None
         opened = open_source(path, follow=self._job.only is not None)
         if isinstance(opened, DoorProblem):
-            vanished = opened.missing and self._job.only is None
-            self._found.append(Finding(Code.V02, path) if vanished else opened)
+            self._found.append(opened if self._job.only is not None else not_opened(opened))
             return None
         self._sizes[kind] = opened.size
         return self._stack.enter_context(opened)
 
     def _open_indexes(self) -> None:
         loose = self._job.is_leftover or (self._job.is_last and not self._job.is_clean)
-        offsets, times = self._open(FileKind.INDEX), self._open(FileKind.TIMEINDEX)
-        if offsets is not None:
-            self._offset_index = OffsetIndex(offsets, self._job.base_offset)
-            fold = OffsetIndexFold(self._offset_index, offsets, self._report, may_be_untrimmed=loose)
-            self._folds.append(fold)
-        if times is not None:
-            index = TimeIndex(times, self._job.base_offset)
-            self._folds.append(TimeIndexFold(index, times, self._report, may_be_untrimmed=loose))
+        base = self._job.base_offset
+        for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
+            source = self._open(kind)
+            if source is None:
+                continue
+            try:
+                self._folds[kind] = index_fold(kind, source, base, self._report, may_be_untrimmed=loose)
+            except OSError as error:
+                self._found.append(broken_off(error, source.name, source.size))
+                continue
+            if kind is FileKind.INDEX:
+                self._offset_index = OffsetIndex(source, base)
+
+    def _to_indexes(self, act: Callable[[IndexFold], None]) -> None:
+        """Let each index take what comes; one that cannot be read further is done with."""
+        for kind, fold in list(self._folds.items()):
+            try:
+                act(fold)
+            except OSError as error:
+                del self._folds[kind]
+                self._found.append(broken_off(error, self._job.files[kind], self._sizes[kind]))
 
     # --- the walk -------------------------------------------------------------------------------------------
     def _batches_of(self, log: FileSource) -> Iterator[Progress]:
@@ -200,23 +215,29 @@ class _Segment:
         last = window.cell(window.count - 1, layout.LAST_OFFSET)
         if odd:
             last = self._job.base_offset - 1 if offsets.last is None else offsets.last
-        for fold in self._folds:
-            if odd:
-                fold.gap()
-            fold.step(window, last, sure=not odd and offsets.is_settled)
+        if odd:
+            self._gap_for_indexes()
+        self._to_indexes(lambda fold: fold.step(window, last, sure=not odd and offsets.is_settled))
+
+    def _gap_for_indexes(self) -> None:
+        for fold in self._folds.values():
+            fold.gap()
 
     def _hints(self) -> Sequence[int]:
-        return () if self._offset_index is None else self._offset_index.ascending_positions()
+        try:
+            return () if self._offset_index is None else self._offset_index.ascending_positions()
+        except OSError:  # the fold will say so
+            return ()
 
     def _finish(self, log: FileSource, last: int | None) -> None:
         if self._job.is_alone:
             return
-        for finding in Edges().check(self._path, self._job.base_offset, last, log.size):
-            self._report(finding)
+        with suppress(OSError):  # what lies around it has vanished
+            for finding in Edges().check(self._path, self._job.base_offset, last, log.size):
+                self._report(finding)
         if not log.size:
             self._report(Finding(Code.F02, self._path))
-        for fold in self._folds:
-            fold.finish(self._end, log.size, self._last_batch_at)
+        self._to_indexes(lambda fold: fold.finish(self._end, log.size, self._last_batch_at))
         self._missing_indexes(log.size)
         for finding in self._maybe_compaction:
             self._found.append(finding.replace(severity_override=Severity.NOTE) if self._has_holes else finding)
@@ -226,16 +247,18 @@ class _Segment:
         for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
             if kind in self._job.files or (kind is FileKind.TIMEINDEX and self._magics <= {0}):
                 continue
-            severity = Severity.NOTE if loose or not size else Severity.ERROR if self._damaged else Severity.WARNING
+            is_cut = self._damaged and kind is FileKind.INDEX  # a clean start recovers the segment too
+            severity = Severity.NOTE if loose or not size else Severity.ERROR if is_cut else Severity.WARNING
             path = self._path.removesuffix(FileKind.LOG.value) + kind.value
             self._report(Finding(Code.F09, path, severity_override=severity))
 
     # --- findings -------------------------------------------------------------------------------------------
     def _report(self, finding: Finding) -> None:
         code = finding.code
+        if code in _BEYOND and self._is_growing and (finding.offset or 0) >= self._end:
+            return
         if finding.gap:
-            for fold in self._folds:
-                fold.gap()
+            self._gap_for_indexes()
             assert self._producers is not None
             self._producers.gap()
         if code in _BLAME_OFFSET and finding.position is not None:
@@ -244,7 +267,7 @@ class _Segment:
             self._has_holes = True
             if self._options.contiguous and finding.severity is Severity.NOTE:
                 finding = finding.replace(severity_override=Severity.WARNING)
-        if code in _TORN and finding.gap and self._job.is_held and self._job.is_last:
+        if code in _TORN and finding.gap and self._is_growing:
             finding = finding.replace(code=Code.V03)
         if finding.file == self._path and finding.severity is Severity.ERROR:
             self._damaged = True

@@ -13,6 +13,7 @@ from kdump.format.snapshot import read_snapshot
 from kdump.item import CheckedFile
 from kdump.log.names import parse_name
 from kdump.log.source import DoorProblem, open_source
+from kdump.verify.doors import broken_off, entries_of, not_opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,39 +27,26 @@ def check_text(path: str) -> Iterator[Finding | DoorProblem | CheckedFile]:
     Args:
         path: as the user wrote it, or below what the user wrote.
 
-    Reports: K03-K05, V02.
+    Reports: K03-K05, V01, V02.
     """
     kind = parse_name(os.path.basename(path)).kind
     source = open_source(path)
     if isinstance(source, DoorProblem):
-        yield not_read(source)
+        yield not_opened(source)
         return
-    found: list[Finding] = []
+    found: list[Finding | DoorProblem] = []
     with source:
         try:
             read_checkpoint(kind, source, found.append)
         except OSError as error:
-            yield DoorProblem(path, "read", f"{path}: cannot be read: {error.strerror}")
+            found.append(broken_off(error, path, source.size))
     yield from found
     yield CheckedFile(path, kind, source.size)
 
 
-def not_read(problem: DoorProblem) -> Finding | DoorProblem:
-    """Return what a file is that was seen in its directory and cannot be opened: gone, or closed to the user.
-
-    Reports: V02.
-    """
-    return Finding(Code.V02, problem.path) if problem.missing else problem
-
-
 def read_epochs(path: str) -> tuple[EpochEntry, ...]:
     """Return the entries of a leader-epoch-checkpoint as the file has them; `check_text` tells what is wrong."""
-    source = open_source(path)
-    if isinstance(source, DoorProblem):
-        return ()
-    with source:
-        entries = read_checkpoint(FileKind.EPOCHS, source, lambda _finding: None).entries
-        return tuple(entry for entry in entries if isinstance(entry, EpochEntry))
+    return tuple(entry for entry in entries_of(FileKind.EPOCHS, path) if isinstance(entry, EpochEntry))
 
 
 def ascend(epochs: Sequence[EpochEntry]) -> bool:
@@ -102,15 +90,17 @@ def read_producers(path: str) -> tuple[Sequence[ProducerStateEntry] | None, list
     Returns:
         its entries, None where a broker would throw it away; and what there is to say, the file last.
 
-    Reports: S01, V02.
+    Reports: S01, V01, V02.
     """
     source = open_source(path)
     if isinstance(source, DoorProblem):
-        return None, [not_read(source)]
+        return None, [not_opened(source)]
+    file = CheckedFile(path, FileKind.SNAPSHOT, source.size)
     with source:
-        snapshot = read_snapshot(source)
-        said: list[Finding | DoorProblem | CheckedFile] = []
-        if snapshot.error is not None:
-            said.append(Finding(Code.S01, path, 0, source.size, values={"why": snapshot.error}))
-        entries = None if snapshot.error is not None else list(snapshot.entries)
-        return entries, [*said, CheckedFile(path, FileKind.SNAPSHOT, source.size)]
+        try:
+            snapshot = read_snapshot(source)
+            if snapshot.error is None:
+                return list(snapshot.entries), [file]
+        except OSError as error:
+            return None, [broken_off(error, path, source.size), file]
+        return None, [Finding(Code.S01, path, 0, source.size, values={"why": snapshot.error}), file]

@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
-from kdump.format.checkpoint import TopicPartitionOffset, read_checkpoint
+from kdump.format.checkpoint import TopicPartitionOffset
 from kdump.format.kinds import FileKind
 from kdump.log.lock import is_held
-from kdump.log.source import DoorProblem, open_source
+from kdump.verify.doors import entries_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,13 +67,5 @@ class Surroundings:
         return os.path.join(self.path, kind.value)
 
     def _read(self, kind: FileKind) -> dict[tuple[str, int], int]:
-        source = open_source(self._file(kind))
-        if isinstance(source, DoorProblem):
-            return {}
-        with source:
-            entries = read_checkpoint(kind, source, _ignore).entries
-            return {(one.topic, one.partition): one.offset for one in entries if isinstance(one, TopicPartitionOffset)}
-
-
-def _ignore(_finding: Finding) -> None:
-    """The file is judged with the other files of its directory."""
+        entries = entries_of(kind, self._file(kind))
+        return {(one.topic, one.partition): one.offset for one in entries if isinstance(one, TopicPartitionOffset)}

@@ -1,0 +1,50 @@
+"""What a broker throws: as a value, and as the signal that ends a step of its model."""
+
+from __future__ import annotations
+
+from kdump.value import Value
+
+CORRUPT = "org.apache.kafka.common.errors.CorruptRecordException"
+INVALID = "org.apache.kafka.common.InvalidRecordException"
+INVALID_OFFSET = "org.apache.kafka.common.errors.InvalidOffsetException"
+ARGUMENT = "java.lang.IllegalArgumentException"
+
+
+class Failure(Value):
+    """What ended the recovery of a segment.
+
+    Args:
+        stage: what the broker was at: open, framing, ensureValid, offset, offset index, time index, epochs, producers,
+            transaction index.
+        exception: class and message as Java prints them.
+        position: of the batch in the log.
+    """
+
+    stage: str
+    exception: str
+    position: int
+
+    @property
+    def java_class(self) -> str:
+        """The class of the exception, with its package."""
+        return self.exception.partition(":")[0]
+
+    @property
+    def escapes(self) -> bool:
+        """Whether the exception leaves `LogSegment.recover`; if not the log is cut there, and all is well."""
+        return self.java_class not in (CORRUPT, INVALID)
+
+
+class BrokerError(Exception):
+    """A broker throws; never leaves `kdump.broker`.
+
+    Args:
+        row: of the batch in its window.
+        stage, exception: as in `Failure`.
+    """
+
+    def __init__(self, row: int, stage: str, exception: str) -> None:
+        super().__init__(exception)
+        self.row = row
+        self.stage = stage
+        self.exception = exception

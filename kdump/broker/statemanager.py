@@ -1,0 +1,202 @@
+"""What a broker knows of producers and their transactions, as it goes from batch to batch and knows all before.
+
+`kdump.broker.producers` replays segments in any order and never fails; here is the other replay, which throws what a
+broker throws. Of batches between two end markers only the first and the last of each producer are looked at, where
+that tells all that the others did.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from kdump.broker.badmarkers import marker_error
+from kdump.broker.failure import ARGUMENT, BrokerError
+from kdump.broker.markers import Marker, read_markers
+from kdump.broker.producers import Producers
+from kdump.format import _scan, layout
+from kdump.format.records import RecordReader
+from kdump.format.snapshot import ProducerStateEntry
+from kdump.format.txnindex import AbortedTxn
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterable
+
+    from kdump.format.window import Window
+
+_STAGE = "producers"
+_NONE = layout.NO_OFFSET
+_NO_SEQUENCE = -1
+_NO_BATCH = (_NO_SEQUENCE, _NONE, 0)  # last sequence, last offset, offset delta
+_STALE = 64  # offsets in the heap of transactions that have ended, besides as many as are ongoing
+_WRONG_STATE = "org.apache.kafka.common.errors.InvalidTxnStateException"
+
+
+class StateManager:
+    """A broker's producers at one offset.
+
+    Args:
+        producers: what is known at the start.
+        offset: where that is.
+        partition: its name, for messages.
+        txn_index: path of the transaction index, for messages.
+        max_uncompressed_bytes, max_batch_bytes: of a control batch; over them a broker is said to run out of memory.
+
+    Attributes:
+        aborted: the entries of the transaction index.
+        offset: after the last batch of magic 2: what a producer snapshot would be called.
+
+    Source: ProducerStateManager, ProducerAppendInfo, LogSegment.updateProducerState.
+    """
+
+    def __init__(
+        self,
+        producers: Producers,
+        offset: int,
+        *,
+        partition: str,
+        txn_index: str,
+        max_uncompressed_bytes: int,
+        max_batch_bytes: int,
+    ) -> None:
+        self.offset = offset
+        self.aborted: list[AbortedTxn] = []
+        self._start = producers
+        self._entries = dict(producers.entries)
+        self._partition = partition
+        self._txn_index = txn_index
+        self._reader: RecordReader | None = None  # made for the first control batch
+        self._limits = max_uncompressed_bytes, max_batch_bytes
+        self._open: dict[int, int] = {}  # first offset of the open transaction of each producer
+        self._ongoing: dict[int, int] = {}  # producer by first offset, as a broker has it: one for each offset
+        self._heap: list[int] = []  # the offsets in `_ongoing`, and some that are no longer there
+        for producer, entry in producers.entries.items():
+            if entry.current_txn_first_offset >= 0:
+                self._begin(producer, entry.current_txn_first_offset)
+            if not entry.has_batch:  # what a snapshot says of it then means nothing
+                self._entries[producer] = ProducerStateEntry(*entry[:2], *_NO_BATCH, *entry[5:])
+
+    def producers(self) -> Producers:
+        """Return what is known now."""
+        return self._start.replace(entries=dict(self._entries))
+
+    def step(self, window: Window, stop: int) -> None:
+        """Take the first `stop` batches of a window.
+
+        Raises:
+            BrokerError: a batch of which a broker throws; the ones before it have been taken, it has not, or as far as
+                a broker takes it before it throws.
+        """
+        try:
+            if _scan.suspicions(window.rows, stop) & layout.HAS_PRODUCER:
+                self._batches(window, stop)
+        except BrokerError as error:
+            stop = error.row
+            raise
+        finally:
+            magics = window.column(layout.MAGIC)
+            while stop and magics[stop - 1] < layout.MAGIC_V2:
+                stop -= 1
+            if stop:
+                self.offset = window.cell(stop - 1, layout.LAST_OFFSET) + 1
+
+    def _batches(self, window: Window, stop: int) -> None:
+        ids, flags = window.column(layout.PRODUCER_ID)[:stop], window.column(layout.ATTRIBUTES)[:stop]
+        start = 0
+        if any(flag & layout.CONTROL_FLAG for flag in set(flags)):
+            controls = [k for k, flag in enumerate(flags) if flag & layout.CONTROL_FLAG and ids[k] >= 0]
+            self._reader = self._reader or RecordReader(self._limits[0], max_batch=self._limits[1], kafka=True)
+            markers = read_markers(self._reader, window, controls)
+            for k in controls:
+                self._data_batches(window, ids[start:k], flags[start:k], start)
+                self._control(window, k, markers.get(k))
+                start = k + 1
+        self._data_batches(window, ids[start:], flags[start:], start)
+
+    def _data_batches(self, window: Window, ids: array[int], flags: array[int], start: int) -> None:
+        """Take batches from row `start` on, control batches without producer among them."""
+        numbers = range(start, start + len(ids))
+        rows: Iterable[int] = numbers
+        kinds = {flag & layout.TRANSACTIONAL_FLAG for flag in set(flags)}
+        if len(kinds) == 1 and (kinds != {0} or self._open.keys().isdisjoint(ids)):
+            first = dict(zip(reversed(ids), reversed(numbers), strict=True))
+            rows = sorted({*first.values(), *dict(zip(ids, numbers, strict=True)).values()})
+        for k in rows:
+            if ids[k - start] >= 0:
+                self._data(k, _row(window, k))
+
+    def _data(self, k: int, row: array[int]) -> None:
+        """Source: ProducerAppendInfo.appendDataBatch."""
+        producer, first, delta = row[layout.PRODUCER_ID], row[layout.BASE_OFFSET], row[layout.LAST_OFFSET_DELTA]
+        entry = self._entry(producer)
+        is_transactional = row[layout.ATTRIBUTES] & layout.TRANSACTIONAL_FLAG
+        if producer in self._open and not is_transactional:
+            where = f"at offset (offset={first}, segment=[-1:-1]) in partition {self._partition}"
+            why = f"{_WRONG_STATE}: Expected transactional write from producer {producer} {where}"
+            raise BrokerError(k, _STAGE, why)
+        if is_transactional and producer not in self._open:
+            self._begin(producer, first)
+        sequence = row[layout.BASE_SEQUENCE]
+        if sequence != _NO_SEQUENCE:
+            sequence = layout.increment_sequence(sequence, delta)
+        batch = sequence, row[layout.LAST_OFFSET], delta, row[layout.MAX_TIMESTAMP]
+        self._entries[producer] = ProducerStateEntry(
+            producer, row[layout.PRODUCER_EPOCH], *batch, entry.coordinator_epoch, self._open.get(producer, _NONE)
+        )
+
+    def _control(self, window: Window, k: int, marker: Marker | str | None) -> None:
+        """Source: ProducerAppendInfo.appendEndTxnMarker, ProducerStateEntry.update."""
+        row = _row(window, k)
+        producer, epoch = row[layout.PRODUCER_ID], row[layout.PRODUCER_EPOCH]
+        entry = self._entry(producer)
+        if row[layout.COUNT] == 0:  # compaction has left it: a broker learns the id, and no more
+            self._entries[producer] = entry
+            return
+        if not isinstance(marker, Marker):
+            assert self._reader is not None
+            raise BrokerError(k, _STAGE, marker_error(self._reader, window, k))
+        known = entry[2:5] if entry.producer_epoch == epoch else _NO_BATCH
+        last = *known, marker.timestamp, marker.coordinator_epoch, _NONE
+        self._entries[producer] = ProducerStateEntry(producer, epoch, *last)
+        first = self._open.pop(producer, None)
+        if first is not None:
+            self._complete(k, producer, first, row[layout.BASE_OFFSET], marker.is_abort)
+
+    def _complete(self, k: int, producer: int, first: int, last: int, is_abort: bool) -> None:
+        """A transaction ends. Source: LogSegment.updateTxnIndex, TransactionIndex.append, completeTxn."""
+        owner = self._ongoing.get(first)
+        if owner == producer:  # it does not count for the last stable offset; one that took its place does
+            del self._ongoing[first]
+        if is_abort:
+            stable = self._oldest()
+            if self.aborted and self.aborted[-1].last_offset >= last:
+                why = "The last offset of appended transactions must increase sequentially, but"
+                after = f"{last} is not greater than current last offset {self.aborted[-1].last_offset}"
+                raise BrokerError(k, "transaction index", f"{ARGUMENT}: {why} {after} of index {self._txn_index}")
+            self.aborted.append(AbortedTxn(0, producer, first, last, last + 1 if stable is None else stable))
+        if owner is None:
+            what = f"producerId={producer}, firstOffset={first}, lastOffset={last}, isAborted={str(is_abort).lower()}"
+            why = f"Attempted to complete transaction CompletedTxn[{what}] on partition {self._partition}"
+            raise BrokerError(k, _STAGE, f"{ARGUMENT}: {why} which was not started")
+        self._ongoing.pop(first, None)
+
+    def _begin(self, producer: int, first: int) -> None:
+        self._open[producer] = first
+        self._ongoing[first] = producer
+        heappush(self._heap, first)
+        if len(self._heap) > 2 * len(self._ongoing) + _STALE:
+            self._heap = sorted(self._ongoing)
+
+    def _oldest(self) -> int | None:
+        """The first offset of the earliest ongoing transaction. Source: ProducerStateManager.lastStableOffset."""
+        while self._heap and self._heap[0] not in self._ongoing:
+            heappop(self._heap)
+        return self._heap[0] if self._heap else None
+
+    def _entry(self, producer: int) -> ProducerStateEntry:
+        return self._entries.get(producer) or ProducerStateEntry(producer, -1, *_NO_BATCH, -1, -1, _NONE)
+
+
+def _row(window: Window, k: int) -> array[int]:
+    return window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
