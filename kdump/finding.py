@@ -145,7 +145,7 @@ class Code(Enum):
 
     S01 = ("snapshot", Severity.WARNING, "{why}: a broker deletes the file and uses an older one", "remove the file; the broker rebuilds it")
     S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker removes it", "none: the broker removes it")
-    S03 = ("snapshot-state", Severity.WARNING, "the log says something else about {count} producers ({why}): a broker may refuse what they write", "remove the file; the broker rebuilds it")
+    S03 = ("snapshot-state", Severity.WARNING, "the log says something else about producers ({why}), {count} in all: a broker may refuse what they write", "remove the file; the broker rebuilds it")
     S04 = ("snapshot-name", Severity.ERROR, "the name is no offset: a broker fails to load the partition", "move the file out of the directory")
     K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing} offsets are gone", "compare with another replica; a broker lowers the value")
     K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")

@@ -94,7 +94,7 @@ def test_damage_is_told_in_kafkas_words_with_the_bytes_of_the_line(
 ) -> None:
     _, findings = read(FileKind.EPOCHS, data)
     assert told(findings) == [(position, length, why, exception)]
-    assert findings[0].code is Code.K03
+    assert findings[0].code is Code.K04
     assert findings[0].file == "F"
 
 

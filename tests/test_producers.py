@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -581,7 +580,7 @@ def test_what_a_release_or_expiry_explains_is_not_told() -> None:
 def test_many_producers_are_one_finding() -> None:
     (one,) = judged_snapshot([entry._replace(last_sequence=0) for entry in ALL], KNOWN)
     assert one.count == 8
-    assert re.search(r"8 producers \(id 1, 2, 3, 4, 5 \.\.\.\)", one.message)
+    assert "producers (id 1, 2, 3, 4, 5 ...), 8 in all" in one.message
 
 
 def test_damage_of_a_snapshot_is_told(tmp_path: Path) -> None:

@@ -57,13 +57,19 @@ def _batch_error(problem: RecordProblem, row: array[int], head: bytes) -> str:
         return f"{INVALID}: Found invalid record count {row[layout.COUNT]} in magic v{row[layout.MAGIC]} batch"
     if status == layout.R_VALUE_LENGTH:
         return f"{INVALID}: Found invalid record structure"
-    if row[layout.ATTRIBUTES] & layout.CODEC_MASK:
-        is_length = status in (layout.R_LENGTH_VARINT, layout.R_LENGTH_NEGATIVE)
-        return f"{INVALID}: Incorrect declared batch size, premature EOF reached" if is_length else problem.java
+    is_compressed = bool(row[layout.ATTRIBUTES] & layout.CODEC_MASK)
+    if status in (layout.R_LENGTH_VARINT, layout.R_LENGTH_NEGATIVE) and is_compressed:
+        return f"{INVALID}: Incorrect declared batch size, premature EOF reached"
     if status == layout.R_LENGTH_VARINT:
         number = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(head)) & 0xFFFFFFFF
         most = "Varint is too long, the most significant bit in the 5th byte is set"
         return f"{ARGUMENT}: {most}, converted value: {number:x}"
+    if status == layout.R_MORE and problem.found is not None and problem.rest is not None:
+        why = "the record payload reached EOF."
+        if not is_compressed:
+            length = next(i for i, byte in enumerate(head, 1) if byte < 0x80)
+            why = f"instead the buffer has only {problem.rest - length} remaining bytes."
+        return f"{INVALID}: Invalid record size: expected {problem.found} bytes in record payload, but {why}"
     return problem.java
 
 

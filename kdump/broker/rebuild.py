@@ -90,10 +90,9 @@ class IndexBuilder:
     def _see(self, times: array[int], lasts: array[int], start: int, stop: int) -> None:
         """Source: LogSegment.maxTimestampAndOffsetSoFar."""
         if start < stop:
-            part = times[start:stop]
-            latest = max(part)
+            latest = max(times[start:stop]) if stop > start + 1 else times[start]
             if latest > self.largest.timestamp:
-                self.largest = TimestampOffset(latest, lasts[start + part.index(latest)])
+                self.largest = TimestampOffset(latest, lasts[times.index(latest, start)])
 
     def _append(self, k: int, entry: OffsetPosition) -> None:
         number = len(self.offsets)

@@ -239,7 +239,9 @@ class _Recovery:
         facts = f"baseOffset={self._base}, size={self._log.size}, lastModifiedTime={self._modified}"
         segment = f"LogSegment({facts}, largestRecordTimestamp={self._indexes.largest.timestamp})"
         offset = window.cell(k, layout.LAST_OFFSET)
-        return BrokerError(k, "offset", f"{_OVERFLOW}: Detected offset overflow at offset {offset} in segment {segment}")
+        return BrokerError(
+            k, "offset", f"{_OVERFLOW}: Detected offset overflow at offset {offset} in segment {segment}"
+        )
 
     def _new_epochs(self, window: Window, stop: int) -> list[tuple[int, EpochEntry]]:
         """Return row and entry of each leader epoch above all before."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from kdump.broker.badmarkers import marker_error
 from kdump.broker.failure import ARGUMENT, BrokerError
 from kdump.broker.markers import Marker, read_markers
-from kdump.broker.producers import Producers
 from kdump.format import _scan, layout
 from kdump.format.records import RecordReader
 from kdump.format.snapshot import ProducerStateEntry
@@ -23,12 +22,14 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterable
 
+    from kdump.broker.producers import Producers
     from kdump.format.window import Window
 
 _STAGE = "producers"
 _NONE = layout.NO_OFFSET
 _NO_SEQUENCE = -1
 _NO_BATCH = (_NO_SEQUENCE, _NONE, 0)  # last sequence, last offset, offset delta
+_FEW = 2  # batches that are taken one by one
 _STALE = 64  # offsets in the heap of transactions that have ended, besides as many as are ongoing
 _WRONG_STATE = "org.apache.kafka.common.errors.InvalidTxnStateException"
 
@@ -109,7 +110,8 @@ class StateManager:
             self._reader = self._reader or RecordReader(self._limits[0], max_batch=self._limits[1], kafka=True)
             markers = read_markers(self._reader, window, controls)
             for k in controls:
-                self._data_batches(window, ids[start:k], flags[start:k], start)
+                if start < k:
+                    self._data_batches(window, ids[start:k], flags[start:k], start)
                 self._control(window, k, markers.get(k))
                 start = k + 1
         self._data_batches(window, ids[start:], flags[start:], start)
@@ -118,8 +120,8 @@ class StateManager:
         """Take batches from row `start` on, control batches without producer among them."""
         numbers = range(start, start + len(ids))
         rows: Iterable[int] = numbers
-        kinds = {flag & layout.TRANSACTIONAL_FLAG for flag in set(flags)}
-        if len(kinds) == 1 and (kinds != {0} or self._open.keys().isdisjoint(ids)):
+        kinds = {flag & layout.TRANSACTIONAL_FLAG for flag in set(flags)} if len(ids) > _FEW else ()
+        if len(kinds) == 1 and (0 not in kinds or self._open.keys().isdisjoint(ids)):
             first = dict(zip(reversed(ids), reversed(numbers), strict=True))
             rows = sorted({*first.values(), *dict(zip(ids, numbers, strict=True)).values()})
         for k in rows:
