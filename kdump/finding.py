@@ -126,7 +126,7 @@ class Code(Enum):
     X04 = ("index-position", Severity.ERROR, "offset {offset} points to byte {found}, where no batch begins", "rebuild the index")
     X05 = ("index-unsound", Severity.ERROR, "offset {offset} points to byte {found}, where the batch begins with offset {base}: a fetch leaves records out", "rebuild the index")
     X06 = ("index-entry", Severity.NOTE, "offset {offset} is not an end of the batch at byte {found}, which ends with {last}; lookups are right", "none")
-    X07 = ("index-too-long", Severity.ERROR, "the last entry is for offset {found}, and the log ends at {end}: a broker takes that for its end", "rebuild the index before a broker starts")
+    X07 = ("index-too-long", Severity.ERROR, "the index goes on to offset {found}, and the log ends at {end}: a broker believes the index", "rebuild the index before a broker starts")
 
     X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index")
 
@@ -150,7 +150,7 @@ class Code(Enum):
     K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing} offsets are gone", "compare with another replica; a broker lowers the value")
     K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore the file: a broker may take the log directory offline, or count the file as empty")
-    K04 = ("epoch-file", Severity.ERROR, "{why}", "restore the file from another replica, or remove it: a broker makes it anew from the batches")
+    K04 = ("epoch-file", Severity.ERROR, "{why}", "restore the file from another replica; where it is not there a broker makes it anew from the batches")
     K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline")
 
     V01 = ("changed", Severity.WARNING, "the file changed while it was read", "copy the directory and look at the copy")

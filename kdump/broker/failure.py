@@ -16,7 +16,8 @@ class Failure(Value):
     Args:
         stage: what the broker was at: open, framing, ensureValid, offset, offset index, time index, epochs, producers,
             transaction index.
-        exception: class and message as Java prints them.
+        exception: class and message as Java prints them; where a broker only logs that a record of a control batch is
+            broken, the message can be a more general one.
         position: of the batch in the log.
     """
 

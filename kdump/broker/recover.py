@@ -41,18 +41,20 @@ class Recovered(Value):
 
     Args:
         base_offset: of the segment.
-        valid_bytes: of the log, that a broker keeps; where it throws, what it has read until then.
+        valid_bytes: of the log, up to where all is well; what a broker keeps, unless it throws.
         truncated_bytes: that a broker cuts off.
         offset_entries: columns of the offset index: offset (absolute), position.
         time_entries: columns of the time index: timestamp (ms), offset (absolute).
         aborted: the entries of the transaction index.
         epochs: the leader epochs that were assigned on the way, in order.
         producers: what is known of producers afterwards.
-        producers_offset: at which it is known: a snapshot that is taken now has this name.
-        end_offset: after the last batch that is kept; the base offset if none is.
+        producers_offset: at which that is known: a snapshot that is taken now has this name.
+        end_offset: after the last batch of the valid bytes, the base offset if there is none. A broker that reads it by
+            the new index (LogSegment.readNextOffset) can find less where offsets fall after the last entry.
         largest: the largest timestamp, with the last offset of its batch; -1 with the base offset if there is none.
-        failure: what ended the recovery before the end of the log, None if nothing did. When it `escapes` the log is
-            not cut and the indexes are as they were then, with as many zeros as `segment.index.bytes` leaves room for.
+        failure: what ended the recovery before the end of the log, None if nothing did. When it `escapes` all is as it
+            was then: nothing is cut, and the largest timestamp is not in the time index; only where just that cannot be
+            appended the log is cut.
     """
 
     base_offset: int
@@ -115,14 +117,8 @@ def recover(
     """
     path = log.name.removesuffix(".log")
     indexes = IndexBuilder(base_offset, interval, max_index_bytes, path)
-    states = StateManager(
-        producers,
-        base_offset,
-        partition=partition,
-        txn_index=f"{path}.txnindex",
-        max_uncompressed_bytes=max_uncompressed_bytes,
-        max_batch_bytes=max_batch_bytes,
-    )
+    limits = max_uncompressed_bytes, max_batch_bytes
+    states = StateManager(producers, base_offset, partition, f"{path}.txnindex", *limits)
     recovery = _Recovery(log, base_offset, indexes, states, latest_epoch, modified)
     recovery.run(max_batch_bytes)
     return recovery.result()

@@ -55,7 +55,6 @@ class StateManager:
         self,
         producers: Producers,
         offset: int,
-        *,
         partition: str,
         txn_index: str,
         max_uncompressed_bytes: int,
@@ -139,10 +138,12 @@ class StateManager:
             raise BrokerError(k, _STAGE, why)
         if is_transactional and producer not in self._open:
             self._begin(producer, first)
-        sequence = row[layout.BASE_SEQUENCE]
-        if sequence != _NO_SEQUENCE:
-            sequence = layout.increment_sequence(sequence, delta)
-        batch = sequence, row[layout.LAST_OFFSET], delta, row[layout.MAX_TIMESTAMP]
+        batch = (
+            _last_sequence(row[layout.BASE_SEQUENCE], delta),
+            row[layout.LAST_OFFSET],
+            delta,
+            row[layout.MAX_TIMESTAMP],
+        )
         self._entries[producer] = ProducerStateEntry(
             producer, row[layout.PRODUCER_EPOCH], *batch, entry.coordinator_epoch, self._open.get(producer, _NONE)
         )
@@ -198,6 +199,19 @@ class StateManager:
 
     def _entry(self, producer: int) -> ProducerStateEntry:
         return self._entries.get(producer) or ProducerStateEntry(producer, -1, *_NO_BATCH, -1, -1, _NONE)
+
+
+def _last_sequence(first: int, delta: int) -> int:
+    """The sequence of the last record, in int32 arithmetic, whatever the delta. Source: DefaultRecordBatch."""
+    if first == _NO_SEQUENCE:
+        return first
+    if first > _int32(layout.MAX_INT - delta):
+        return _int32(delta - (layout.MAX_INT - first) - 1)
+    return _int32(first + delta)
+
+
+def _int32(value: int) -> int:
+    return (value + 2**31) % 2**32 - 2**31
 
 
 def _row(window: Window, k: int) -> array[int]:

@@ -115,7 +115,7 @@ def _items(paths: list[str], options: VerifyOptions, *, replicas: bool) -> Itera
 
 def _bar(given: dict[str, Any]) -> Bar | None:
     """The progress bar; none where nobody looks at it, or nobody wants to."""
-    if given["quiet"] or not sys.stderr.isatty():
+    if given["quiet"] or sys.stderr is None or not sys.stderr.isatty():
         return None
     from kdump.render.progress import Bar
 

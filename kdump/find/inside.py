@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.found import find_record
-from kdump.format import layout
+from kdump.format import _records, layout
 from kdump.format.chunk import Chunk
 from kdump.format.recordchecks import check_records
 from kdump.format.records import RecordReader
@@ -35,7 +35,7 @@ class Inside:
         self._partition = partition
         self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
         self._report = report
-        self._file = ""
+        self._segment = 0
 
     def find(self, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
         """Return the first record of a batch that is wanted; Refused where its records end early before that.
@@ -47,9 +47,9 @@ class Inside:
         rows = batch.window.rows  # what the kernel has noted of it: it may have been read before
         rows[layout.SEEN_MAX_TIMESTAMP], rows[layout.SEEN_DELTA] = layout.UNKNOWN, -1
         rows[layout.SUSPICION] &= ~_BY_KERNEL
-        if batch.cell(layout.SIZE) < layout.RECORDS_AT and not batch.window.whole:  # no batch at all: the walk says so
+        if not batch.window.whole and batch.cell(layout.SIZE) < layout.RECORDS_AT:  # no batch at all: the walk says so
             return find_record(self._reader, batch, wanted)
-        self._file = self._partition.segment(batch.segment).path
+        self._segment = batch.segment
         return find_record(self._reader, batch, wanted, self._judge)
 
     def judge(self, batch: Batch) -> None:
@@ -70,5 +70,7 @@ class Inside:
         return None
 
     def _judge(self, chunk: Chunk) -> None:
-        for finding in check_records(self._file, chunk):
+        if chunk.problem is None and _records.next_odd(chunk.window.rows, chunk.first, chunk.last) == chunk.last:
+            return
+        for finding in check_records(self._partition.segment(self._segment).path, chunk):
             self._report(finding)

@@ -11,6 +11,7 @@ from kdump.format.resync import header_makes_sense
 if TYPE_CHECKING:
     from kdump.format.source import Source
 
+NOT_SEARCHED = "after damage nothing was searched for (--no-resync)"
 BUDGET_SPENT = "the search for intact batches had read four times the size of the file"
 _STEP = 1024 * 1024
 _HOLE = 64  # zero bytes in a row that are a hole and no accident
@@ -23,7 +24,9 @@ _LOOKS = (
 )
 
 
-def describe_gap(source: Source, position: int, end: int, status: int, floor: int, *, spent: bool) -> Finding:
+def describe_gap(
+    source: Source, position: int, end: int, status: int, floor: int, *, spent: bool, searched: bool = True
+) -> Finding:
     """Return the one finding of a gap.
 
     Args:
@@ -32,10 +35,11 @@ def describe_gap(source: Source, position: int, end: int, status: int, floor: in
         status: why the scan stopped here (layout.END ...), layout.FULL when it had read a header with a wrong CRC.
         floor: the last offset that is known to be right.
         spent: the search for the end of the gap was cut short.
+        searched: there was a search: what reaches to the end of the file does so because no batch was found.
 
     Reports: F10, L01-L06, L08, L09, L12.
     """
-    code, values = _code(source, position, end, status, floor)
+    code, values = _code(source, position, end, status, floor, searched=searched)
     found = None
     if code in (Code.L05, Code.L06, Code.L08):
         found = int.from_bytes(source.read_at(position + layout.SIZE_AT, 4), "big", signed=True)
@@ -78,10 +82,12 @@ def length_finding(source: Source, header: bytes, position: int, end: int) -> Fi
     )
 
 
-def _code(source: Source, position: int, end: int, status: int, floor: int) -> tuple[Code, dict[str, int | str | None]]:
+def _code(
+    source: Source, position: int, end: int, status: int, floor: int, *, searched: bool
+) -> tuple[Code, dict[str, int | str | None]]:
     header = source.read_at(position, min(end - position, layout.RECORDS_AT))
     zeros = _zeros_until(source, position, end)
-    at_end = end == source.size
+    at_end = searched and end == source.size
     if at_end and end - position < layout.SIZE_AT:
         return Code.L01, {}  # zeros or not: an offset begins with zeros
     if zeros == end or (at_end and _zeros_to_the_end(source, position)):

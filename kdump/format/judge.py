@@ -157,5 +157,7 @@ class Judge:
         return Verdict(end, magic)
 
     def _gap(self, position: int, end: int, status: int, floor: int, *, spent: bool) -> Verdict:
-        self._report(describe_gap(self._source, position, end, status, floor, spent=spent))
+        self._report(
+            describe_gap(self._source, position, end, status, floor, spent=spent, searched=self._resync.searches)
+        )
         return Verdict(end, None)

@@ -53,12 +53,13 @@ class Resync:
         search: look for batches after damage; otherwise it reaches to the end of the log.
 
     Attributes:
-        spent_from: where the budget was spent, None while it is not.
+        searches: it looks for batches after damage.
+        spent_from: where the search has ended because its budget was spent, or was not begun; None while it goes on.
     """
 
     def __init__(self, source: Source, hints: Callable[[], Sequence[int]], *, search: bool = True) -> None:
         self._source = source
-        self._search = search
+        self.searches = search
         self._end = source.size
         self._make_hints = hints
         self._hints: Sequence[int] | None = None
@@ -104,7 +105,7 @@ class Resync:
     def nothing_between(self, start: int, end: int) -> bool:
         """Tell whether an earlier search has shown that no batch begins in (start, end), or no search is left."""
         return (
-            not self._search
+            not self.searches
             or self.spent_from is not None
             or (self._known is not None and self._known_from <= start and end <= self._known)
         )
@@ -116,7 +117,8 @@ class Resync:
             position: where the chain is lost: the last boundary that is confirmed.
             floor: the last offset that is known to be right.
         """
-        if not self._search:
+        if not self.searches:
+            self.spent_from = position if self.spent_from is None else self.spent_from
             return Boundary(self._end, None)
         bound = self._bound(position, floor)
         if self.spent_from is not None:

@@ -16,7 +16,7 @@ from kdump.finding import Code, Finding, Report
 from kdump.format import _scan, layout
 from kdump.format.checks import Checks
 from kdump.format.checksum import crc32
-from kdump.format.gaps import BUDGET_SPENT
+from kdump.format.gaps import BUDGET_SPENT, NOT_SEARCHED
 from kdump.format.judge import Judge
 from kdump.format.resync import Resync
 from kdump.format.window import WINDOW_SIZE, Buffer, Window, crc_of_range
@@ -110,7 +110,8 @@ class CheckedWalk:
         start = self._resync.spent_from
         if start is not None:
             length = self._source.size - start
-            self._report(Finding(Code.L12, self._source.name, start, length, values={"why": BUDGET_SPENT}))
+            why = BUDGET_SPENT if self._resync.searches else NOT_SEARCHED
+            self._report(Finding(Code.L12, self._source.name, start, length, values={"why": why}))
 
     def _stretch(self, stop: int) -> Iterator[Window]:
         """Read one window from the border on and hand out what can be, at least one batch or gap."""

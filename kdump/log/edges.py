@@ -62,7 +62,7 @@ class Edges:
         elif next_base is not None and after < next_base:
             yield _missing(path, size, after, next_base - 1, f"the next segment begins at {next_base}", Severity.NOTE)
         elif next_base is None:
-            known = _index_end(path, base)
+            known = _index_end(path, base, size)
             if known is not None and known >= after and os.stat(path).st_size == size:
                 yield _missing(path, size, after, known, f"its index goes on to {known}", Severity.ERROR)
 
@@ -93,8 +93,8 @@ def _missing(path: str, size: int, first: int, last: int, why: str, severity: Se
     )
 
 
-def _index_end(path: str, base: int) -> int | None:
-    """The last offset that the index beside a log knows; zeros at its end do not count."""
+def _index_end(path: str, base: int, size: int) -> int | None:
+    """The last offset that the index beside a log has for a byte at or after the end of the log."""
     source = open_source(sibling(path, "index"))
     if isinstance(source, DoorProblem):
         return None
@@ -102,5 +102,5 @@ def _index_end(path: str, base: int) -> int | None:
 
     with source:
         index = OffsetIndex(source, base)
-        last = max((max(offsets) for offsets, _ in index.columns()), default=base)
-        return last if last > base else None  # an entry for the base offset is a zero that was never written
+        pairs = (pair for offsets, positions in index.columns() for pair in zip(offsets, positions, strict=True))
+        return max((offset for offset, position in pairs if position >= size and offset > base), default=None)

@@ -69,3 +69,8 @@ class SegmentFacts(Value):
     damaged: bool
     producers: SegmentProducers | None
     sizes: dict[FileKind, int]
+
+
+def nothing_known(job: SegmentJob) -> SegmentFacts:
+    """Return the facts of a segment that could not be judged."""
+    return SegmentFacts(job.base_offset, 0, 0, 0, job.base_offset, False, False, False, False, None, {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile, Progress
 from kdump.log.names import parse_name
@@ -21,7 +22,6 @@ from kdump.verify.transactions import check_aborted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.finding import Finding
     from kdump.item import Item
     from kdump.verify.options import VerifyOptions
 
@@ -122,6 +122,8 @@ def _index_alone(path: str, kind: FileKind, base: int) -> Iterator[Finding | Doo
             fold = index_fold(kind, source, base, found.append, may_be_untrimmed=True)
             fold.gap()
             fold.finish(_MAX_LONG, _MAX_LONG, 0)
+            why = "no log is beside it: only its size and its order were judged"
+            found.append(Finding(Code.F08, path, values={"why": why}, severity_override=Severity.WARNING))
         except OSError as error:
             found.append(broken_off(error, path, source.size))
     yield from found

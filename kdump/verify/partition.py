@@ -160,7 +160,8 @@ class PartitionCheck:
             if kind is FileKind.SNAPSHOT:
                 yield from replay.snapshot(path, self._last_end, has_log=bool(self._bases))
             elif kind in _OF_SEGMENT:
-                yield Finding(Code.F08, path, values={"why": _NO_LOG}, severity_override=Severity.WARNING)
+                if not os.path.lexists(f"{path.removesuffix(kind.value)}{FileKind.LOG.value}"):
+                    yield Finding(Code.F08, path, values={"why": _NO_LOG}, severity_override=Severity.WARNING)
                 yield CheckedFile(path, kind, _size(path))
             elif kind is FileKind.CHECKPOINT:
                 yield from self._kraft_snapshot(path, options)

@@ -48,6 +48,9 @@ def compare(paths: list[str], options: VerifyOptions) -> Iterator[Item]:
     for check in partitions_of(paths):
         if check.name is not None and not check.name.state and check.jobs:
             replicas.setdefault((check.name.topic, check.name.partition), []).append(check)
+    if all(len(checks) < 2 for checks in replicas.values()):
+        sentence = "--replicas: no partition lies under two of these paths: nothing was compared"
+        yield DoorProblem(paths[0], "other", sentence)
     for _, checks in sorted(replicas.items()):
         for one, other in combinations(checks, 2):
             yield from _Pair(one, other, options).compare()

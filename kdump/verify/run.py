@@ -91,11 +91,22 @@ def _progress(results: Iterator[Result], done: int, total: int, options: VerifyO
 
 
 def _expanded(paths: list[str]) -> Iterator[str]:
-    for path in paths:
-        if os.path.lexists(path) or not glob.has_magic(path):
-            yield path
-        else:
-            yield from sorted(glob.glob(path)) or [path]  # noqa: PTH207 (a Path would change what the user wrote)
+    seen: set[str] = set()
+    for pattern in paths:
+        for path in _matches(pattern):
+            if not os.path.isdir(path):
+                yield path
+            elif (real := os.path.realpath(path)) not in seen:
+                seen.add(real)
+                yield path
+
+
+def _matches(path: str) -> Iterator[str]:
+    """What a path stands for: itself, or where nothing has that name what it matches as a pattern."""
+    if os.path.lexists(path) or not glob.has_magic(path):
+        yield path
+    else:
+        yield from sorted(glob.glob(path)) or [path]  # noqa: PTH207 (a Path would change what the user wrote)
 
 
 class _Place:

@@ -98,7 +98,8 @@ class _Segment:
         self._magics: set[int] = set()
         self._is_read = self._has_holes = self._damaged = self._has_epochs = False
         self._producers: ProducerFold | None = None
-        self._is_growing = job.is_held and job.is_last  # what was appended meanwhile is in its indexes only
+        self._is_growing = job.is_held and job.is_last
+        self._end_is_unknown = self._is_growing  # what was appended meanwhile is in its indexes only
 
     def walk(self) -> Iterator[Progress]:
         """Walk through the log, and judge everything."""
@@ -255,8 +256,9 @@ class _Segment:
     # --- findings -------------------------------------------------------------------------------------------
     def _report(self, finding: Finding) -> None:
         code = finding.code
-        if code in _BEYOND and self._is_growing and (finding.offset or 0) >= self._end:
+        if code in _BEYOND and self._end_is_unknown and (finding.offset or 0) >= self._end:
             return
+        self._end_is_unknown |= code is Code.L12
         if finding.gap:
             self._gap_for_indexes()
             assert self._producers is not None

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Self
 
-from kdump.verify.job import SegmentFacts
+from kdump.format.kinds import FileKind
+from kdump.log.source import DoorProblem
+from kdump.verify.job import SegmentFacts, nothing_known
 from kdump.verify.segment import check_segment
 
 if TYPE_CHECKING:
@@ -53,11 +55,7 @@ class Workers:
                 self._processes.append(process)
 
     def of(self, number: int) -> Iterator[Result]:
-        """Yield the results of a segment, its facts last; segments are asked for in order.
-
-        Raises:
-            RuntimeError: a process ended early.
-        """
+        """Yield the results of a segment, its facts last; segments are asked for in order."""
         if not self._processes:
             yield from check_segment(self._jobs[number], self._options)
             return
@@ -66,7 +64,11 @@ class Workers:
             try:
                 results: list[Result] = pipe.recv()
             except EOFError:
-                raise RuntimeError("a process that judged segments ended early") from None
+                path = self._jobs[number].files[FileKind.LOG]
+                why = "not judged: the process that had it was ended; fewer of them (-j) leave more memory to each"
+                yield DoorProblem(path, "read", f"{path}: {why}")
+                yield nothing_known(self._jobs[number])
+                return
             yield from results
             if isinstance(results[-1], SegmentFacts):
                 return
