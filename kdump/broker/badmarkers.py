@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.failure import ARGUMENT, INVALID
 from kdump.format import layout
+from kdump.format.chunk import INVALID
+from kdump.format.javavalues import ARGUMENT
 from kdump.format.records import key_and_value
 from kdump.format.window import Window
 
@@ -29,7 +30,7 @@ def marker_error(reader: RecordReader, window: Window, k: int) -> str:
 
     Source: ProducerAppendInfo.append, DefaultRecordBatch.iterator, EndTransactionMarker.deserialize.
     """
-    row = window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
+    row = window.row(k)
     codec = row[layout.ATTRIBUTES] & layout.CODEC_MASK
     if codec > layout.CODEC_ZSTD:
         return f"{ARGUMENT}: Unknown compression type id: {codec}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from kdump.format.chunk import INVALID
 from kdump.value import Value
 
 CORRUPT = "org.apache.kafka.common.errors.CorruptRecordException"
-INVALID = "org.apache.kafka.common.InvalidRecordException"
 INVALID_OFFSET = "org.apache.kafka.common.errors.InvalidOffsetException"
-ARGUMENT = "java.lang.IllegalArgumentException"
 
 
 class Failure(Value):

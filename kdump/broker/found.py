@@ -49,7 +49,7 @@ class Batch:
     __slots__ = ("segment", "window")
 
     def __init__(self, segment: int, window: Window, k: int) -> None:
-        row = window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
+        row = window.row(k)
         self.segment = segment
         self.window = Window(window.view, window.origin, row, 1, window.whole)
 

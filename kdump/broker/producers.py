@@ -159,10 +159,6 @@ def _failure(file: str, row: array[int], why: str) -> Finding:
     return Finding(Code.P03, file, *place, offset=first, last_offset=last, values={"why": why})
 
 
-def _row(window: Window, k: int) -> array[int]:
-    return window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
-
-
 def _counts(row: array[int]) -> bool:
     """Whether a batch has a producer and can be trusted."""
     return row[layout.PRODUCER_ID] >= 0 and row[layout.CRC] == row[layout.COMPUTED_CRC]
@@ -204,12 +200,12 @@ class ProducerFold:
         ids, flags = window.column(layout.PRODUCER_ID), window.column(layout.ATTRIBUTES)
         start = 0
         if any(flag & layout.CONTROL_FLAG for flag in set(flags)):
-            controls = [k for k, flag in enumerate(flags) if flag & layout.CONTROL_FLAG and _counts(_row(window, k))]
+            controls = [k for k, flag in enumerate(flags) if flag & layout.CONTROL_FLAG and _counts(window.row(k))]
             self._reader = self._reader or RecordReader(self._limit)
             markers = read_markers(self._reader, window, controls)
             for k in controls:
                 self._data_batches(window, ids[start:k], flags[start:k], start, trusted)
-                self._control(_row(window, k), markers.get(k))
+                self._control(window.row(k), markers.get(k))
                 start = k + 1
         self._data_batches(window, ids[start:], flags[start:], start, trusted)
 
@@ -233,7 +229,7 @@ class ProducerFold:
             first = dict(zip(reversed(ids), reversed(numbers), strict=True))
             rows = sorted({*first.values(), *dict(zip(ids, numbers, strict=True)).values()})
         for k in rows:
-            row = _row(window, k)
+            row = window.row(k)
             if _counts(row):
                 self._data(row)
 

@@ -6,9 +6,10 @@ from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.failure import ARGUMENT, INVALID_OFFSET, BrokerError
+from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.format import _scan, layout
 from kdump.format.index import OffsetPosition, TimestampOffset
+from kdump.format.javavalues import ARGUMENT
 
 if TYPE_CHECKING:
     from kdump.format.window import Window

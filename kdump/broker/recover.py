@@ -10,12 +10,13 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from kdump.broker.failure import ARGUMENT, CORRUPT, BrokerError, Failure
+from kdump.broker.failure import CORRUPT, BrokerError, Failure
 from kdump.broker.rebuild import IndexBuilder
 from kdump.broker.statemanager import StateManager
 from kdump.format import _scan, layout
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetIndex, TimeIndex, TimestampOffset
+from kdump.format.javavalues import ARGUMENT
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.format.txnindex import AbortedTxn, TransactionIndex
 from kdump.value import Value

@@ -11,9 +11,10 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from kdump.broker.badmarkers import marker_error
-from kdump.broker.failure import ARGUMENT, BrokerError
+from kdump.broker.failure import BrokerError
 from kdump.broker.markers import Marker, read_markers
 from kdump.format import _scan, layout
+from kdump.format.javavalues import ARGUMENT
 from kdump.format.records import RecordReader
 from kdump.format.snapshot import ProducerStateEntry
 from kdump.format.txnindex import AbortedTxn
@@ -125,7 +126,7 @@ class StateManager:
             rows = sorted({*first.values(), *dict(zip(ids, numbers, strict=True)).values()})
         for k in rows:
             if ids[k - start] >= 0:
-                self._data(k, _row(window, k))
+                self._data(k, window.row(k))
 
     def _data(self, k: int, row: array[int]) -> None:
         """Source: ProducerAppendInfo.appendDataBatch."""
@@ -150,7 +151,7 @@ class StateManager:
 
     def _control(self, window: Window, k: int, marker: Marker | str | None) -> None:
         """Source: ProducerAppendInfo.appendEndTxnMarker, ProducerStateEntry.update."""
-        row = _row(window, k)
+        row = window.row(k)
         producer, epoch = row[layout.PRODUCER_ID], row[layout.PRODUCER_EPOCH]
         entry = self._entry(producer)
         if row[layout.COUNT] == 0:  # compaction has left it: a broker learns the id, and no more
@@ -212,7 +213,3 @@ def _last_sequence(first: int, delta: int) -> int:
 
 def _int32(value: int) -> int:
     return (value + 2**31) % 2**32 - 2**31
-
-
-def _row(window: Window, k: int) -> array[int]:
-    return window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]

@@ -15,9 +15,9 @@ from kdump.cli.commonoptions import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.exits import Exit
 from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
 from kdump.cli.outcome import Outcome
+from kdump.cli.say import fail_to_write
 from kdump.cli.textsink import Layout, text_sink
 from kdump.dialect import DIALECTS
 from kdump.dump.options import DumpOptions
@@ -139,8 +139,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     try:
         _run(items, sink, outcome, to_the_end=compat is None)
     except OSError as error:  # what is read has its own findings: this is where the text goes
-        sys.stderr.write(f"kdump: cannot write the output: {error.strerror}\n")
-        os._exit(Exit.INCOMPLETE)  # at once: flushing what is left would fail again
+        fail_to_write(error)
     sys.exit(outcome.exit)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -15,9 +15,8 @@ from kdump.cli.commonoptions import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.exits import Exit
 from kdump.cli.outcome import Outcome
-from kdump.cli.say import say
+from kdump.cli.say import fail_to_write, say
 from kdump.find.finder import Finder, Limits
 from kdump.finding import Finding
 from kdump.item import Location
@@ -121,19 +120,14 @@ def run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, An
         say(f"kdump: {error.problem.sentence}")
     except OSError as error:
         if error.filename is None:  # not of a file that is read: this is where the text goes
-            _fail_to_write(error)
+            fail_to_write(error)
         outcome.unreadable()
         say(f"kdump: {error.filename}: cannot be read: {error.strerror}")
     try:
         sink.end()
     except OSError as error:
-        _fail_to_write(error)
+        fail_to_write(error)
     sys.exit(outcome.exit)
-
-
-def _fail_to_write(error: OSError) -> NoReturn:
-    say(f"kdump: cannot write the output: {error.strerror}")
-    os._exit(Exit.INCOMPLETE)  # at once: flushing what is left would fail again
 
 
 def _finder(path: str, sink: Sink, outcome: Outcome, given: dict[str, Any], *, times: bool, separators: bool) -> Finder:

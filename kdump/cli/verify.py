@@ -15,9 +15,8 @@ from kdump.cli.commonoptions import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.exits import Exit
 from kdump.cli.outcome import Outcome
-from kdump.cli.say import say
+from kdump.cli.say import fail_to_write, say
 from kdump.item import Checked, Progress
 from kdump.render.tally import Tally
 from kdump.verify.options import VerifyOptions
@@ -81,8 +80,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     try:
         _run(_items(paths, options, replicas=given["replicas"]), sink, outcome, bar)
     except OSError as error:  # what is read has its own findings: this is where the text goes
-        say(f"kdump: cannot write the output: {error.strerror}")
-        os._exit(Exit.INCOMPLETE)  # at once: flushing what is left would fail again
+        fail_to_write(error)
     sys.exit(outcome.exit)
 
 

@@ -71,8 +71,7 @@ class Way:
 
     def passed(self, number: int, window: Window, k: int) -> None:
         """Look at a batch that a lookup meets: row k of a window of a segment."""
-        at = k * layout.BATCH_WIDTH
-        row = window.rows[at : at + layout.BATCH_WIDTH]
+        row = window.row(k)
         if not _is_true(row) or not 0 <= row[layout.LAST_OFFSET] - self._partition.bases[number] <= layout.MAX_INT:
             self.is_odd = True
         if row[layout.SUSPICION] & _MARKS or not window.whole:

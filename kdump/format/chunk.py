@@ -46,16 +46,16 @@ class RecordProblem(Value):
         if self.codec is not None:
             return self.codec.why
         if self.why is not None:
-            return f"{_INVALID}: {self.why}"
-        return _JAVA.get(self.status, f"{_INVALID}: Found invalid record structure")
+            return f"{INVALID}: {self.why}"
+        return _JAVA.get(self.status, f"{INVALID}: Found invalid record structure")
 
 
-_INVALID = "org.apache.kafka.common.InvalidRecordException"
+INVALID = "org.apache.kafka.common.InvalidRecordException"
 _JAVA = {
     OVER_LIMIT: "java.lang.OutOfMemoryError: Java heap space",
-    layout.R_MORE: f"{_INVALID}: Incorrect declared batch size, premature EOF reached",
-    layout.R_LEFT_OVER: f"{_INVALID}: Incorrect declared batch size, records still remaining in file",
-    layout.R_COUNT_NEGATIVE: f"{_INVALID}: Found invalid record count in magic v2 batch",
+    layout.R_MORE: f"{INVALID}: Incorrect declared batch size, premature EOF reached",
+    layout.R_LEFT_OVER: f"{INVALID}: Incorrect declared batch size, records still remaining in file",
+    layout.R_COUNT_NEGATIVE: f"{INVALID}: Found invalid record count in magic v2 batch",
     layout.R_NO_MESSAGE: "java.lang.IndexOutOfBoundsException",
     layout.R_VALUE_LENGTH: "java.lang.IllegalArgumentException: newLimit > capacity",
 }

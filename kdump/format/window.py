@@ -48,6 +48,10 @@ class Window:
         """Return one value."""
         return self.rows[row * layout.BATCH_WIDTH + column]
 
+    def row(self, k: int) -> array[int]:
+        """Return one row, as an array of its own."""
+        return self.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
+
     @property
     def all_trusted(self) -> bool:
         """Whether each batch has the right CRC."""

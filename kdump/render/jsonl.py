@@ -83,7 +83,7 @@ def summary_json(totals: dict[str, int], unchecked: list[tuple[str | None, str]]
 
 def batch_json(file: str, window: Window, k: int) -> str:
     """Return the line of row k of a window; magic 0 and 1 have the same keys, null where they have no such field."""
-    cell = window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
+    cell = window.row(k)
     new = cell[layout.MAGIC] >= layout.MAGIC_V2
     attributes, sequence = cell[layout.ATTRIBUTES], cell[layout.BASE_SEQUENCE]
     codec = attributes & layout.CODEC_MASK
@@ -134,7 +134,7 @@ def record_json(file: str, chunk: Chunk, i: int, control: dict[str, object] | No
     """
     row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
     k = row[layout.R_BATCH]
-    batch = chunk.window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
+    batch = chunk.window.row(k)
     new = batch[layout.MAGIC] >= layout.MAGIC_V2
     key, value = key_and_value(chunk.view, row)
     pairs = [{"key": text_or_bytes(name), "value": text_or_bytes(data)} for name, data in headers(chunk.view, row)]

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.format.checkpoint import read_checkpoint
+from kdump.item import CheckedFile
 from kdump.log.source import DoorProblem, FileShrankError, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.finding import Report
     from kdump.format.checkpoint import Entry
     from kdump.format.kinds import FileKind
+    from kdump.format.source import Source
 
 
 def not_opened(problem: DoorProblem) -> Finding | DoorProblem:
@@ -36,6 +39,32 @@ def broken_off(error: OSError, path: str, size: int) -> Finding | DoorProblem:
     if isinstance(error, FileShrankError):
         return Finding(Code.V01, path, error.position, max(0, size - error.position))
     return DoorProblem(path, "read", f"{path}: cannot be read further: {error.strerror}")
+
+
+def judged(
+    path: str, kind: FileKind, judge: Callable[[Source, Report], None]
+) -> Iterator[Finding | DoorProblem | CheckedFile]:
+    """Yield what is wrong with a small file, and the file.
+
+    Args:
+        path: of the file.
+        kind: which file it is.
+        judge: is given the open file, and what takes its findings.
+
+    Reports: V01, V02, and what `judge` does.
+    """
+    source = open_source(path)
+    if isinstance(source, DoorProblem):
+        yield not_opened(source)
+        return
+    found: list[Finding | DoorProblem] = []
+    with source:
+        try:
+            judge(source, found.append)
+        except OSError as error:
+            found.append(broken_off(error, path, source.size))
+    yield from found
+    yield CheckedFile(path, kind, source.size)
 
 
 def entries_of(kind: FileKind, path: str) -> Sequence[Entry]:

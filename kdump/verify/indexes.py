@@ -34,6 +34,9 @@ _NO_LIMIT = 2**63 - 1
 class OffsetIndexFold(IndexFold):
     """Judges an offset index.
 
+    Attributes:
+        hints: makes the positions of its entries, as far as they ascend.
+
     Reports: X01-X08.
     """
 
@@ -41,6 +44,7 @@ class OffsetIndexFold(IndexFold):
 
     def __init__(self, index: OffsetIndex, source: Source, report: Report, *, may_be_untrimmed: bool) -> None:
         super().__init__(index, source, report, may_be_untrimmed=may_be_untrimmed)
+        self.hints = index.ascending_positions
         self._offset = index.base_offset - 1
         self._position = -1
         self._last = index.base_offset - 1  # last offset of the batch before the window

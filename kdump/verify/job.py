@@ -41,13 +41,16 @@ class SegmentJob(Value):
     only: str | None = None
     is_alone: bool = False
 
+    @property
+    def may_be_unfinished(self) -> bool:
+        """Whether a broker has not let go of the segment in order: its indexes may be missing, or not be trimmed."""
+        return self.is_leftover or (self.is_last and not self.is_clean)
+
 
 class SegmentFacts(Value):
     """What the partition needs to know of a judged segment.
 
     Args:
-        base_offset: from the name.
-        size: of the log, bytes.
         batches, records: that were read.
         end_offset: the offset after its last batch; its base offset when there is none.
         is_read: its log was read to the end.
@@ -58,8 +61,6 @@ class SegmentFacts(Value):
         sizes: of each file that was read, bytes.
     """
 
-    base_offset: int
-    size: int
     batches: int
     records: int
     end_offset: int
@@ -73,4 +74,4 @@ class SegmentFacts(Value):
 
 def nothing_known(job: SegmentJob) -> SegmentFacts:
     """Return the facts of a segment that could not be judged."""
-    return SegmentFacts(job.base_offset, 0, 0, 0, job.base_offset, False, False, False, False, None, {})
+    return SegmentFacts(0, 0, job.base_offset, False, False, False, False, None, {})

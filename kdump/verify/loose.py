@@ -10,7 +10,7 @@ from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile, Progress
 from kdump.log.names import parse_name
 from kdump.log.source import DoorProblem, open_source
-from kdump.verify.doors import broken_off
+from kdump.verify.doors import judged
 from kdump.verify.indexes import index_fold
 from kdump.verify.job import SegmentFacts, SegmentJob
 from kdump.verify.partition import PartitionCheck
@@ -22,6 +22,8 @@ from kdump.verify.transactions import check_aborted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.finding import Report
+    from kdump.format.source import Source
     from kdump.item import Item
     from kdump.verify.options import VerifyOptions
 
@@ -96,35 +98,20 @@ def _grouped(items: Iterator[Finding | DoorProblem | CheckedFile]) -> Iterator[I
 
 
 def _aborted(path: str, base: int) -> Iterator[Finding | DoorProblem | CheckedFile]:
-    source = open_source(path)
-    if isinstance(source, DoorProblem):
-        yield source
-        return
-    found: list[Finding | DoorProblem] = []
-    with source:
-        try:
-            check_aborted(source, base, [], complete=False, first_known=0, end=_MAX_LONG, report=found.append)
-        except OSError as error:
-            found.append(broken_off(error, path, source.size))
-    yield from found
-    yield CheckedFile(path, FileKind.TXNINDEX, source.size)
+    def judge(source: Source, report: Report) -> None:
+        check_aborted(source, base, [], complete=False, first_known=0, end=_MAX_LONG, report=report)
+
+    return judged(path, FileKind.TXNINDEX, judge)
 
 
 def _index_alone(path: str, kind: FileKind, base: int) -> Iterator[Finding | DoorProblem | CheckedFile]:
     """An index without its log: only its size and its order can be judged."""
-    source = open_source(path)
-    if isinstance(source, DoorProblem):
-        yield source
-        return
-    found: list[Finding | DoorProblem] = []
-    with source:
-        try:
-            fold = index_fold(kind, source, base, found.append, may_be_untrimmed=True)
-            fold.gap()
-            fold.finish(_MAX_LONG, _MAX_LONG, 0)
-            why = "no log is beside it: only its size and its order were judged"
-            found.append(Finding(Code.F08, path, values={"why": why}, severity_override=Severity.WARNING))
-        except OSError as error:
-            found.append(broken_off(error, path, source.size))
-    yield from found
-    yield CheckedFile(path, kind, source.size)
+
+    def judge(source: Source, report: Report) -> None:
+        fold = index_fold(kind, source, base, report, may_be_untrimmed=True)
+        fold.gap()
+        fold.finish(_MAX_LONG, _MAX_LONG, 0)
+        why = "no log is beside it: only its size and its order were judged"
+        report(Finding(Code.F08, path, values={"why": why}, severity_override=Severity.WARNING))
+
+    return judged(path, kind, judge)

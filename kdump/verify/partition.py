@@ -58,10 +58,11 @@ class PartitionCheck:
             start = max(start, around.start_offset(self.name))
         self._start = start
         self._epochs = read_epochs(self._epoch_file)
+        self._usable_epochs = self._epochs if ascend(self._epochs) else ()
         self.jobs = [self._job(base, only) for base in self._bases]
         self.sizes = [_size(job.files[FileKind.LOG]) for job in self.jobs]
         self.checkpoint_findings: list[Finding] = []
-        self._end = self._first = self._bases[0] if self._bases else 0
+        self._end = self._bases[0] if self._bases else 0
         self._has_epochs = False
         self._is_read = True  # up to the end of the last log so far
         self._done: set[str] = set()
@@ -86,7 +87,7 @@ class PartitionCheck:
             base == self._bases[-1],
             self._around.is_held,
             self._start,
-            self._epochs if ascend(self._epochs) else (),
+            self._usable_epochs,
             None if self.name is None else self.name.topic,
             self.name is not None and self.name.state == "delete",
             only,
@@ -175,7 +176,7 @@ class PartitionCheck:
             if not isinstance(result, SegmentFacts):
                 yield result
             elif FileKind.LOG in result.sizes:
-                yield CheckedFile(path, FileKind.CHECKPOINT, result.size)
+                yield CheckedFile(path, FileKind.CHECKPOINT, result.sizes[FileKind.LOG])
 
 
 def _size(path: str) -> int:

@@ -118,7 +118,7 @@ class _Replica:
                 walk.checks.follow_producers = False
                 for window in walk.windows():
                     for k in range(window.count):
-                        row = window.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
+                        row = window.row(k)
                         if row[layout.LAST_OFFSET] <= last or row[layout.SUSPICION] & layout.OUT_OF_RANGE:
                             continue  # its offsets are wrong: they say nothing
                         is_v2 = row[layout.MAGIC] >= layout.MAGIC_V2

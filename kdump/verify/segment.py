@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from kdump.broker.producers import ProducerFold
 from kdump.finding import Code, Finding, Severity
 from kdump.format import _scan, layout
-from kdump.format.index import OffsetIndex
 from kdump.format.kinds import FileKind
 from kdump.format.recordchecks import check_records
 from kdump.format.records import RecordReader
@@ -18,7 +17,7 @@ from kdump.log.edges import Edges
 from kdump.log.source import DoorProblem, FileSource, open_source
 from kdump.verify.doors import broken_off, not_opened
 from kdump.verify.epochs import CheckpointFold
-from kdump.verify.indexes import index_fold
+from kdump.verify.indexes import OffsetIndexFold, index_fold
 from kdump.verify.job import SegmentFacts, SegmentJob
 
 if TYPE_CHECKING:
@@ -41,19 +40,20 @@ _BEYOND = (Code.O07, Code.X07, Code.T04)
 Result = Finding | DoorProblem | Progress | SegmentFacts
 
 
-def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
+def check_segment(job: SegmentJob, options: VerifyOptions, edges: Edges | None = None) -> Iterator[Result]:
     """Yield what is wrong with the files of one segment, and at the end what the partition needs to know of it.
 
     Args:
         job: the segment.
         options: what was asked for.
+        edges: what lies around the logs of a directory; for many segments one that has listed it already.
 
     Reports: F02, F03, F09, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records and
         the producers show.
     """
     found: list[Finding | DoorProblem] = []
     with ExitStack() as stack:
-        segment = _Segment(job, options, found, stack)
+        segment = _Segment(job, options, edges or Edges(), found, stack)
         for progress in segment.walk():
             yield from _wanted(found, job.only)
             yield progress
@@ -76,15 +76,22 @@ class _Segment:
     Args:
         job: the segment.
         options: what was asked for.
+        edges: what lies around the log.
         found: takes what is found.
         stack: closes the files.
     """
 
     def __init__(
-        self, job: SegmentJob, options: VerifyOptions, found: list[Finding | DoorProblem], stack: ExitStack
+        self,
+        job: SegmentJob,
+        options: VerifyOptions,
+        edges: Edges,
+        found: list[Finding | DoorProblem],
+        stack: ExitStack,
     ) -> None:
         self._job = job
         self._options = options
+        self._edges = edges
         self._found = found
         self._stack = stack
         self._path = job.files[FileKind.LOG]
@@ -92,7 +99,6 @@ class _Segment:
         self._blamed: set[int] = set()
         self._folds: dict[FileKind, IndexFold] = {}
         self._sizes: dict[FileKind, int] = {}
-        self._offset_index: OffsetIndex | None = None
         self._batches = self._records = self._last_batch_at = 0
         self._end = job.base_offset
         self._magics: set[int] = set()
@@ -121,8 +127,6 @@ class _Segment:
     def facts(self) -> SegmentFacts:
         """Return what the partition needs to know."""
         return SegmentFacts(
-            self._job.base_offset,
-            self._sizes.get(FileKind.LOG, 0),
             self._batches,
             self._records,
             self._end,
@@ -147,8 +151,7 @@ class _Segment:
         return self._stack.enter_context(opened)
 
     def _open_indexes(self) -> None:
-        loose = self._job.is_leftover or (self._job.is_last and not self._job.is_clean)
-        base = self._job.base_offset
+        base, loose = self._job.base_offset, self._job.may_be_unfinished
         for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
             source = self._open(kind)
             if source is None:
@@ -157,9 +160,6 @@ class _Segment:
                 self._folds[kind] = index_fold(kind, source, base, self._report, may_be_untrimmed=loose)
             except OSError as error:
                 self._found.append(broken_off(error, source.name, source.size))
-                continue
-            if kind is FileKind.INDEX:
-                self._offset_index = OffsetIndex(source, base)
 
     def _to_indexes(self, act: Callable[[IndexFold], None]) -> None:
         """Let each index take what comes; one that cannot be read further is done with."""
@@ -216,7 +216,6 @@ class _Segment:
         last = window.cell(window.count - 1, layout.LAST_OFFSET)
         if odd:
             last = self._job.base_offset - 1 if offsets.last is None else offsets.last
-        if odd:
             self._gap_for_indexes()
         self._to_indexes(lambda fold: fold.step(window, last, sure=not odd and offsets.is_settled))
 
@@ -225,8 +224,9 @@ class _Segment:
             fold.gap()
 
     def _hints(self) -> Sequence[int]:
+        fold = self._folds.get(FileKind.INDEX)
         try:
-            return () if self._offset_index is None else self._offset_index.ascending_positions()
+            return fold.hints() if isinstance(fold, OffsetIndexFold) else ()
         except OSError:  # the fold will say so
             return ()
 
@@ -234,7 +234,7 @@ class _Segment:
         if self._job.is_alone:
             return
         with suppress(OSError):  # what lies around it has vanished
-            for finding in Edges().check(self._path, self._job.base_offset, last, log.size):
+            for finding in self._edges.check(self._path, self._job.base_offset, last, log.size):
                 self._report(finding)
         if not log.size:
             self._report(Finding(Code.F02, self._path))
@@ -244,7 +244,7 @@ class _Segment:
             self._found.append(finding.replace(severity_override=Severity.NOTE) if self._has_holes else finding)
 
     def _missing_indexes(self, size: int) -> None:
-        loose = self._job.is_leftover or (self._job.is_last and not self._job.is_clean)
+        loose = self._job.may_be_unfinished
         for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
             if kind in self._job.files or (kind is FileKind.TIMEINDEX and self._magics <= {0}):
                 continue

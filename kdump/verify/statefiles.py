@@ -13,12 +13,14 @@ from kdump.format.snapshot import read_snapshot
 from kdump.item import CheckedFile
 from kdump.log.names import parse_name
 from kdump.log.source import DoorProblem, open_source
-from kdump.verify.doors import broken_off, entries_of, not_opened
+from kdump.verify.doors import broken_off, entries_of, judged, not_opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.finding import Report
     from kdump.format.snapshot import ProducerStateEntry
+    from kdump.format.source import Source
 
 
 def check_text(path: str) -> Iterator[Finding | DoorProblem | CheckedFile]:
@@ -30,18 +32,11 @@ def check_text(path: str) -> Iterator[Finding | DoorProblem | CheckedFile]:
     Reports: K03-K05, V01, V02.
     """
     kind = parse_name(os.path.basename(path)).kind
-    source = open_source(path)
-    if isinstance(source, DoorProblem):
-        yield not_opened(source)
-        return
-    found: list[Finding | DoorProblem] = []
-    with source:
-        try:
-            read_checkpoint(kind, source, found.append)
-        except OSError as error:
-            found.append(broken_off(error, path, source.size))
-    yield from found
-    yield CheckedFile(path, kind, source.size)
+
+    def judge(source: Source, report: Report) -> None:
+        read_checkpoint(kind, source, report)
+
+    return judged(path, kind, judge)
 
 
 def read_epochs(path: str) -> tuple[EpochEntry, ...]:

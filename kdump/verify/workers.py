@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Self
 
 from kdump.format.kinds import FileKind
+from kdump.log.edges import Edges
 from kdump.log.source import DoorProblem
 from kdump.verify.job import SegmentFacts, nothing_known
 from kdump.verify.segment import check_segment
@@ -37,6 +38,7 @@ class Workers:
     def __init__(self, jobs: Sequence[SegmentJob], sizes: Sequence[int], options: VerifyOptions) -> None:
         self._jobs = jobs
         self._options = options
+        self._edges = Edges()
         self._pipes: list[Connection] = []
         self._owners: list[int] = []
         count = min(options.jobs, len(jobs))
@@ -57,7 +59,7 @@ class Workers:
     def of(self, number: int) -> Iterator[Result]:
         """Yield the results of a segment, its facts last; segments are asked for in order."""
         if not self._processes:
-            yield from check_segment(self._jobs[number], self._options)
+            yield from check_segment(self._jobs[number], self._options, self._edges)
             return
         pipe = self._pipes[self._owners[number]]
         while True:
@@ -80,7 +82,7 @@ class Workers:
             if self._owners[at] != number:
                 continue
             held: list[Result] = []
-            for result in check_segment(job, self._options):
+            for result in check_segment(job, self._options, self._edges):
                 held.append(result)
                 if len(held) >= _TOGETHER or isinstance(result, SegmentFacts):
                     try:
