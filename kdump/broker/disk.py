@@ -1,4 +1,4 @@
-"""The files of a partition directory as a broker changes them while it loads the partition: in memory, nothing is written.
+"""The files of a partition directory as a broker changes them while it loads the partition: in memory only.
 
 Strategy: what is not changed stays the source that it was, what is cut is a part of it, and only what is written anew
 (indexes, snapshots, the epoch checkpoint) has bytes of its own. A partition can have thousands of segments, so the
@@ -24,29 +24,30 @@ _PIECE = 1 << 20
 
 
 class Part:
-    """The first bytes of a source.
+    """Some bytes of a source.
 
     Args:
         source: the whole.
-        size: bytes that are left of it.
+        start, end: positions in it, half-open, bytes.
     """
 
-    def __init__(self, source: Source, size: int) -> None:
-        self.whole = source.whole if isinstance(source, Part) else source
+    def __init__(self, source: Source, start: int, end: int) -> None:
         self.name = source.name
-        self.size = size
+        self.size = end - start
+        self._source = source
+        self._start = start
 
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end."""
-        return self.whole.read_at(position, max(0, min(length, self.size - position)))
+        return self._source.read_at(self._start + position, max(0, min(length, self.size - position)))
 
     def read_into(self, position: int, target: memoryview) -> int:
         """Fill `target` from `position` on; return how many bytes there were."""
-        return self.whole.read_into(position, target[: max(0, self.size - position)])
+        return self._source.read_into(self._start + position, target[: max(0, self.size - position)])
 
     def next_data(self, position: int) -> int:
         """Return the first position at or after `position` that is not in a hole, `size` when there is none."""
-        return min(self.whole.next_data(position), self.size)
+        return min(self._source.next_data(self._start + position) - self._start, self.size)
 
 
 class Disk:
@@ -80,6 +81,8 @@ class Disk:
     def size(self, name: str) -> int:
         """Return the size of a file in bytes, 0 when it is not there."""
         source = self._now.get(name)
+        if isinstance(source, Thinned):
+            return source.whole_size
         return 0 if source is None else source.size
 
     def delete(self, name: str) -> None:
@@ -98,14 +101,14 @@ class Disk:
         """Leave the first bytes of a file."""
         source = self._now[name]
         if size < source.size:
-            self._now[name] = Part(source, size)
+            self._now[name] = Part(source, 0, size)
             self._same.discard(name)
 
     def write(self, name: str, data: bytes) -> None:
         """Make a file, or replace what it holds."""
         before = self.before.get(name)
         self._same.discard(name)
-        if before is not None and _equal(before, data):
+        if before is not None and _equal(before, BytesSource(data)):
             self._same.add(name)
         kept = data
         if not self._wants and self._kept + len(data) > KEPT_BYTES:
@@ -115,9 +118,17 @@ class Disk:
         path = next((one.name for one in (self._now.get(name), before) if one is not None), name)
         self._now[name] = Thinned(kept, path, len(data)) if len(kept) < len(data) else BytesSource(kept, path)
 
+    def put(self, name: str, source: Source) -> None:
+        """Make a file of what another one holds."""
+        self._same.discard(name)
+        self._now[name] = source
+
     def is_changed(self, name: str) -> bool:
-        """Tell whether a file is not what it was: other bytes, new, or gone."""
-        return self._now.get(name) is not self.before.get(name) and name not in self._same
+        """Tell whether a file is not what it was: other bytes, new, or gone; a part of what it was is no change."""
+        now, before = self._now.get(name), self.before.get(name)
+        if now is before or isinstance(now, Part) or name in self._same:
+            return False
+        return now is None or before is None or isinstance(now, Thinned) or not _equal(now, before)
 
 
 class Thinned(BytesSource):
@@ -144,8 +155,7 @@ def _thinned(index: bytes) -> bytes:
     return b"".join(index[at * _ENTRY : (at + 1) * _ENTRY] for at in kept)
 
 
-def _equal(source: Source, data: bytes) -> bool:
-    if source.size != len(data):
+def _equal(one: Source, other: Source) -> bool:
+    if one.size != other.size:
         return False
-    pieces = range(0, len(data), _PIECE)
-    return all(source.read_at(at, _PIECE) == data[at : at + _PIECE] for at in pieces)
+    return all(one.read_at(at, _PIECE) == other.read_at(at, _PIECE) for at in range(0, one.size, _PIECE))

@@ -67,7 +67,7 @@ class Lookup:
             passed, reading.passed = reading.passed, self._on_end_way
             self.end_way.clear()
             try:
-                end = self._next_offset(len(self._partition) - 1)
+                end = reading.next_offset(len(self._partition) - 1)
             finally:
                 reading.passed = passed
             start = self._partition.start_offset
@@ -82,17 +82,6 @@ class Lookup:
             return False
         self.end_offset()
         return self.lost_end is not None
-
-    def _next_offset(self, number: int) -> int | Refused:
-        segment = self._partition.segment(number)
-        last = segment.offset_index.last_entry().offset
-        found = self._reading.search(number, last, segment.offset_index.lookup(last).position)
-        if not isinstance(found, Batch):
-            return segment.base_offset if found is None else found
-        end = segment.base_offset
-        for window, k in self._reading.batches(number, found.cell(layout.POSITION)):
-            end = window.cell(k, layout.LAST_OFFSET) + 1
-        return self._reading.failure or end
 
     def _on_end_way(self, number: int, window: Window, k: int) -> None:
         kept = Batch(number, window, k).window

@@ -1,4 +1,7 @@
-"""What becomes of a partition: of its segments, its offsets, its files. What reindex and truncate write, verify prints."""
+"""What becomes of a partition: its segments, its offsets, its files.
+
+What verify prints is what reindex and truncate write.
+"""
 
 from __future__ import annotations
 

@@ -59,10 +59,12 @@ class _SlotIndex(ABC, Generic[Entry]):
         base_offset: base offset of the segment, from the name of the file.
 
     Attributes:
+        entry_bytes: of one entry.
         name: of the file.
         entries: as many as the file has room for, zeros of an untrimmed tail included.
     """
 
+    entry_bytes: ClassVar[int]
     _slot: ClassVar[Struct]
     _offset_column: ClassVar[int]  # which of the two numbers is a relative offset
     _nothing: ClassVar[tuple[int, int]]  # the slot that a lookup answers with when none is at or below
@@ -233,6 +235,7 @@ class _SlotIndex(ABC, Generic[Entry]):
 class OffsetIndex(_SlotIndex[OffsetPosition]):
     """`.index`: 8 bytes an entry, int32 relative offset and int32 position. Source: OffsetIndex."""
 
+    entry_bytes = 8
     _slot = Struct(">ii")
     _offset_column = 0
     _nothing = (0, 0)
@@ -262,6 +265,7 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
 class TimeIndex(_SlotIndex[TimestampOffset]):
     """`.timeindex`: 12 bytes an entry, int64 timestamp and int32 relative offset. Source: TimeIndex."""
 
+    entry_bytes = 12
     _slot = Struct(">qi")
     _offset_column = 1
     _nothing = (-1, 0)

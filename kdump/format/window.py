@@ -52,6 +52,10 @@ class Window:
         """Return one row, as an array of its own."""
         return self.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
 
+    def only(self, k: int) -> Window:
+        """Return one batch alone; its bytes are valid as long as those of this window."""
+        return Window(self.view, self.origin, self.row(k), 1, self.whole)
+
     @property
     def all_trusted(self) -> bool:
         """Whether each batch has the right CRC."""
