@@ -1,0 +1,70 @@
+"""The index interval that a topic was written with, as far as its offset indexes tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING
+
+from kdump.format import layout
+from kdump.format.index import OffsetIndex
+from kdump.format.kafkawalk import KafkaWalk
+from kdump.log.names import log_bases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kdump.format.source import Source
+
+DEFAULT = 4096  # index.interval.bytes
+_SEGMENTS = 4  # that are looked at
+_ENTRIES = 64  # of each
+_STRETCH = 1 << 20  # bytes between two entries that are read to see where batches begin
+_ROUND = tuple(sorted({*(1 << n for n in range(31)), *(10**n * m for n in range(9) for m in (1, 2, 3, 5))}))
+
+
+def infer_interval(files: Mapping[str, Source]) -> int | None:
+    """Return an interval that explains the stored offset indexes, None where they tell nothing.
+
+    An entry is written for the first batch that begins more than the interval after the entry before: each entry leaves
+    a range of intervals. Entries of followers and of reopened segments can lie elsewhere, so what most entries agree
+    on counts; of what agrees the default is taken, else a round number.
+
+    Args:
+        files: of a partition directory, by name.
+
+    Raises:
+        OSError: a file cannot be read.
+
+    Source: LogSegment.append, LogSegment.recover.
+    """
+    ranges: list[tuple[int, int]] = []
+    for base in islice(log_bases(files), _SEGMENTS):
+        index = files.get(f"{base:020}.index")
+        if index is not None:
+            ranges += _ranges(files[f"{base:020}.log"], OffsetIndex(index, base))
+    if not ranges:
+        return None
+    votes: Counter[int] = Counter()
+    candidates = {DEFAULT, *_ROUND, *(low for low, _ in ranges)}
+    for candidate in candidates:
+        votes[candidate] = sum(low <= candidate < high for low, high in ranges)
+    most = max(votes.values())
+    best = [candidate for candidate in candidates if votes[candidate] == most]
+    return min(best, key=lambda one: (one != DEFAULT, one not in _ROUND, one))
+
+
+def _ranges(log: Source, index: OffsetIndex) -> Iterator[tuple[int, int]]:
+    """Yield for each entry the intervals that explain it, half-open."""
+    positions = [0]
+    for _, column in index.columns(0, _ENTRIES):
+        positions += column
+    for before, position in pairwise(positions):
+        if not before < position < min(log.size, before + _STRETCH):
+            return
+        walk = KafkaWalk(log, log.name, before, position, _STRETCH)
+        last = before
+        for window in walk.windows():
+            last = window.cell(window.count - 1, layout.POSITION)
+        if walk.failure is None and walk.position == position:
+            yield last - before, position - before
