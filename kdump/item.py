@@ -196,6 +196,58 @@ class PartitionChecked(Value):
     size: int
 
 
+class SegmentFate(Value):
+    """What becomes of a segment when a broker starts.
+
+    Args:
+        base_offset: of the segment.
+        action: keep, rebuild-index, truncate, empty, delete, split, create or replace.
+        size: of its log afterwards, bytes; 0 where it is deleted.
+    """
+
+    base_offset: int
+    action: str
+    size: int
+
+
+class Prediction(Value):
+    """What the next start of a broker does with a partition.
+
+    Args:
+        path: of the directory, as the user wrote it or below that.
+        partition: the name of the directory.
+        start: clean, unclean or full.
+        loads: whether the broker has the partition afterwards.
+        stops: broker or logdir: what ends where it does not; None where it loads.
+        reason: why it does not, in plain words; None where it loads.
+        reason_class: the Java class of what the broker throws; None where it loads.
+        log_start_offset, log_end_offset: afterwards; None where it does not load.
+        bytes_lost, records_lost: cut off or deleted from logs, before the failure where it does not load; records of
+            batches whose CRC is right.
+        assumed: what the answer hangs on and nobody said, in words.
+        segments: what becomes of each; none where it does not load.
+    """
+
+    path: str
+    partition: str
+    start: str
+    loads: bool
+    stops: str | None
+    reason: str | None
+    reason_class: str | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    bytes_lost: int
+    records_lost: int
+    assumed: tuple[str, ...]
+    segments: tuple[SegmentFate, ...]
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the broker loads the partition and leaves its logs and indexes as they are."""
+        return self.loads and all(segment.action == "keep" for segment in self.segments)
+
+
 class Progress(Value):
     """How far a verb has got: bytes of logs done and to be done, and the file in hand."""
 
@@ -228,5 +280,6 @@ if TYPE_CHECKING:
         | CheckedFile
         | Checked
         | PartitionChecked
+        | Prediction
         | Progress
     )

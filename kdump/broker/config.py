@@ -43,7 +43,9 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         number = parse_number(text, 64)
         if isinstance(number, Complaint) or not low <= number <= high:
-            raise ValueError(f"a whole number from {low} to {high}" if high < MAX_LONG else f"a whole number from {low}")
+            raise ValueError(
+                f"a whole number from {low} to {high}" if high < MAX_LONG else f"a whole number from {low}"
+            )
         return number
 
     return read
@@ -167,7 +169,7 @@ class Config:
         size = values.pop("internal.segment.bytes")  # for Kafka's own tests: it wins
         if size is not None:
             values["segment.bytes"] = size
-        return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})
+        return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})  # type: ignore[arg-type]
 
     def _topic_value(self, name: str, setting: _Setting, internal: Mapping[str, str]) -> object:
         if name in self._values:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Counter = Callable[[Source, int], int]
 
-_LOSING = (Action.TRUNCATE, Action.EMPTY, Action.DELETE)
 _BATCH_BYTES = 64 * 1024 * 1024
 _RECORD_BYTES = 256 * 1024 * 1024
 
@@ -40,11 +39,10 @@ def fates(disk: Disk, was_split: set[int], swapped: Swapped) -> list[SegmentOutc
         name = f"{base:020}.log"
         old = disk.before[name].size if base in before else 0
         action = _action(disk, base, before, after)
-        if base in was_split:
-            action = Action.SPLIT
-        elif base in swapped.new | swapped.covered and base in before and action is not Action.TRUNCATE:
-            action = Action.REPLACE
-        found.append(SegmentOutcome(base, action, disk.size(name), old))
+        is_elsewhere = base in was_split | swapped.new | swapped.covered
+        if is_elsewhere and base in before & after:
+            action = Action.SPLIT if base in was_split else Action.REPLACE
+        found.append(SegmentOutcome(base, action, disk.size(name), old, is_elsewhere))
     return found
 
 
@@ -69,9 +67,9 @@ def losses(disk: Disk, segments: list[SegmentOutcome], count: Counter) -> tuple[
         segments: what became of them.
         count: counts the records of a log from a position on.
     """
-    lost = [one for one in segments if one.action in _LOSING]
+    lost = [one for one in segments if one.bytes_lost]
     records = sum(count(disk.before[f"{one.base_offset:020}.log"], one.size) for one in lost)
-    return sum(one.size_before - one.size for one in lost), records
+    return sum(one.bytes_lost for one in lost), records
 
 
 def count_records(log: Source, start: int) -> int:

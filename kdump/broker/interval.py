@@ -20,7 +20,8 @@ DEFAULT = 4096  # index.interval.bytes
 _SEGMENTS = 4  # that are looked at
 _ENTRIES = 64  # of each
 _STRETCH = 1 << 20  # bytes between two entries that are read to see where batches begin
-_ROUND = tuple(sorted({*(1 << n for n in range(31)), *(10**n * m for n in range(9) for m in (1, 2, 3, 5))}))
+_POWERS = tuple(1 << n for n in range(31))
+_ROUND = tuple(10**n * m for n in range(9) for m in (1, 2, 3, 5))
 
 
 def infer_interval(files: Mapping[str, Source]) -> int | None:
@@ -28,7 +29,7 @@ def infer_interval(files: Mapping[str, Source]) -> int | None:
 
     An entry is written for the first batch that begins more than the interval after the entry before: each entry leaves
     a range of intervals. Entries of followers and of reopened segments can lie elsewhere, so what most entries agree
-    on counts; of what agrees the default is taken, else a round number.
+    on counts; of what agrees the default is taken, else a power of two, else a round number.
 
     Args:
         files: of a partition directory, by name.
@@ -46,12 +47,12 @@ def infer_interval(files: Mapping[str, Source]) -> int | None:
     if not ranges:
         return None
     votes: Counter[int] = Counter()
-    candidates = {DEFAULT, *_ROUND, *(low for low, _ in ranges)}
+    candidates: set[int] = {DEFAULT, *_POWERS, *_ROUND, *(low for low, _ in ranges)}
     for candidate in candidates:
         votes[candidate] = sum(low <= candidate < high for low, high in ranges)
     most = max(votes.values())
-    best = [candidate for candidate in candidates if votes[candidate] == most]
-    return min(best, key=lambda one: (one != DEFAULT, one not in _ROUND, one))
+    best: list[int] = [candidate for candidate in candidates if votes[candidate] == most]
+    return min(best, key=lambda one: (one != DEFAULT, one not in _POWERS, one not in _ROUND, one))
 
 
 def _ranges(log: Source, index: OffsetIndex) -> Iterator[tuple[int, int]]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kdump.broker.facts import PartitionFacts
+    from kdump.broker.outcome import SegmentOutcome
     from kdump.broker.recover import Recovered
     from kdump.broker.swaps import Swapped
     from kdump.finding import Finding
@@ -72,10 +73,11 @@ def load(
         ends = loader.run()
     except BrokerError as error:
         stops = Stops.LOG_DIR if error.exception.startswith(IO) else Stops.BROKER
-        return Outcome(loader.disk, [], None, None, 0, 0, stops, error.exception, tuple(loader.notes))
-    segments = fates(loader.disk, loader.split, loader.swapped)
-    lost_bytes, lost_records = losses(loader.disk, segments, known.count_records)
-    return Outcome(loader.disk, segments, *ends, lost_bytes, lost_records, None, "", tuple(loader.notes))
+        lost = losses(loader.disk, loader.fates(), known.count_records)
+        return Outcome(loader.disk, [], None, None, *lost, stops, error.exception, tuple(loader.notes))
+    segments = loader.fates()
+    lost = losses(loader.disk, segments, known.count_records)
+    return Outcome(loader.disk, segments, *ends, *lost, None, "", tuple(loader.notes))
 
 
 class Recoveries:
@@ -165,6 +167,10 @@ class _Loader:
         self._trim()
         self._check_metadata()
         return log_start, end
+
+    def fates(self) -> list[SegmentOutcome]:
+        """Return what has become of the segments."""
+        return fates(self.disk, self.split, self.swapped)
 
     # --- files of the partition ------------------------------------------------------------------------------
     def _epoch_file(self) -> list[EpochEntry]:

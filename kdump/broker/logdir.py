@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.broker.config import Config
 from kdump.broker.facts import PartitionFacts
 from kdump.broker.interval import DEFAULT, infer_interval
 from kdump.broker.outcome import Stops
@@ -18,6 +17,7 @@ from kdump.log.source import FileSource
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from kdump.broker.config import Config
     from kdump.finding import Finding
     from kdump.log.lazy import Shelf
     from kdump.log.names import PartitionName
@@ -34,11 +34,13 @@ class Cause(Value):
         stops: what ends.
         exception: class and message as Java prints them.
         path: of the file or directory that it dies of.
+        is_first: it ends before any partition is loaded.
     """
 
     stops: Stops
     exception: str
     path: str
+    is_first: bool = False
 
 
 class Settings(Value):
@@ -102,8 +104,9 @@ class LogDir:
         for name in names:
             if name != _REMOTE_CACHE and parse_partition(name) is None:
                 path = os.path.join(self.path, name)
-                form = "is not in the form of topic-partition or topic-partition.uniqueId-delete (if marked for deletion)"
-                self.causes.append(Cause(Stops.BROKER, f"{_KAFKA}: Found directory {path}, '{name}' {form}.", path))
+                form = "is not in the form of topic-partition or topic-partition.uniqueId-delete"
+                what = f"Found directory {path}, '{name}' {form} (if marked for deletion)."
+                self.causes.append(Cause(Stops.BROKER, f"{_KAFKA}: {what}", path, is_first=True))
 
     def partition(
         self, path: str, name: PartitionName, settings: Settings, shelf: Shelf

@@ -45,12 +45,19 @@ class SegmentOutcome(Value):
         action: what becomes of it.
         size: of its log afterwards, bytes; 0 where it is deleted.
         size_before: of its log before, bytes; 0 where there was none.
+        is_elsewhere: what its log had is in others afterwards: it was split, or finished compaction has taken its place.
     """
 
     base_offset: int
     action: Action
     size: int
     size_before: int
+    is_elsewhere: bool = False
+
+    @property
+    def bytes_lost(self) -> int:
+        """Bytes that are cut off or deleted."""
+        return 0 if self.is_elsewhere else max(0, self.size_before - self.size)
 
 
 class Outcome(Value):
@@ -60,7 +67,8 @@ class Outcome(Value):
         disk: the files before and afterwards; as they are when it ended where it does not load.
         segments: by base offset; none where the partition does not load.
         log_start_offset, log_end_offset: afterwards; None where it does not load.
-        bytes_lost, records_lost: of logs, that are cut off or deleted; records in batches whose CRC is right.
+        bytes_lost, records_lost: of logs, that are cut off or deleted, also where it does not load in the end; records
+            in batches whose CRC is right.
         stops: what ends because of it, None where it loads.
         exception: class and message as Java prints them; empty where it loads.
         notes: files that were moved aside or thrown away on the way, and other things to know, in plain words.

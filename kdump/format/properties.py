@@ -59,6 +59,15 @@ def _metadata_value(is_version: bool, text: str, parts: list[str], name: str) ->
     return version
 
 
+def read_properties(data: bytes) -> dict[str, str]:
+    """Read a file of Java properties, ISO 8859-1: the last value of each name; a broken escape makes it none.
+
+    Source: Properties.load.
+    """
+    found = (_property(line) for _, _, line in _logical_lines(data))
+    return {name: value for name, value in found if name is not None and value is not None}
+
+
 def read_meta_properties(data: bytes, damage: Damage) -> Properties:
     """Read a file of Java properties, ISO 8859-1. Source: Properties.load, MetaProperties.Builder."""
     entries: list[Property] = []
