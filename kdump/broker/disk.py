@@ -2,8 +2,8 @@
 
 Strategy: what is not changed stays the source that it was, what is cut is a part of it, and only what is written anew
 (indexes, snapshots, the epoch checkpoint) has bytes of its own. A partition can have thousands of segments, so the
-contents are forgotten beyond a bound, unless they are wanted: of an offset index a lookup then finds an earlier entry
-of the same index, which leads to the same batch.
+contents of indexes are forgotten beyond a bound, unless they are wanted: of an offset index a lookup then finds an
+earlier entry of the same index, which leads to the same batch; time indexes are never read in a load.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Disk:
         if before is not None and _equal(before, BytesSource(data)):
             self._same.add(name)
         kept = data
-        if not self._wants and self._kept + len(data) > KEPT_BYTES:
+        if not self._wants and name.endswith((".index", ".timeindex")) and self._kept + len(data) > KEPT_BYTES:
             kept = _thinned(data) if name.endswith(".index") else b""
             self.is_whole = self.is_whole and len(kept) == len(data)
         self._kept += len(kept)

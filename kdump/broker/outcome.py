@@ -45,7 +45,7 @@ class SegmentOutcome(Value):
         action: what becomes of it.
         size: of its log afterwards, bytes; 0 where it is deleted.
         size_before: of its log before, bytes; 0 where there was none.
-        is_elsewhere: what its log had is in others afterwards: it was split, or finished compaction has taken its place.
+        is_elsewhere: what its log had is in others afterwards: it was split, or compaction is finished in its place.
     """
 
     base_offset: int
