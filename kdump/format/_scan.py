@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Kernel: batch headers into columns, and the search for a header among foreign bytes.
+"""Kernel: batch headers into columns, the search for a header among foreign bytes, and what an index has of batches.
 
 Compiled by Cython when a compiler is there, interpreted with the same results when not. Every read is preceded by
 a comparison with what the buffer holds; no length from the data is used before that.
@@ -45,6 +45,7 @@ _SUSPICION = cython.declare(cython.Py_ssize_t, layout.SUSPICION)
 _SEEN_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.SEEN_MAX_TIMESTAMP)
 _SEEN_DELTA = cython.declare(cython.Py_ssize_t, layout.SEEN_DELTA)
 _WIDTH = cython.declare(cython.Py_ssize_t, layout.BATCH_WIDTH)
+_INDEX_ENTRY = cython.declare(cython.Py_ssize_t, layout.INDEX_ENTRY)
 
 _NOT_ABOVE = cython.declare(cython.longlong, layout.NOT_ABOVE)
 _GAP = cython.declare(cython.longlong, layout.GAP)
@@ -553,3 +554,61 @@ def fill_crcs(
         else:
             rows[r + _COMPUTED_CRC] = crc32(_part(b, start + 16, stop))
         r += _WIDTH
+
+
+def index_entries(
+    rows: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    interval: cython.longlong,
+    state: cython.longlong[::1],
+    out: cython.longlong[::1],
+) -> int:
+    """Find the entries that both indexes of a segment get for some batches.
+
+    Args:
+        rows: rows of batches, positions ascending.
+        n: rows.
+        interval: index.interval.bytes.
+        state: layout.INDEX_STATE values, before and, unless -1 is returned, after these batches.
+        out: layout.INDEX_ENTRY values for each entry; room for n of them.
+
+    Returns:
+        Number of entries; -1 where one does not ascend: nothing is changed then but `out`.
+    """
+    due: cython.longlong = state[0]
+    last: cython.longlong = state[1]
+    latest: cython.longlong = state[2]
+    latest_at: cython.longlong = state[3]
+    time: cython.longlong = state[4]
+    time_at: cython.longlong = state[5]
+    found: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    for i in range(n):
+        if rows[r + _MAX_TIMESTAMP] > latest:
+            latest = rows[r + _MAX_TIMESTAMP]
+            latest_at = rows[r + _LAST_OFFSET]
+        if rows[r + _POSITION] > due:
+            if rows[r + _LAST_OFFSET] <= last or latest_at < time_at:
+                return -1
+            last = rows[r + _LAST_OFFSET]
+            out[at] = last
+            out[at + 1] = rows[r + _POSITION]
+            out[at + 2] = latest > time
+            if latest > time:
+                time = latest
+                time_at = latest_at
+            out[at + 3] = time
+            out[at + 4] = time_at
+            due = rows[r + _POSITION] + interval
+            at += _INDEX_ENTRY
+            found += 1
+        r += _WIDTH
+    state[0] = due
+    state[1] = last
+    state[2] = latest
+    state[3] = latest_at
+    state[4] = time
+    state[5] = time_at
+    return found

@@ -75,11 +75,15 @@ def _outcomes(
     """Load one partition with each start, in the order in which they were asked for."""
     recoveries = Recoveries()
     found: dict[Start, tuple[Prediction, Cause | None]] = {}
+    outcomes: dict[Start, Outcome] = {}
     with Shelf() as shelf:
         facts, assumed = around.partition(path, name, settings, shelf)
         for start in (one for one in _WORST_FIRST if one in starts):
             is_metadata = name.topic == METADATA_TOPIC and not name.state
-            outcome = load(facts, Start.FULL if is_metadata else start, recoveries=recoveries)
+            how = Start.FULL if is_metadata or (start is Start.UNCLEAN and not facts.recovery_point) else start
+            if how not in outcomes:
+                outcomes[how] = load(facts, how, recoveries=recoveries)
+            outcome = outcomes[how]
             stops = Stops.BROKER if is_metadata else outcome.stops
             cause = None if outcome.stops is None else Cause(stops or Stops.BROKER, outcome.exception, path)
             row = _row(path, start, outcome, (*assumed, _METADATA) if is_metadata else tuple(assumed))
