@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 DEFAULT = 4096  # index.interval.bytes
 _SEGMENTS = 4  # that are looked at
-_ENTRIES = 64  # of each
-_STRETCH = 1 << 20  # bytes between two entries that are read to see where batches begin
+_ENTRIES = 32  # of each
+_STRETCH = 1 << 20  # bytes of a segment that are read at most to see where batches begin
 _POWERS = tuple(1 << n for n in range(31))
 _ROUND = tuple(10**n * m for n in range(9) for m in (1, 2, 3, 5))
 
@@ -39,19 +40,20 @@ def infer_interval(files: Mapping[str, Source]) -> int | None:
 
     Source: LogSegment.append, LogSegment.recover.
     """
-    ranges: list[tuple[int, int]] = []
+    ranges: Counter[tuple[int, int]] = Counter()
     for base in islice(log_bases(files), _SEGMENTS):
         index = files.get(f"{base:020}.index")
         if index is not None:
-            ranges += _ranges(files[f"{base:020}.log"], OffsetIndex(index, base))
+            ranges.update(_ranges(files[f"{base:020}.log"], OffsetIndex(index, base)))
     if not ranges:
         return None
+    if all(low <= DEFAULT < high for low, high in ranges):
+        return DEFAULT
     votes: Counter[int] = Counter()
-    candidates: set[int] = {DEFAULT, *_POWERS, *_ROUND, *(low for low, _ in ranges)}
-    for candidate in candidates:
-        votes[candidate] = sum(low <= candidate < high for low, high in ranges)
+    for candidate in {DEFAULT, *_POWERS, *_ROUND, *(low for low, _ in ranges)}:
+        votes[candidate] = sum(count for (low, high), count in ranges.items() if low <= candidate < high)
     most = max(votes.values())
-    best: list[int] = [candidate for candidate in candidates if votes[candidate] == most]
+    best = [candidate for candidate, count in votes.items() if count == most]
     return min(best, key=lambda one: (one != DEFAULT, one not in _POWERS, one not in _ROUND, one))
 
 
@@ -60,12 +62,14 @@ def _ranges(log: Source, index: OffsetIndex) -> Iterator[tuple[int, int]]:
     positions = [0]
     for _, column in index.columns(0, _ENTRIES):
         positions += column
+    end = max(positions)
+    if not 0 < end < min(log.size, _STRETCH):
+        end = max((one for one in positions if 0 <= one < min(log.size, _STRETCH)), default=0)
+    starts: list[int] = []
+    for window in KafkaWalk(log, log.name, 0, end, _STRETCH).windows():
+        starts += window.column(layout.POSITION)
     for before, position in pairwise(positions):
-        if not before < position < min(log.size, before + _STRETCH):
+        at = bisect_left(starts, position)
+        if not (0 <= before < position <= end and at) or (at < len(starts) and starts[at] != position):
             return
-        walk = KafkaWalk(log, log.name, before, position, _STRETCH)
-        last = before
-        for window in walk.windows():
-            last = window.cell(window.count - 1, layout.POSITION)
-        if walk.failure is None and walk.position == position:
-            yield last - before, position - before
+        yield starts[at - 1] - before, position - before

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SNAPSHOT = ".snapshot"
 _TABLE = 16  # buckets of a HashMap at first; it doubles when it is three quarters full
 _STAGE = "producers"
+_DIGITS = 20  # of an offset in a name
+_MAX_LONG = 2**63 - 1
 
 
 class ProducerStates:
@@ -181,6 +183,9 @@ def offset_of(name: str) -> int:
 
     Source: LogFileUtils.offsetFromFile.
     """
+    stem = name[:_DIGITS]
+    if name[_DIGITS : _DIGITS + 1] == "." and stem.isascii() and stem.isdigit() and int(stem) <= _MAX_LONG:
+        return int(stem)  # as all should be
     java = java_name(name)
     if java.base_offset is None:
         raise BrokerError(0, "names", java.error or "")
