@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )
 @click.option("--config", metavar="FILE", help="Configuration of the broker or a topic, for --start: Java properties.")
-@click.option("--now", metavar="MS", help="The broker's clock, for --start: ms or ISO 8601.  [default: now]")
+@click.option("--now", metavar="TIME", help="The broker's clock, for --start: ms or ISO 8601.  [default: now]")
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", default=1, show_default=True, help="Processes to use."
 )
