@@ -26,9 +26,21 @@ if TYPE_CHECKING:
 
     from click.testing import Result
 
-KEYS = (
-    "type partition start loads stops reason reasonClass logStartOffset logEndOffset bytesLost recordsLost assumed segments"
-).split()
+KEYS = [
+    "type",
+    "partition",
+    "start",
+    "loads",
+    "stops",
+    "reason",
+    "reasonClass",
+    "logStartOffset",
+    "logEndOffset",
+    "bytesLost",
+    "recordsLost",
+    "assumed",
+    "segments",
+]
 FATES = (SegmentFate(0, "truncate", 5000), SegmentFate(90, "delete", 0))
 ROW = Prediction("logs/t-0", "t-0", "full", True, None, None, None, 0, 40, 1_000_000, 7, (), FATES)
 
