@@ -10,6 +10,7 @@ from bisect import bisect_left
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from kdump.broker.epochcache import EpochCache
 from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused, find_record
 from kdump.broker.reading import Reading
 from kdump.format import layout
@@ -206,14 +207,14 @@ class Lookup:
         return Found(NO_TIMESTAMP, end, epochs[-1].epoch if epochs else None)
 
     def _epochs(self) -> Sequence[EpochEntry]:
-        """The leader epochs as they are after loading. Source: LeaderEpochFileCache.truncateFromStart, -FromEnd."""
+        """The leader epochs as they are after loading. Source: LogLoader.load."""
         if self.is_emptied():
             return ()
-        end, start = self.end_offset(), self._partition.start_offset
-        epochs = [one for one in self._partition.epochs if isinstance(end, Refused) or one.start_offset < end]
-        before = [one for one in epochs if one.start_offset <= start]
-        after = [one for one in epochs if one.start_offset > start]
-        return [before[-1]._replace(start_offset=start), *after] if before else after
+        cache, end = EpochCache(self._partition.epochs), self.end_offset()
+        if not isinstance(end, Refused):
+            cache.truncate_from_end(end)
+        cache.truncate_from_start(self._partition.log_start)
+        return cache.entries
 
     def _position(self, number: int, offset: int) -> int:
         return self._partition.segment(number).offset_index.lookup(offset).position

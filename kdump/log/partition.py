@@ -104,6 +104,7 @@ class Partition:
     Attributes:
         bases: base offsets, ascending.
         name: topic and partition, from the name of the directory; the path where one log is asked.
+        log_start: of the checkpoint, 0 when it has none.
         start_offset: the log start offset that a broker has after loading.
         start_file: the checkpoint that it may come from.
         epochs: of the leader-epoch-checkpoint, as the file has them.
@@ -131,11 +132,13 @@ class Partition:
         is_clean = os.path.exists(os.path.join(parent, FileKind.CLEAN_SHUTDOWN.value))
         self._was_closed = is_clean and (named is None or named.state != "delete")
         self.epochs: Sequence[EpochEntry] = ()
+        self.log_start = 0
         self.start_offset = self.bases[0]
         self.start_file = os.path.join(parent, FileKind.LOG_START.value)
         if is_directory:
             self._check_names(names)
-            self.start_offset = max(self.start_offset, self._log_start(parent))
+            self.log_start = self._log_start(parent)
+            self.start_offset = max(self.start_offset, self.log_start)
             self.epochs = [
                 entry for entry in self._entries(directory, FileKind.EPOCHS) if isinstance(entry, EpochEntry)
             ]
