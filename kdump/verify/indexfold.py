@@ -5,38 +5,50 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
-from itertools import chain, count
-from operator import lt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from heapq import heappop, heappush
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kdump.finding import Code, Finding, Severity
+from kdump.verify.order import Entries, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from kdump.finding import Report
     from kdump.format.index import OffsetIndex, TimeIndex
     from kdump.format.source import Source
     from kdump.format.window import Window
+    from kdump.verify.order import Entry, Outlier, Strict
 
 _NO_LIMIT = 2**63 - 1
 _PIECE = 64 * 1024  # bytes of an index
+_ASIDE = 8192  # outliers that wait for their batches; what is more is not compared with the log
+
+FINE, ODD, WRONG = range(3)
 
 
-class Entries(NamedTuple):
-    """Some entries in a row: the number of the first, and both columns."""
+class Fault(NamedTuple):
+    """What the log says of an entry.
 
-    number: int
-    first: array[int]
-    second: array[int]
+    Args:
+        grade: FINE, ODD (a lookup is right with it) or WRONG.
+        code, values, expected: what there is to report; None for nothing.
+    """
 
-    def rows(self) -> Iterator[tuple[int, int, int]]:
-        """Yield each entry with its number."""
-        return zip(count(self.number), self.first, self.second, strict=False)
+    grade: int
+    code: Code | None = None
+    values: Mapping[str, int | str | None] = {}
+    expected: int | None = None
+
+
+NO_FAULT = Fault(FINE)
 
 
 class IndexFold(ABC):
     """Takes the entries in their order, as far as the walk has got, and what is odd about the file itself.
+
+    An entry that is out of order waits until the log has said what it is, and what its neighbour is.
 
     Args:
         index: the index.
@@ -45,10 +57,11 @@ class IndexFold(ABC):
         may_be_untrimmed: zeros at the end are what a broker at work, or one that crashed, leaves there.
     """
 
-    _slot: int
-    _key: int  # the column by which entries meet batches: 0 or 1
-    _odd_size: Code
-    _zero_tail: Code
+    _slot: ClassVar[int]
+    _key: ClassVar[int]  # the column by which entries meet batches: 0 or 1
+    _strict: ClassVar[Strict]
+    _odd_size: ClassVar[Code]
+    _zero_tail: ClassVar[Code]
 
     def __init__(
         self, index: OffsetIndex | TimeIndex, source: Source, report: Report, *, may_be_untrimmed: bool
@@ -58,33 +71,76 @@ class IndexFold(ABC):
         self._report = report
         self._may_be_untrimmed = may_be_untrimmed
         self.used = _before_zeros(source, self._slot, index.entries)
-        self._chunks = index.columns(0, self.used)
-        self._columns: tuple[array[int], array[int]] = array("q"), array("q")
-        self._at = self._number = 0  # in the columns, and of the first of them
-        self._ascends = True
+        self._parts = in_order(index.columns(0, self.used), self._strict)
+        self._entries = Entries((), array("q"), array("q"))
+        self._at = 0  # in them
+        self._aside: list[tuple[int, Outlier, int | None]] = []  # due from which key on, and what the log has said
+        self._nears: dict[int, int] = {}  # what the log says of their neighbours
         self._lost = False  # a gap lies before the next batch, or a batch whose CRC is wrong
 
     def _take(self, limit: int) -> Iterator[Entries]:
-        """Yield the next entries, up to the first whose key is at or above the limit."""
+        """Yield the next entries that ascend, up to the first whose key is at or above the limit."""
         while True:
-            keys = self._columns[self._key]
+            keys = self._entries[1 + self._key]
             if self._at == len(keys):
-                self._number += len(keys)
-                self._at = 0
-                self._columns = next(self._chunks, (array("q"), array("q")))
-                keys = self._columns[self._key]
-                self._ascends = all(map(lt, keys, keys[1:]))
-                if not keys:
+                part = next(self._parts, None)
+                if part is None:
                     return
-            if self._ascends:
-                stop = bisect_left(keys, limit, self._at)
-            else:
-                stop = next((k for k in range(self._at, len(keys)) if keys[k] >= limit), len(keys))
+                self._entries, outliers = part
+                self._at = 0
+                for one in outliers:
+                    self._set_aside(one)
+                continue
+            stop = bisect_left(keys, limit, self._at)
             if stop == self._at:
                 return
-            first, second = self._columns
             start, self._at = self._at, stop
-            yield Entries(self._number + start, first[start:stop], second[start:stop])
+            yield self._entries.part(start, stop)
+
+    def _set_aside(self, one: Outlier) -> None:
+        if len(self._aside) < _ASIDE:
+            self._nears.setdefault(one.near.number, FINE)
+            heappush(self._aside, (self._key_of(one.entry), one, None))
+        else:
+            self._out_of_order(one)
+
+    def _judge_aside(self, limit: int, fault_of: Callable[[Entry], Fault]) -> None:
+        """Judge the outliers whose key is below the limit, and settle those whose neighbour has been judged too."""
+        while self._aside and self._aside[0][0] < limit:
+            _, one, found = heappop(self._aside)
+            if found is not None:
+                self._settle(one, found)
+                continue
+            fault = fault_of(one.entry)
+            if fault.grade == WRONG and not one.is_low:
+                self._tell(one.entry, fault)
+            heappush(self._aside, (max(self._key_of(one.near), self._key_of(one.entry)), one, fault.grade))
+        if not self._aside:
+            self._nears.clear()
+
+    def _settle(self, one: Outlier, found: int) -> None:
+        """Blame an outlier, or its neighbour when the log says that this is the worse of both."""
+        near = self._nears.get(one.near.number, FINE)
+        if near <= found:
+            if found != WRONG or one.is_low:
+                self._out_of_order(one)
+        elif near == ODD:
+            self._out_of_order(one._replace(entry=one.near, near=one.entry, is_low=not one.is_low))
+
+    def _key_of(self, entry: Entry) -> int:
+        return entry[1 + self._key]
+
+    def _tell(self, entry: Entry, fault: Fault) -> None:
+        """Report what the log says of an entry, and keep it when an outlier waits for that."""
+        if entry.number in self._nears:
+            self._nears[entry.number] = fault.grade
+        if fault.code is not None:
+            offset, found = entry[2 - self._key], entry[1 + self._key]
+            self._blame(fault.code, entry.number, offset, found, fault.values, fault.expected)
+
+    @abstractmethod
+    def _out_of_order(self, one: Outlier) -> None:
+        """Report an entry that is out of order."""
 
     def gap(self) -> None:
         """Bytes of the log are no batch."""
@@ -124,7 +180,7 @@ class IndexFold(ABC):
     def _rest(self, end: int, size: int, last_batch_at: int) -> None:
         """Judge the entries that no batch was left for."""
 
-    def _left(self) -> Iterator[tuple[int, int, int]]:
+    def _left(self) -> Iterator[Entry]:
         return chain.from_iterable(entries.rows() for entries in self._take(_NO_LIMIT))
 
     def _say(self, code: Code, at: int, length: int, **more: Any) -> None:  # noqa: ANN401 (fields of a Finding)
