@@ -15,8 +15,10 @@ from array import array
 from bisect import bisect_right
 from itertools import chain
 from operator import lt
-from struct import Struct, unpack
+from struct import Struct
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+
+from kdump.format import _scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +33,6 @@ MANY_SEARCHES = 64  # from so many on an index of at most WHOLE_BYTES is held
 WHOLE_BYTES = 4 * 1024 * 1024
 KEPT_PAGES = 256  # one lookup reads at most ceil(log2(pages)) + 2 pages
 FILE = "{file}"
-_NO_WRAP = 2**63 - 1 - MAX_INT  # up to this base offset no addition wraps
 
 
 class OffsetPosition(NamedTuple):
@@ -121,12 +122,10 @@ class _SlotIndex(ABC, Generic[Entry]):
         """
         stop = self.entries if stop is None else min(stop, self.entries)
         for data in chunks(self._source, self._slot.size, start, stop):
-            fields = self._slot.format[1:] * (len(data) // self._slot.size)
-            flat = unpack(">" + fields, data)  # one call for the chunk: an index can have a million entries
-            columns: list[Iterable[int]] = [flat[0::2], flat[1::2]]
-            if self.base_offset:
-                columns[self._offset_column] = self._absolutes(flat[self._offset_column :: 2])
-            yield array("q", columns[0]), array("q", columns[1])
+            first = array("q", bytes(8 * (len(data) // self._slot.size)))
+            second = first[:]
+            _scan.index_columns(data, self.base_offset, self._offset_column == 1, first, second)
+            yield first, second
 
     def lookup(self, target: int) -> Entry:
         """Return the last entry at or below `target` as the broker finds it, however the entries are ordered.
@@ -159,11 +158,6 @@ class _SlotIndex(ABC, Generic[Entry]):
     def _complaint(self) -> str | None: ...
     @abstractmethod
     def _absolute(self, slot: tuple[int, int]) -> Entry: ...
-
-    def _absolutes(self, relative: tuple[int, ...]) -> Iterator[int]:
-        if self.base_offset <= _NO_WRAP:
-            return map(self.base_offset.__add__, relative)
-        return (_int64(self.base_offset + one) for one in relative)  # Java's addition wraps
 
     def _search(self, target: int, column: int) -> int:
         """Return the number of the entry found, -1 for none.

@@ -178,7 +178,7 @@ class TimeIndexFold(IndexFold):
         if self._aside:
             self._judge_aside(last + 1, self._judge(window, sure=sure))
         self._largest = _scan.largest_timestamp(window.rows, window.count, self._largest)
-        self._only_magic_0 = self._only_magic_0 and not max(window.column(layout.MAGIC))
+        self._only_magic_0 = self._only_magic_0 and not _scan.extremes(window.rows, window.count, layout.MAGIC)[1]
 
     def _judge(self, window: Window, *, sure: bool) -> Callable[[Entry], Fault]:
         """Who says what the log has to an entry."""

@@ -101,7 +101,7 @@ class _Segment:
         self._sizes: dict[FileKind, int] = {}
         self._batches = self._records = self._last_batch_at = 0
         self._end = job.base_offset
-        self._magics: set[int] = set()
+        self._only_magic_0 = True
         self._is_read = self._has_holes = self._damaged = self._has_epochs = False
         self._producers: ProducerFold | None = None
         self._is_growing = job.is_held and job.is_last
@@ -205,19 +205,20 @@ class _Segment:
     def _headers(self, window: Window, offsets: OffsetFold) -> None:
         self._batches += window.count
         self._last_batch_at = window.cell(window.count - 1, layout.POSITION)
-        self._magics.update(window.column(layout.MAGIC))
-        self._has_epochs = self._has_epochs or max(window.column(layout.LEADER_EPOCH)) >= 0
+        rows, count = window.rows, window.count
+        self._only_magic_0 = self._only_magic_0 and _scan.extremes(rows, count, layout.MAGIC) == (0, 0)
+        self._has_epochs = self._has_epochs or _scan.extremes(rows, count, layout.LEADER_EPOCH)[1] >= 0
         if not self._has_holes and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
-            deltas, counts = window.column(layout.LAST_OFFSET_DELTA), window.column(layout.COUNT)
-            self._has_holes = sum(counts) < sum(deltas) + window.count
+            self._has_holes = _scan.lacks_records(rows, count)
         assert self._producers is not None
         self._producers.step(window)
-        odd = _scan.suspicions(window.rows, window.count) & _WRONG_OFFSETS
+        odd = window.suspicions & _WRONG_OFFSETS
         last = window.cell(window.count - 1, layout.LAST_OFFSET)
         if odd:
             last = self._job.base_offset - 1 if offsets.last is None else offsets.last
             self._gap_for_indexes()
-        self._to_indexes(lambda fold: fold.step(window, last, sure=not odd and offsets.is_settled))
+        sure = not odd and offsets.is_settled
+        self._to_indexes(lambda fold: fold.step(window, last, sure=sure))
 
     def _gap_for_indexes(self) -> None:
         for fold in self._folds.values():
@@ -246,7 +247,7 @@ class _Segment:
     def _missing_indexes(self, size: int) -> None:
         loose = self._job.may_be_unfinished
         for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
-            if kind in self._job.files or (kind is FileKind.TIMEINDEX and self._magics <= {0}):
+            if kind in self._job.files or (kind is FileKind.TIMEINDEX and self._only_magic_0):
                 continue
             is_cut = self._damaged and kind is FileKind.INDEX  # a clean start recovers the segment too
             severity = Severity.NOTE if loose or not size else Severity.ERROR if is_cut else Severity.WARNING
