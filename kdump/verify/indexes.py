@@ -18,7 +18,6 @@ from kdump.format import _scan, layout
 from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.verify.indexfold import NO_FAULT, ODD, WRONG, Fault, IndexFold
-from kdump.verify.order import Entry, Outlier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from kdump.finding import Report
     from kdump.format.source import Source
     from kdump.format.window import Window
+    from kdump.verify.order import Entry, Outlier
 
 INTERVAL = 4096  # index.interval.bytes, unless a topic has another
 _OFFSET_SLOT, _TIME_SLOT = 8, 12
@@ -42,13 +42,12 @@ class OffsetIndexFold(IndexFold):
     Reports: X01-X08.
     """
 
-    _slot, _key, _strict, _odd_size, _zero_tail = _OFFSET_SLOT, 1, (True, True), Code.X01, Code.X02
+    _slot, _key, _offset_column, _strict = _OFFSET_SLOT, 1, 0, (True, True)
+    _odd_size, _zero_tail = Code.X01, Code.X02
 
     def __init__(self, index: OffsetIndex, source: Source, report: Report, *, may_be_untrimmed: bool) -> None:
-        super().__init__(index, source, report, may_be_untrimmed=may_be_untrimmed)
+        super().__init__(index, source, (index.base_offset - 1, -1), report, may_be_untrimmed=may_be_untrimmed)
         self.hints = index.ascending_positions
-        self._offset = index.base_offset - 1
-        self._position = -1
         self._last = index.base_offset - 1  # last offset of the batch before the window
         self._above: tuple[Entry, Fault] | None = None  # the last one above its batch
 
@@ -57,13 +56,10 @@ class OffsetIndexFold(IndexFold):
         limit = window.end(window.count)
         for entries in self._take(limit):
             exact = _scan.exact_offsets(entries.first, entries.second, window.rows, window.count) if sure else 0
-            if exact:
-                self._offset, self._position = entries.first[exact - 1], entries.second[exact - 1]
             if exact < len(entries.first):
                 fault_of = self._judge(window, sure=sure)
                 for entry in entries.part(exact).rows():
-                    if self._in_order(entry):
-                        self._look(entry, fault_of(entry))
+                    self._look(entry, fault_of(entry))
         if self._aside:
             self._judge_aside(limit, self._judge(window, sure=sure))
         self._last = last
@@ -109,15 +105,6 @@ class OffsetIndexFold(IndexFold):
     def _too_long(self, entry: Entry, end: int) -> None:
         self._blame(Code.X07, entry.number, entry.first, entry.first, {"end": end})
 
-    def _in_order(self, entry: Entry) -> bool:
-        """Whether an entry is above the base offset, and its position is none before the log."""
-        number, offset, position = entry
-        if offset > self._offset and position > self._position:
-            self._offset, self._position = offset, position
-            return True
-        self._out_of_order(Outlier(entry, Entry(number, self._offset, self._position), is_low=True))
-        return False
-
     def _out_of_order(self, one: Outlier) -> None:
         side = "before" if one.is_low else "after"
         near: dict[str, int | str | None] = {"other": one.near.first, "position": one.near.second, "side": side}
@@ -129,15 +116,14 @@ class OffsetIndexFold(IndexFold):
 
         self._say_above(end)
         for entry in self._left():
-            if self._in_order(entry):
-                if entry.first >= end:
-                    self._tell(entry, Fault(WRONG))
-                    self._too_long(entry, end)
-                else:
-                    self._tell(entry, fault_of(entry))
+            if entry.first >= end:
+                self._tell(entry, Fault(WRONG))
+                self._too_long(entry, end)
+            else:
+                self._tell(entry, fault_of(entry))
         self._judge_aside(_NO_LIMIT, fault_of)
         # Entries are not evenly apart: an append of several batches gets one.
-        end = max(self._position, 0)
+        end = max(self._latest[1], 0)
         most = 4 * (end // self.used) if self.used else INTERVAL
         if self.used == self._index.entries and last_batch_at - end > most:
             self._say(Code.X08, self._size, 0, found=end, values={"last": last_batch_at})
@@ -149,12 +135,13 @@ class TimeIndexFold(IndexFold):
     Reports: T01-T05.
     """
 
-    _slot, _key, _strict, _odd_size, _zero_tail = _TIME_SLOT, 1, (True, False), Code.T01, Code.T02
+    _slot, _key, _offset_column, _strict = _TIME_SLOT, 1, 1, (True, False)
+    _odd_size, _zero_tail = Code.T01, Code.T02
 
     def __init__(self, index: TimeIndex, source: Source, report: Report, *, may_be_untrimmed: bool) -> None:
-        super().__init__(index, source, report, may_be_untrimmed=may_be_untrimmed)
-        self._time = self._largest = _NO_TIMESTAMP
-        self._offset = index.base_offset - 1
+        floor = _NO_TIMESTAMP, index.base_offset - 1
+        super().__init__(index, source, floor, report, may_be_untrimmed=may_be_untrimmed)
+        self._largest = _NO_TIMESTAMP
         self._only_magic_0 = True
         self._doubt = False  # what was lost may have had the timestamp of an entry
 
@@ -168,13 +155,10 @@ class TimeIndexFold(IndexFold):
         for entries in self._take(last + 1):
             times, offsets, rows, count = entries.first, entries.second, window.rows, window.count
             exact = _scan.exact_times(times, offsets, rows, count, self._largest) if sure else 0
-            if exact:
-                self._time, self._offset = times[exact - 1], offsets[exact - 1]
             if exact < len(times):
                 fault_of = self._judge(window, sure=sure)
                 for entry in entries.part(exact).rows():
-                    if self._in_order(entry):
-                        self._tell(entry, fault_of(entry))
+                    self._tell(entry, fault_of(entry))
         if self._aside:
             self._judge_aside(last + 1, self._judge(window, sure=sure))
         self._largest = _scan.largest_timestamp(window.rows, window.count, self._largest)
@@ -208,15 +192,6 @@ class TimeIndexFold(IndexFold):
 
         return fault_of
 
-    def _in_order(self, entry: Entry) -> bool:
-        """Whether an entry is one of a time and of an offset that can be."""
-        number, time, offset = entry
-        if time > self._time and offset >= self._offset:
-            self._time, self._offset = time, offset
-            return True
-        self._out_of_order(Outlier(entry, Entry(number, self._time, self._offset), is_low=True))
-        return False
-
     def _out_of_order(self, one: Outlier) -> None:
         side = "before" if one.is_low else "after"
         near: dict[str, int | str | None] = {"other": one.near.first, "other_offset": one.near.second, "side": side}
@@ -227,10 +202,10 @@ class TimeIndexFold(IndexFold):
             return NO_FAULT if self._doubt else Fault(WRONG, Code.T04, {"largest": self._largest}, self._largest)
 
         for entry in self._left():
-            if self._in_order(entry):
-                self._tell(entry, fault_of(entry))
+            self._tell(entry, fault_of(entry))
         self._judge_aside(_NO_LIMIT, fault_of)
-        if self._time < self._largest and self.used == self._index.entries and not self._only_magic_0:
+        time, offset = self._latest
+        if time < self._largest and self.used == self._index.entries and not self._only_magic_0:
             severity = Severity.NOTE if self._may_be_untrimmed else None
             at = max(self.used - 1, 0) * self._slot
             self._report(
@@ -239,8 +214,8 @@ class TimeIndexFold(IndexFold):
                     self._index.name,
                     at,
                     self._slot if self.used else 0,
-                    offset=self._offset if self.used else None,
-                    found=self._time,
+                    offset=offset if self.used else None,
+                    found=time,
                     expected=self._largest,
                     severity_override=severity,
                     values={"largest": self._largest},

@@ -53,25 +53,34 @@ class IndexFold(ABC):
     Args:
         index: the index.
         source: its file.
+        floor: what both columns of its first entry have to be above.
         report: takes each finding.
         may_be_untrimmed: zeros at the end are what a broker at work, or one that crashed, leaves there.
     """
 
     _slot: ClassVar[int]
     _key: ClassVar[int]  # the column by which entries meet batches: 0 or 1
+    _offset_column: ClassVar[int]
     _strict: ClassVar[Strict]
     _odd_size: ClassVar[Code]
     _zero_tail: ClassVar[Code]
 
     def __init__(
-        self, index: OffsetIndex | TimeIndex, source: Source, report: Report, *, may_be_untrimmed: bool
+        self,
+        index: OffsetIndex | TimeIndex,
+        source: Source,
+        floor: tuple[int, int],
+        report: Report,
+        *,
+        may_be_untrimmed: bool,
     ) -> None:
         self._index = index
         self._size = source.size
         self._report = report
         self._may_be_untrimmed = may_be_untrimmed
         self.used = _before_zeros(source, self._slot, index.entries)
-        self._parts = in_order(index.columns(0, self.used), self._strict)
+        self._latest = floor  # the entry that was taken last
+        self._parts = in_order(index.columns(0, self.used), self._strict, floor)
         self._entries = Entries((), array("q"), array("q"))
         self._at = 0  # in them
         self._aside: list[tuple[int, Outlier, int | None]] = []  # due from which key on, and what the log has said
@@ -95,6 +104,7 @@ class IndexFold(ABC):
             if stop == self._at:
                 return
             start, self._at = self._at, stop
+            self._latest = self._entries.first[stop - 1], self._entries.second[stop - 1]
             yield self._entries.part(start, stop)
 
     def _set_aside(self, one: Outlier) -> None:
@@ -135,7 +145,8 @@ class IndexFold(ABC):
         if entry.number in self._nears:
             self._nears[entry.number] = fault.grade
         if fault.code is not None:
-            offset, found = entry[2 - self._key], entry[1 + self._key]
+            columns = entry[1:]
+            offset, found = columns[self._offset_column], columns[1 - self._offset_column]
             self._blame(fault.code, entry.number, offset, found, fault.values, fault.expected)
 
     @abstractmethod

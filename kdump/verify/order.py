@@ -68,20 +68,21 @@ class _Chunk(NamedTuple):
 
 
 def in_order(
-    chunks: Iterator[tuple[array[int], array[int]]], strict: Strict
+    chunks: Iterator[tuple[array[int], array[int]]], strict: Strict, floor: tuple[int, int]
 ) -> Iterator[tuple[Entries, list[Outlier]]]:
     """Sort out which entries ascend.
 
     Args:
         chunks: both columns, some thousand entries at a time.
         strict: how each column is to ascend.
+        floor: what the first entry has to be above, in the same way.
 
     Yields:
         entries, each above all that were yielded before; the outliers between them.
     """
     number = 0
     held = _Chunk(array("q"), array("q"))
-    last: Entry | None = None
+    last = Entry(-1, *floor)
     found = next(chunks, None)
     while found is not None:
         following = next(chunks, None)
@@ -89,7 +90,7 @@ def in_order(
         size = len(chunk.first)
         cut = size if following is None else max(size - _HELD, 0)
         outliers: list[Outlier] = []
-        if (last is None or _is_above(chunk.entry(0, number), last, strict)) and all(map(_scan.ascends, chunk, strict)):
+        if _is_above(chunk.entry(0, number), last, strict) and all(map(_scan.ascends, chunk, strict)):
             entries = Entries(range(number, number + cut), chunk.first[:cut], chunk.second[:cut])
         else:
             kept, outliers = _sorted_out(chunk, number, strict, last)
@@ -105,10 +106,10 @@ def in_order(
         found = following
 
 
-def _sorted_out(chunk: _Chunk, number: int, strict: Strict, last: Entry | None) -> tuple[list[int], list[Outlier]]:
+def _sorted_out(chunk: _Chunk, number: int, strict: Strict, last: Entry) -> tuple[list[int], list[Outlier]]:
     """Which entries of a chunk ascend from `last` on, and the others."""
     every = [chunk.entry(k, number) for k in range(len(chunk.first))]
-    maybe = [k for k, entry in enumerate(every) if last is None or _is_above(entry, last, strict)]
+    maybe = [k for k, entry in enumerate(every) if _is_above(entry, last, strict)]
     by_first, by_second = (_longest(column, maybe, is_strict) for column, is_strict in zip(chunk, strict, strict=True))
     believed = sorted(by_first & by_second)
     kept: list[int] = []
@@ -116,7 +117,7 @@ def _sorted_out(chunk: _Chunk, number: int, strict: Strict, last: Entry | None) 
     at = 0  # in `believed`
     for k, entry in enumerate(every):
         after = every[believed[at]] if at < len(believed) else None
-        is_low = last is not None and not _is_above(entry, last, strict)
+        is_low = not _is_above(entry, last, strict)
         if entry is after or not (is_low or (after is not None and not _is_above(after, entry, strict))):
             at += entry is after
             kept.append(k)
