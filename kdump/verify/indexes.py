@@ -42,7 +42,7 @@ class OffsetIndexFold(IndexFold):
     Reports: X01-X08.
     """
 
-    _slot, _key, _offset_column, _strict = _OFFSET_SLOT, 1, 0, (True, True)
+    _slot, _offset_column, _strict = _OFFSET_SLOT, 0, (True, True)
     _odd_size, _zero_tail = Code.X01, Code.X02
 
     def __init__(self, index: OffsetIndex, source: Source, report: Report, *, may_be_untrimmed: bool) -> None:
@@ -135,7 +135,7 @@ class TimeIndexFold(IndexFold):
     Reports: T01-T05.
     """
 
-    _slot, _key, _offset_column, _strict = _TIME_SLOT, 1, 1, (True, False)
+    _slot, _offset_column, _strict = _TIME_SLOT, 1, (True, False)
     _odd_size, _zero_tail = Code.T01, Code.T02
 
     def __init__(self, index: TimeIndex, source: Source, report: Report, *, may_be_untrimmed: bool) -> None:

@@ -59,7 +59,6 @@ class IndexFold(ABC):
     """
 
     _slot: ClassVar[int]
-    _key: ClassVar[int]  # the column by which entries meet batches: 0 or 1
     _offset_column: ClassVar[int]
     _strict: ClassVar[Strict]
     _odd_size: ClassVar[Code]
@@ -90,7 +89,7 @@ class IndexFold(ABC):
     def _take(self, limit: int) -> Iterator[Entries]:
         """Yield the next entries that ascend, up to the first whose key is at or above the limit."""
         while True:
-            keys = self._entries[1 + self._key]
+            keys = self._entries.second  # what entries meet batches by: positions, or offsets in a time index
             if self._at == len(keys):
                 part = next(self._parts, None)
                 if part is None:
@@ -110,7 +109,7 @@ class IndexFold(ABC):
     def _set_aside(self, one: Outlier) -> None:
         if len(self._aside) < _ASIDE:
             self._nears.setdefault(one.near.number, FINE)
-            heappush(self._aside, (self._key_of(one.entry), one, None))
+            heappush(self._aside, (one.entry.second, one, None))
         else:
             self._out_of_order(one)
 
@@ -124,7 +123,7 @@ class IndexFold(ABC):
             fault = fault_of(one.entry)
             if fault.grade == WRONG and not one.is_low:
                 self._tell(one.entry, fault)
-            heappush(self._aside, (max(self._key_of(one.near), self._key_of(one.entry)), one, fault.grade))
+            heappush(self._aside, (max(one.near.second, one.entry.second), one, fault.grade))
         if not self._aside:
             self._nears.clear()
 
@@ -136,9 +135,6 @@ class IndexFold(ABC):
                 self._out_of_order(one)
         elif near == ODD:
             self._out_of_order(one._replace(entry=one.near, near=one.entry, is_low=not one.is_low))
-
-    def _key_of(self, entry: Entry) -> int:
-        return entry[1 + self._key]
 
     def _tell(self, entry: Entry, fault: Fault) -> None:
         """Report what the log says of an entry, and keep it when an outlier waits for that."""

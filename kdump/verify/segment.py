@@ -195,7 +195,8 @@ class _Segment:
                     self._records += chunk.filled
                     for finding in check_records(self._path, chunk):
                         self._report(finding)
-            yield Progress(window.end(window.count), log.size, self._path)
+            if options.progress or self._found:
+                yield Progress(window.end(window.count), log.size, self._path)
         if walk.checks.offsets.last is not None:
             self._end = walk.checks.offsets.last + 1
         for finding in epochs.findings(self._blamed):
