@@ -46,6 +46,7 @@ class Way:
 
     def __init__(self, partition: Partition, report: Report) -> None:
         self._partition = partition
+        self._bases = partition.bases
         self._report = report
         self._passed: dict[tuple[int, int], array[int]] = {}  # rows, by segment and position
         self._doubtful: tuple[int, OffsetPosition] | None = None
@@ -73,12 +74,13 @@ class Way:
     def passed(self, number: int, window: Window, k: int) -> None:
         """Look at a batch that a lookup meets: row k of a window of a segment."""
         row = window.row(k)
-        if not _is_true(row) or not 0 <= row[layout.LAST_OFFSET] - self._partition.bases[number] <= layout.MAX_INT:
+        if not _is_true(row) or not 0 <= row[layout.LAST_OFFSET] - self._bases[number] <= layout.MAX_INT:
             self.is_odd = True
         if row[layout.SUSPICION] & _MARKS or not window.whole:
             self._check_marks(number, window, k)
-        if len(self._passed) < _KEPT:
-            self._passed[number, row[layout.POSITION]] = row
+        passed = self._passed
+        if len(passed) < _KEPT:
+            passed[number, row[layout.POSITION]] = row
 
     def _check_marks(self, number: int, window: Window, k: int) -> None:
         """Look at a batch that the scan has marked, or of which it had the header only, which it does not mark."""
