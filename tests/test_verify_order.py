@@ -14,7 +14,7 @@ from kdump.format.kinds import FileKind
 from kdump.verify import order
 from kdump.verify.job import SegmentJob
 from kdump.verify.options import VerifyOptions
-from kdump.verify.order import Entries, in_order
+from kdump.verify.order import in_order
 from kdump.verify.segment import check_segment
 from tests.partitions import name, offset_index, overwrite, segment, time_index, write
 from tests.segments import TIME, batch
@@ -169,7 +169,6 @@ def test_nothing_is_believed_of_what_falls_all_the_way_but_the_first() -> None:
 
 def test_an_empty_index_has_no_order() -> None:
     assert list(in_order(iter(()), (True, True), (0, 0))) == []
-    assert Entries((), array("q"), array("q")).part(0) == Entries((), array("q"), array("q"))
 
 
 def test_more_outliers_than_can_wait_are_told_all(job: SegmentJob, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,7 @@ class OffsetIndexFold(IndexFold):
             if entry.first >= end:
                 self._too_long(entry, end)
             else:
-                self._tell(entry, fault._replace(code=Code.X06))
+                self._tell(entry, fault.replace(code=Code.X06))
 
     def _too_long(self, entry: Entry, end: int) -> None:
         self._blame(Code.X07, entry.number, entry.first, entry.first, {"end": end})

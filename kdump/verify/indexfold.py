@@ -7,9 +7,10 @@ from array import array
 from bisect import bisect_left
 from heapq import heappop, heappush
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kdump.finding import Code, Finding, Severity
+from kdump.value import Value
 from kdump.verify.order import Entries, in_order
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _ASIDE = 8192  # outliers that wait for their batches; what is more is not compa
 FINE, ODD, WRONG = range(3)
 
 
-class Fault(NamedTuple):
+class Fault(Value):
     """What the log says of an entry.
 
     Args:
@@ -80,9 +81,9 @@ class IndexFold(ABC):
         self.used = _before_zeros(source, self._slot, index.entries)
         self._latest = floor  # the entry that was taken last
         self._parts = in_order(index.columns(0, self.used), self._strict, floor)
-        self._entries = Entries((), array("q"), array("q"))
+        self._entries = Entries(range(0), array("q"), array("q"))
         self._at = 0  # in them
-        self._aside: list[tuple[int, Outlier, int | None]] = []  # due from which key on, and what the log has said
+        self._aside: list[tuple[int, int, Outlier, int | None]] = []  # due from which key on; what the log has said
         self._nears: dict[int, int] = {}  # what the log says of their neighbours
         self._lost = False  # a gap lies before the next batch, or a batch whose CRC is wrong
 
@@ -109,21 +110,21 @@ class IndexFold(ABC):
     def _set_aside(self, one: Outlier) -> None:
         if len(self._aside) < _ASIDE:
             self._nears.setdefault(one.near.number, FINE)
-            heappush(self._aside, (one.entry.second, one, None))
+            heappush(self._aside, (one.entry.second, one.entry.number, one, None))
         else:
             self._out_of_order(one)
 
     def _judge_aside(self, limit: int, fault_of: Callable[[Entry], Fault]) -> None:
         """Judge the outliers whose key is below the limit, and settle those whose neighbour has been judged too."""
         while self._aside and self._aside[0][0] < limit:
-            _, one, found = heappop(self._aside)
+            _, number, one, found = heappop(self._aside)
             if found is not None:
                 self._settle(one, found)
                 continue
             fault = fault_of(one.entry)
             if fault.grade == WRONG and not one.is_low:
                 self._tell(one.entry, fault)
-            heappush(self._aside, (max(one.near.second, one.entry.second), one, fault.grade))
+            heappush(self._aside, (max(one.near.second, one.entry.second), number, one, fault.grade))
         if not self._aside:
             self._nears.clear()
 
@@ -134,7 +135,7 @@ class IndexFold(ABC):
             if found != WRONG or one.is_low:
                 self._out_of_order(one)
         elif near == ODD:
-            self._out_of_order(one._replace(entry=one.near, near=one.entry, is_low=not one.is_low))
+            self._out_of_order(one.replace(entry=one.near, near=one.entry, is_low=not one.is_low))
 
     def _tell(self, entry: Entry, fault: Fault) -> None:
         """Report what the log says of an entry, and keep it when an outlier waits for that."""

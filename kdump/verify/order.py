@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format import _scan
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,12 +30,20 @@ class Entry(NamedTuple):
     second: int
 
 
-class Entries(NamedTuple):
-    """Some entries that ascend: their numbers, and both columns."""
+class Entries:
+    """Some entries that ascend.
 
-    numbers: Sequence[int]
-    first: array[int]
-    second: array[int]
+    Args:
+        numbers: of the entries in the index.
+        first, second: both columns.
+    """
+
+    __slots__ = ("first", "numbers", "second")
+
+    def __init__(self, numbers: Sequence[int], first: array[int], second: array[int]) -> None:
+        self.numbers = numbers
+        self.first = first
+        self.second = second
 
     def part(self, start: int, stop: int | None = None) -> Entries:
         """Return the entries [start, stop) of these."""
@@ -45,7 +54,7 @@ class Entries(NamedTuple):
         return map(Entry, self.numbers, self.first, self.second)
 
 
-class Outlier(NamedTuple):
+class Outlier(Value):
     """An entry that is out of order.
 
     Args:
@@ -57,14 +66,6 @@ class Outlier(NamedTuple):
     entry: Entry
     near: Entry
     is_low: bool
-
-
-class _Chunk(NamedTuple):
-    first: array[int]
-    second: array[int]
-
-    def entry(self, k: int, number: int) -> Entry:
-        return Entry(number + k, self.first[k], self.second[k])
 
 
 def in_order(
@@ -80,47 +81,47 @@ def in_order(
     Yields:
         entries, each above all that were yielded before; the outliers between them.
     """
-    number = 0
-    held = _Chunk(array("q"), array("q"))
+    number = 0  # of the first entry that is held
+    held = Entries(range(0), array("q"), array("q"))
     last = Entry(-1, *floor)
     found = next(chunks, None)
     while found is not None:
         following = next(chunks, None)
-        chunk = _Chunk(held.first + found[0], held.second + found[1])
-        size = len(chunk.first)
-        cut = size if following is None else max(size - _HELD, 0)
+        numbers = range(number, number + len(held.first) + len(found[0]))
+        chunk = Entries(numbers, held.first + found[0], held.second + found[1])
+        cut = len(numbers) if following is None else max(len(numbers) - _HELD, 0)
         outliers: list[Outlier] = []
-        if _is_above(chunk.entry(0, number), last, strict) and all(map(_scan.ascends, chunk, strict)):
-            entries = Entries(range(number, number + cut), chunk.first[:cut], chunk.second[:cut])
+        is_above = _is_above(next(chunk.rows()), last, strict)
+        if is_above and _scan.ascends(chunk.first, strict[0]) and _scan.ascends(chunk.second, strict[1]):
+            entries = chunk.part(0, cut)
         else:
-            kept, outliers = _sorted_out(chunk, number, strict, last)
-            kept = [k for k in kept if k < cut]
+            kept, outliers = _sorted_out(chunk, strict, last)
+            kept = [entry for entry in kept if entry.number < number + cut]
             outliers = [one for one in outliers if one.entry.number < number + cut]
-            columns = (array("q", map(column.__getitem__, kept)) for column in chunk)
-            entries = Entries([number + k for k in kept], *columns)
+            columns = [[entry[at] for entry in kept] for at in range(3)]
+            entries = Entries(columns[0], array("q", columns[1]), array("q", columns[2]))
         if entries.numbers:
             last = Entry(entries.numbers[-1], entries.first[-1], entries.second[-1])
         yield entries, outliers
+        held = chunk.part(cut)
         number += cut
-        held = _Chunk(chunk.first[cut:], chunk.second[cut:])
         found = following
 
 
-def _sorted_out(chunk: _Chunk, number: int, strict: Strict, last: Entry) -> tuple[list[int], list[Outlier]]:
+def _sorted_out(chunk: Entries, strict: Strict, last: Entry) -> tuple[list[Entry], list[Outlier]]:
     """Which entries of a chunk ascend from `last` on, and the others."""
-    every = [chunk.entry(k, number) for k in range(len(chunk.first))]
+    every = list(chunk.rows())
     maybe = [k for k, entry in enumerate(every) if _is_above(entry, last, strict)]
-    by_first, by_second = (_longest(column, maybe, is_strict) for column, is_strict in zip(chunk, strict, strict=True))
-    believed = sorted(by_first & by_second)
-    kept: list[int] = []
+    believed = sorted(_longest(chunk.first, maybe, strict[0]) & _longest(chunk.second, maybe, strict[1]))
+    kept: list[Entry] = []
     outliers: list[Outlier] = []
     at = 0  # in `believed`
-    for k, entry in enumerate(every):
+    for entry in every:
         after = every[believed[at]] if at < len(believed) else None
         is_low = not _is_above(entry, last, strict)
         if entry is after or not (is_low or (after is not None and not _is_above(after, entry, strict))):
             at += entry is after
-            kept.append(k)
+            kept.append(entry)
             last = entry
         else:
             near = last if is_low else after
