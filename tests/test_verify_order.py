@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from array import array
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -176,3 +178,23 @@ def test_more_outliers_than_can_wait_are_told_all(job: SegmentJob, monkeypatch: 
     found = judged(job, FileKind.INDEX, offset_index(BASE, *ENTRIES[6:], *ENTRIES[:6]))
     assert sorted(one.position or 0 for one in found) == [8 * at for at in range(7, 13)]
     assert {one.code for one in found} == {Code.X03}
+
+
+@pytest.mark.parametrize("log", [FILES[name(BASE)], b""], ids=["log", "empty"])
+def test_what_is_wrong_is_handed_on_piece_by_piece(
+    log: bytes, job: SegmentJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many entries are wrong: nothing grows with them."""
+    piece, count = 20, 2000
+    monkeypatch.setattr("kdump.format.index.CHUNK_ENTRIES", piece)
+    monkeypatch.setattr("kdump.verify.indexfold._ASIDE", piece)
+    overwrite(Path(job.files[FileKind.LOG]), log)
+    rng = random.Random(count)
+    for kind, slot in SLOTS.items():
+        overwrite(Path(job.files[kind]), rng.randbytes(count * slot))
+        found = list(check_segment(job, VerifyOptions(deep=False)))
+        runs = [
+            len(list(run)) for is_finding, run in groupby(found, lambda one: isinstance(one, Finding)) if is_finding
+        ]
+        assert sum(runs) > 0.9 * count
+        assert max(runs) < 6 * (piece + order._HELD)

@@ -20,7 +20,7 @@ from kdump.format.kinds import FileKind
 from kdump.verify.indexfold import NO_FAULT, ODD, WRONG, Fault, IndexFold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kdump.finding import Report
     from kdump.format.source import Source
@@ -51,10 +51,11 @@ class OffsetIndexFold(IndexFold):
         self._last = index.base_offset - 1  # last offset of the batch before the window
         self._above: tuple[Entry, Fault] | None = None  # the last one above its batch
 
-    def step(self, window: Window, last: int, *, sure: bool) -> None:
+    def step(self, window: Window, last: int, *, sure: bool) -> Iterator[None]:
         """Take the next batches."""
         limit = window.end(window.count)
         for entries in self._take(limit):
+            yield
             exact = _scan.exact_offsets(entries.first, entries.second, window.rows, window.count) if sure else 0
             if exact < len(entries.first):
                 fault_of = self._judge(window, sure=sure)
@@ -110,17 +111,19 @@ class OffsetIndexFold(IndexFold):
         near: dict[str, int | str | None] = {"other": one.near.first, "position": one.near.second, "side": side}
         self._tell(one.entry, Fault(WRONG, Code.X03, near))
 
-    def _rest(self, end: int, size: int, last_batch_at: int) -> None:
+    def _rest(self, end: int, size: int, last_batch_at: int) -> Iterator[None]:
         def fault_of(entry: Entry) -> Fault:
             return Fault(WRONG, Code.X04) if entry.second >= size or not self._lost else NO_FAULT
 
         self._say_above(end)
-        for entry in self._left():
-            if entry.first >= end:
-                self._tell(entry, Fault(WRONG))
-                self._too_long(entry, end)
-            else:
-                self._tell(entry, fault_of(entry))
+        for entries in self._take(_NO_LIMIT):
+            yield
+            for entry in entries.rows():
+                if entry.first >= end:
+                    self._tell(entry, Fault(WRONG))
+                    self._too_long(entry, end)
+                else:
+                    self._tell(entry, fault_of(entry))
         self._judge_aside(_NO_LIMIT, fault_of)
         # Entries are not evenly apart: an append of several batches gets one.
         end = max(self._latest[1], 0)
@@ -149,10 +152,11 @@ class TimeIndexFold(IndexFold):
         """Bytes of the log are no batch."""
         self._doubt = True
 
-    def step(self, window: Window, last: int, *, sure: bool) -> None:
+    def step(self, window: Window, last: int, *, sure: bool) -> Iterator[None]:
         """Take the next batches."""
         self._doubt = self._doubt or not window.all_trusted
         for entries in self._take(last + 1):
+            yield
             times, offsets, rows, count = entries.first, entries.second, window.rows, window.count
             exact = _scan.exact_times(times, offsets, rows, count, self._largest) if sure else 0
             if exact < len(times):
@@ -197,12 +201,14 @@ class TimeIndexFold(IndexFold):
         near: dict[str, int | str | None] = {"other": one.near.first, "other_offset": one.near.second, "side": side}
         self._tell(one.entry, Fault(WRONG, Code.T03, near))
 
-    def _rest(self, end: int, size: int, last_batch_at: int) -> None:
+    def _rest(self, end: int, size: int, last_batch_at: int) -> Iterator[None]:
         def fault_of(_: Entry) -> Fault:
             return NO_FAULT if self._doubt else Fault(WRONG, Code.T04, {"largest": self._largest}, self._largest)
 
-        for entry in self._left():
-            self._tell(entry, fault_of(entry))
+        for entries in self._take(_NO_LIMIT):
+            yield
+            for entry in entries.rows():
+                self._tell(entry, fault_of(entry))
         self._judge_aside(_NO_LIMIT, fault_of)
         time, offset = self._latest
         if time < self._largest and self.used == self._index.entries and not self._only_magic_0:

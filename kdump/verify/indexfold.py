@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
 from heapq import heappop, heappush
-from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kdump.finding import Code, Finding, Severity
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from kdump.format.window import Window
     from kdump.verify.order import Entry, Outlier, Strict
 
-_NO_LIMIT = 2**63 - 1
 _PIECE = 64 * 1024  # bytes of an index
 _ASIDE = 8192  # outliers that wait for their batches; what is more is not compared with the log
 
@@ -49,7 +47,8 @@ NO_FAULT = Fault(FINE)
 class IndexFold(ABC):
     """Takes the entries in their order, as far as the walk has got, and what is odd about the file itself.
 
-    An entry that is out of order waits until the log has said what it is, and what its neighbour is.
+    An entry that is out of order waits until the log has said what it is, and what its neighbour is. `step` and
+    `finish` yield after some thousand entries: what was found can be handed on, and need not be held.
 
     Args:
         index: the index.
@@ -99,6 +98,7 @@ class IndexFold(ABC):
                 self._at = 0
                 for one in outliers:
                     self._set_aside(one)
+                yield self._entries.part(0, 0)  # of this part none may be left
                 continue
             stop = bisect_left(keys, limit, self._at)
             if stop == self._at:
@@ -155,7 +155,7 @@ class IndexFold(ABC):
         self._lost = True
 
     @abstractmethod
-    def step(self, window: Window, last: int, *, sure: bool) -> None:
+    def step(self, window: Window, last: int, *, sure: bool) -> Iterator[None]:
         """Take the next batches.
 
         Args:
@@ -164,7 +164,7 @@ class IndexFold(ABC):
             sure: their offsets are right; else no entry is blamed for not agreeing with them.
         """
 
-    def finish(self, end: int, size: int, last_batch_at: int) -> None:
+    def finish(self, end: int, size: int, last_batch_at: int) -> Iterator[None]:
         """The log is at its end.
 
         Args:
@@ -175,7 +175,7 @@ class IndexFold(ABC):
         if self._size % self._slot:
             rest = self._size % self._slot
             self._say(self._odd_size, self._size - rest, rest, found=self._size)
-        self._rest(end, size, last_batch_at)
+        yield from self._rest(end, size, last_batch_at)
         zeros = self._index.entries - self.used
         if zeros:
             severity = Severity.NOTE if self._may_be_untrimmed else None
@@ -185,11 +185,8 @@ class IndexFold(ABC):
             )
 
     @abstractmethod
-    def _rest(self, end: int, size: int, last_batch_at: int) -> None:
+    def _rest(self, end: int, size: int, last_batch_at: int) -> Iterator[None]:
         """Judge the entries that no batch was left for."""
-
-    def _left(self) -> Iterator[Entry]:
-        return chain.from_iterable(entries.rows() for entries in self._take(_NO_LIMIT))
 
     def _say(self, code: Code, at: int, length: int, **more: Any) -> None:  # noqa: ANN401 (fields of a Finding)
         self._report(Finding(code, self._index.name, at, length, **more))

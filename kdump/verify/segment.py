@@ -161,11 +161,11 @@ class _Segment:
             except OSError as error:
                 self._found.append(broken_off(error, source.name, source.size))
 
-    def _to_indexes(self, act: Callable[[IndexFold], None]) -> None:
+    def _to_indexes(self, act: Callable[[IndexFold], Iterator[None]]) -> Iterator[None]:
         """Let each index take what comes; one that cannot be read further is done with."""
         for kind, fold in list(self._folds.items()):
             try:
-                act(fold)
+                yield from act(fold)
             except OSError as error:
                 del self._folds[kind]
                 self._found.append(broken_off(error, self._job.files[kind], self._sizes[kind]))
@@ -188,7 +188,8 @@ class _Segment:
         epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
         for window in walk.windows():
-            self._headers(window, walk.checks.offsets)
+            end = Progress(window.end(window.count), log.size, self._path)
+            yield from self._handing_on(self._headers(window, walk.checks.offsets), end)
             epochs.step(window)
             if options.deep:
                 for chunk in reader.chunks(window):
@@ -196,14 +197,21 @@ class _Segment:
                     for finding in check_records(self._path, chunk):
                         self._report(finding)
             if options.progress or self._found:
-                yield Progress(window.end(window.count), log.size, self._path)
+                yield end
         if walk.checks.offsets.last is not None:
             self._end = walk.checks.offsets.last + 1
         for finding in epochs.findings(self._blamed):
             self._report(finding)
-        self._finish(log, walk.checks.offsets.last)
+        end = Progress(log.size, log.size, self._path)
+        yield from self._handing_on(self._finish(log, walk.checks.offsets.last), end)
 
-    def _headers(self, window: Window, offsets: OffsetFold) -> None:
+    def _handing_on(self, checks: Iterator[None], progress: Progress) -> Iterator[Progress]:
+        """Let what the checks have found so far be handed on: nothing grows with what is wrong."""
+        for _ in checks:
+            if self._found:
+                yield progress
+
+    def _headers(self, window: Window, offsets: OffsetFold) -> Iterator[None]:
         self._batches += window.count
         self._last_batch_at = window.cell(window.count - 1, layout.POSITION)
         rows, count = window.rows, window.count
@@ -219,7 +227,7 @@ class _Segment:
             last = self._job.base_offset - 1 if offsets.last is None else offsets.last
             self._gap_for_indexes()
         sure = not odd and offsets.is_settled
-        self._to_indexes(lambda fold: fold.step(window, last, sure=sure))
+        return self._to_indexes(lambda fold: fold.step(window, last, sure=sure))
 
     def _gap_for_indexes(self) -> None:
         for fold in self._folds.values():
@@ -232,7 +240,7 @@ class _Segment:
         except OSError:  # the fold will say so
             return ()
 
-    def _finish(self, log: FileSource, last: int | None) -> None:
+    def _finish(self, log: FileSource, last: int | None) -> Iterator[None]:
         if self._job.is_alone:
             return
         with suppress(OSError):  # what lies around it has vanished
@@ -240,7 +248,7 @@ class _Segment:
                 self._report(finding)
         if not log.size:
             self._report(Finding(Code.F02, self._path))
-        self._to_indexes(lambda fold: fold.finish(self._end, log.size, self._last_batch_at))
+        yield from self._to_indexes(lambda fold: fold.finish(self._end, log.size, self._last_batch_at))
         self._missing_indexes(log.size)
         for finding in self._maybe_compaction:
             self._found.append(finding.replace(severity_override=Severity.NOTE) if self._has_holes else finding)
