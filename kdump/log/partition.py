@@ -119,6 +119,7 @@ class Partition:
         self.path = path
         self._report = report
         self._open: OrderedDict[int, Segment] = OrderedDict()
+        self._latest: tuple[int, Segment] | None = None
         is_directory = os.path.isdir(path)
         directory = path if is_directory else os.path.dirname(path) or "."
         names = _list(path) if is_directory else [os.path.basename(path)]
@@ -152,6 +153,8 @@ class Partition:
         Raises:
             UnreadableError: one of its files cannot be opened.
         """
+        if self._latest is not None and self._latest[0] == number:
+            return self._latest[1]
         segment = self._open.get(number)
         if segment is None:
             base = self.bases[number]
@@ -162,6 +165,7 @@ class Partition:
                 self._open.popitem(last=False)[1].close()
         else:
             self._open.move_to_end(number)
+        self._latest = number, segment
         return segment
 
     def floor(self, offset: int) -> int:
@@ -173,6 +177,7 @@ class Partition:
         for segment in self._open.values():
             segment.close()
         self._open.clear()
+        self._latest = None
 
     def _check_names(self, names: list[str]) -> None:
         """Report the files that change the segments when a broker starts; the answers are those of what is here now."""
