@@ -1,0 +1,471 @@
+"""One pass of the log cleaner, without writing anything: which records stay, and the segments that they make.
+
+Strategy: each byte is read once for the offset map and once to be filtered, a window at a time. Records are columns all
+the way; a batch is looked at by itself only where it is compressed, legacy and wrapped, larger than a chunk of records,
+or has a producer. CRCs decide nothing here, as in the cleaner.
+
+Source: Cleaner.doClean, buildOffsetMap, cleanInto; MemoryRecords.filterTo, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Protocol
+
+from kdump.broker.cleanedlog import CleanedSegment, OffsetMap
+from kdump.broker.cleanedtxns import CleanedTransactions
+from kdump.broker.failure import CORRUPT
+from kdump.broker.found import limit_of
+from kdump.broker.markers import read_markers
+from kdump.format import _cleaning, _scan, layout
+from kdump.format.checksum import crc32c
+from kdump.format.compressor import Compressor
+from kdump.format.kafkawalk import KafkaWalk
+from kdump.format.records import ROWS, RecordReader
+from kdump.format.window import Buffer, Window
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from kdump.format.chunk import Chunk
+    from kdump.format.source import Source
+    from kdump.format.txnindex import AbortedTxn
+
+_OUTPUT = 1 << 20  # bytes of batches that are written at once, unless one needs more
+_IMPOSSIBLE = "java.lang.IllegalStateException: Empty batches are only supported for magic v2 and above"
+_NO_TIME = -1
+_MAGICS = frozenset((0, 1, 2))
+_HELD_APART = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
+
+
+class CleaningError(Exception):
+    """The pass fails here: a broker marks the partition as uncleanable.
+
+    Attributes:
+        why: what the cleaner throws, or what of ours kept the records from being read.
+        number, position: of the segment, and the byte of the batch.
+        limit: it is a limit of ours.
+    """
+
+    def __init__(self, why: str, number: int, position: int, *, limit: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        self.number = number
+        self.position = position
+        self.limit = limit
+
+
+class LastRecord(Value):
+    """What a broker knows of an active producer: its last offset with data, None for none, and its epoch."""
+
+    offset: int | None
+    epoch: int
+
+
+class Logs(Protocol):
+    """Gives what the cleaner reads, by the number of a segment."""
+
+    def log(self, number: int) -> Source:
+        """Return the log; it stays open until the next is asked for."""
+
+    def position(self, number: int, offset: int) -> int:
+        """Return where the offset index says to look for an offset."""
+
+    def aborted(self, number: int, upper_bound: int) -> Iterable[AbortedTxn]:
+        """Return the aborted transactions from a segment on that begin below an offset."""
+
+
+class Round(Value):
+    """What one pass is to do.
+
+    Args:
+        bases: base offsets of all segments.
+        modified: times of their .log files, ms.
+        first_dirty_offset, end: of the part that is to be cleaned; `end` is the base offset of a segment.
+        now: the clock, ms.
+        delete_retention_ms: of the topic.
+        producers: the active ones by their id.
+        max_uncompressed_bytes, max_batch_bytes: limits; a pass ends at a batch over them.
+    """
+
+    bases: list[int]
+    modified: list[int]
+    first_dirty_offset: int
+    end: int
+    now: int
+    delete_retention_ms: int
+    producers: Mapping[int, LastRecord]
+    max_uncompressed_bytes: int
+    max_batch_bytes: int
+
+    @property
+    def legacy_horizon(self) -> int:
+        """Up to which time of its file a segment loses its tombstones of magic 0 and 1."""
+        clean = bisect_right(self.bases, self.first_dirty_offset - 1)
+        return self.modified[clean - 1] - self.delete_retention_ms if clean else 0
+
+
+class Cleaner:
+    """Does one pass.
+
+    Args:
+        round_: what is to be done.
+        logs: the files.
+        offset_map: an empty one.
+        collect: keep the batches and the offsets of the records, for whoever lists them.
+        write: takes the bytes of each new segment; None where nobody wants them.
+        progress: called with the bytes that were read since the last call.
+
+    Attributes:
+        largest: by number of a segment that was read to its end the largest timestamp of its batches; -1 for none.
+
+    Raises:
+        CleaningError, OSError: from each method.
+    """
+
+    def __init__(
+        self,
+        round_: Round,
+        logs: Logs,
+        offset_map: OffsetMap,
+        *,
+        collect: bool,
+        write: Callable[[bytes | memoryview], None] | None = None,
+        progress: Callable[[int], None] = lambda _count: None,
+    ) -> None:
+        self._round = round_
+        self._logs = logs
+        self._map = offset_map
+        self._collect = collect
+        self._write = write
+        self._progress = progress
+        self._buffer: Buffer | None = None
+        limits = round_.max_uncompressed_bytes
+        self._reader = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
+        self._again = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
+        self._markers = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
+        self._transactions = CleanedTransactions()
+        self._keep = memoryview(bytearray(ROWS))
+        self._out = memoryview(bytearray(_OUTPUT))
+        self._made = array("q", bytes(8 * layout.M_WIDTH)) * 4096
+        self.largest: dict[int, int] = {}
+
+    # --- the offset map ---------------------------------------------------------------------------------------
+    def build_map(self) -> int:
+        """Fill the offset map from the dirty part; return the first offset that it does not cover."""
+        start, end, bases = self._round.first_dirty_offset, self._round.end, self._round.bases
+        first = max(bisect_right(bases, start) - 1, 0)
+        dirty = range(first, bisect_right(bases, end - 1)) if start < end else range(0)
+        transactions = CleanedTransactions()
+        if dirty:
+            transactions.add(self._logs.aborted(first, end))
+        for number in dirty:
+            after = bases[number + 1] if number + 1 in dirty else end
+            position = self._logs.position(number, start)
+            before = _NO_TIME  # last offset of the batch before
+            for window in self._windows(number, position):
+                flags = self._flags(window, transactions)
+                for chunk in self.chunks(window, number):
+                    full = self._map.put(chunk, flags, start)
+                    if full is not None:
+                        last = window.cell(full - 1, layout.LAST_OFFSET) if full else before
+                        self._map.stop(last if last >= start else _NO_TIME)
+                        return self._map.latest + 1
+                before = window.cell(window.count - 1, layout.LAST_OFFSET)
+            self._map.covers(after - 1)
+        return self._map.latest + 1
+
+    def _windows(self, number: int, position: int = 0) -> Iterator[Window]:
+        """The batches of a segment as the cleaner takes them; it fails where they end before the file does."""
+        log = self._logs.log(number)
+        if self._buffer is None:
+            self._buffer = Buffer(log)
+        self._buffer.source = log
+        walk = KafkaWalk(log, log.name, position, log.size, self._round.max_batch_bytes, self._buffer)
+        largest, done = _NO_TIME, position
+        for window in walk.windows():
+            magics = window.column(layout.MAGIC)
+            if not _MAGICS.issuperset(magics):
+                odd = next(k for k, magic in enumerate(magics) if magic not in _MAGICS)
+                why = f"{CORRUPT}: Invalid magic found in record: {magics[odd]}"
+                raise CleaningError(why, number, window.cell(odd, layout.POSITION))
+            largest = max(largest, trusted_time(window))
+            yield window
+            self._progress(window.end(window.count) - done)
+            done = window.end(window.count)
+        if walk.failure is not None or walk.position < log.size:
+            why = walk.failure or f"{CORRUPT}: Log segment may be corrupt, {log.size - walk.position} bytes left"
+            raise CleaningError(why, number, walk.position)
+        if position == 0:
+            self.largest[number] = largest
+
+    def chunks(self, window: Window, number: int) -> Iterator[Chunk]:
+        """Yield the records of a window; the pass fails at the first that cannot be read."""
+        for chunk in self._reader.chunks(window):
+            if chunk.problem is not None:
+                raise _unread(chunk, number)
+            yield chunk
+
+    def _flags(self, window: Window, transactions: CleanedTransactions) -> array[int]:
+        """What is decided of each batch for the offset map: aborted and control batches are passed over."""
+        flags = array("q", bytes(8 * window.count))
+        for k, can_go in self._transactional(window, transactions):
+            is_control = window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
+            flags[k] = layout.DROP_RECORDS if is_control or can_go else 0
+        return flags
+
+    def _transactional(self, window: Window, transactions: CleanedTransactions) -> Iterator[tuple[int, bool]]:
+        """Yield the batches with a part in transactions, and whether what is left of that allows them to go."""
+        flags = window.column(layout.ATTRIBUTES)
+        if not any(flag & _HELD_APART for flag in set(flags)):
+            return
+        rows = [k for k, flag in enumerate(flags) if flag & _HELD_APART and window.cell(k, layout.MAGIC) == 2]
+        controls = [k for k in rows if flags[k] & layout.CONTROL_FLAG]
+        markers = read_markers(self._markers, window, controls)
+        for k in rows:
+            producer, last = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.LAST_OFFSET)
+            if flags[k] & layout.CONTROL_FLAG:
+                yield k, transactions.control(producer, last, markers.get(k))
+            else:
+                yield k, transactions.data(producer, last)
+
+    # --- what stays -------------------------------------------------------------------------------------------
+    def clean(self, group: range) -> CleanedSegment:
+        """Filter some segments into one."""
+        target = CleanedSegment(self._round.bases[group[0]], collect=self._collect)
+        for number in group:
+            after = number + 1
+            upper = self._round.bases[after] if after < len(self._round.bases) else self._round.end
+            self._transactions.add(self._logs.aborted(number, upper))
+            old = self._round.modified[number] <= self._round.legacy_horizon
+            for window in self._windows(number):
+                _Filter(self, target, window, self._decide(window, drop_legacy=old), number).run()
+        return target
+
+    def untouched(self, number: int) -> CleanedSegment:
+        """List a segment that the pass does not touch."""
+        target = CleanedSegment(self._round.bases[number], collect=self._collect)
+        for window in self._windows(number):
+            stats = array("q", bytes(8 * layout.S_WIDTH * window.count))
+            flags = array("q", [layout.KEEP_RECORDS]) * window.count
+            for chunk in self.chunks(window, number):
+                self.judge(chunk, flags, stats, target)
+            target.add_as_is(window, stats)
+        return target
+
+    def _decide(self, window: Window, *, drop_legacy: bool) -> array[int]:
+        """What is decided of each batch before its records are looked at."""
+        flags = array("q", bytes(8 * window.count))
+        now = self._round.now
+        magics, attributes = window.column(layout.MAGIC), window.column(layout.ATTRIBUTES)
+        if min(magics) < layout.MAGIC_V2 or any(flag & layout.DELETE_HORIZON_FLAG for flag in set(attributes)):
+            for k, flag in enumerate(attributes):
+                if magics[k] < layout.MAGIC_V2:
+                    flags[k] = layout.DROP_TOMBSTONES if drop_legacy else 0
+                elif flag & layout.DELETE_HORIZON_FLAG and window.cell(k, layout.BASE_TIMESTAMP) <= now:
+                    flags[k] = layout.DROP_TOMBSTONES
+        for k, can_go in self._transactional(window, self._transactions):
+            if not window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
+                flags[k] |= layout.DROP_RECORDS if can_go else 0
+            elif can_go and flags[k] & layout.DROP_TOMBSTONES:
+                flags[k] |= layout.DROP_RECORDS
+            else:
+                flags[k] |= layout.KEEP_RECORDS | (layout.NEEDS_HORIZON if can_go else 0)
+        self._keep_for_producers(window, flags)
+        ends = window.column(layout.LAST_OFFSET)
+        if ends[-1] >= self._round.end - 1:
+            for k, last in enumerate(ends):
+                if last == self._round.end - 1:
+                    flags[k] |= layout.KEEP_EMPTY
+        return flags
+
+    def _keep_for_producers(self, window: Window, flags: array[int]) -> None:
+        """A batch stays that says what a broker must know of a producer that is still active."""
+        producers = self._round.producers
+        if not producers or not _scan.suspicions(window.rows, window.count) & layout.HAS_PRODUCER:
+            return
+        for k, producer in enumerate(window.column(layout.PRODUCER_ID)):
+            last = producers.get(producer) if producer >= 0 else None
+            if last is None:
+                continue
+            if last.offset is None:
+                is_control = window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
+                stays = is_control and window.cell(k, layout.PRODUCER_EPOCH) == last.epoch
+            else:
+                stays = window.cell(k, layout.LAST_OFFSET) == last.offset
+            flags[k] |= layout.KEEP_EMPTY if stays else 0
+
+    def judge(self, chunk: Chunk, flags: array[int], stats: array[int], target: CleanedSegment) -> memoryview:
+        """Tell which records of a chunk stay; valid until the next call."""
+        self._map.judge(chunk, flags, self._keep, stats)
+        target.add_records(chunk, self._keep)
+        return self._keep
+
+    @property
+    def horizon(self) -> int:
+        """What tombstones get now, ms."""
+        return self._round.now + self._round.delete_retention_ms
+
+    def again(self, window: Window, k: int) -> Iterator[Chunk]:
+        """Read the records of one batch once more."""
+        width = layout.BATCH_WIDTH
+        return self._again.chunks(Window(window.view, window.origin, window.rows[k * width : (k + 1) * width], 1))
+
+    def room(self, size: int) -> tuple[memoryview, array[int]]:
+        """Return where to write at least so many bytes of batches, and room for what is said of each."""
+        if len(self._out) < size:
+            self._out = memoryview(bytearray(size))
+        elif len(self._out) > _OUTPUT and size <= _OUTPUT:
+            self._out = memoryview(bytearray(_OUTPUT))
+        return self._out, self._made
+
+    def put_out(self, data: memoryview, made: array[int], count: int) -> None:
+        """Hand written batches on, with their CRCs."""
+        if self._write is None:
+            return
+        for i in range(count):
+            at = made[i * layout.M_WIDTH + layout.M_AT]
+            if at >= 0:
+                end = at + layout.LOG_OVERHEAD + int.from_bytes(data[at + 8 : at + 12], "big")
+                crc = crc32c(data[at + layout.ATTRIBUTES_AT : end])
+                data[at + layout.CRC_AT : at + layout.ATTRIBUTES_AT] = crc.to_bytes(4, "big")
+        self._write(data)
+
+
+class _Filter:
+    """Filters one window.
+
+    Args:
+        cleaner: whose.
+        target: the new segment.
+        window: the batches.
+        flags: what is decided of each.
+        number: of the segment.
+    """
+
+    def __init__(self, cleaner: Cleaner, target: CleanedSegment, window: Window, flags: array[int], number: int):
+        self._cleaner = cleaner
+        self._target = target
+        self._window = window
+        self._flags = flags
+        self._number = number
+        self._stats = array("q", bytes(8 * layout.S_WIDTH * window.count))
+
+    def run(self) -> None:
+        """Filter it."""
+        window = self._window
+        kept = bytearray()  # of the records of the batch that goes on in the next chunk
+        going_on: int | None = None
+        for chunk in self._cleaner.chunks(window, self._number):
+            keep = self._cleaner.judge(chunk, self._flags, self._stats, self._target)
+            first, at = chunk.first, 0
+            if going_on is not None and not chunk.begun:  # a wrapper does not say which chunk is its last
+                self._by_itself(going_on, kept)
+                kept.clear()
+            going_on = None
+            codec = window.cell(first, layout.ATTRIBUTES) & layout.CODEC_MASK
+            if codec or chunk.begun:
+                numbers = chunk.rows[layout.R_BATCH : chunk.filled * layout.RECORD_WIDTH : layout.RECORD_WIDTH]
+                at = chunk.filled if codec else bisect_right(numbers, first)
+                kept += keep[:at]
+                if chunk.done or chunk.last > first + 1:
+                    self._by_itself(first, kept, None if chunk.begun else chunk)
+                    kept.clear()
+                else:
+                    going_on = first
+                first += 1
+            whole = chunk.last if chunk.done else chunk.last - 1
+            if first < whole:
+                at = self._run_of_batches(chunk, first, whole, at, keep)
+            if first < chunk.last and not chunk.done:
+                kept += keep[at : chunk.filled]
+                going_on = chunk.last - 1
+        if going_on is not None:
+            self._by_itself(going_on, kept)
+        self._target.add_tombstones(self._stats)
+
+    def _run_of_batches(self, chunk: Chunk, first: int, last: int, at: int, keep: memoryview) -> int:
+        """Write what comes of uncompressed batches whose records are all in the chunk."""
+        window, cleaner = self._window, self._cleaner
+        need = 0
+        while first < last:
+            out, made = cleaner.room(need)
+            after, at, size, count = _cleaning.rewrite(
+                window.view, window.origin, window.rows, first, last, chunk.rows, at, chunk.filled, keep,
+                self._flags, self._stats, cleaner.horizon, out, made,
+            )  # fmt: skip
+            self._target.add_batches(made, count, size)
+            cleaner.put_out(out[:size], made, count)
+            if after == first:
+                if _cleaning.outcome(window.rows, first, self._stats, self._flags[first], 0, made) == layout.IMPOSSIBLE:
+                    raise self._impossible(first)
+                need = window.cell(first, layout.SIZE) + (ROWS + 8) * layout.RECORDS_AT
+            first = after
+        return at
+
+    def _by_itself(self, k: int, kept: bytearray, chunk: Chunk | None = None) -> None:
+        """Write what comes of one batch; its records are read once more unless they are all in one chunk."""
+        window, cleaner, stats = self._window, self._cleaner, self._stats
+        size = window.cell(k, layout.SIZE)
+        out, made = cleaner.room(0)
+        what = _cleaning.outcome(window.rows, k, stats, self._flags[k], cleaner.horizon, made)
+        if what == layout.GONE:
+            return
+        if what == layout.IMPOSSIBLE:
+            raise self._impossible(k)
+        if what == layout.ITSELF:
+            start = window.cell(k, layout.POSITION) - window.origin
+            self._target.add_batches(made, 1, size)
+            cleaner.put_out(window.view[start : start + size], made, 1)
+            return
+        records = self._encoded(k, kept, made, chunk) if what == layout.ANOTHER else [b""]
+        parts = [bytes(layout.RECORDS_AT), *records]
+        size = sum(map(len, parts))
+        data = memoryview(bytearray(b"".join(parts)))
+        _cleaning.write_header(window.rows, k, stats, made, size, data)
+        made[layout.M_AT] = 0
+        self._target.add_batches(made, 1, size)
+        cleaner.put_out(data, made, 1)
+
+    def _encoded(self, k: int, kept: bytearray, made: array[int], only: Chunk | None) -> Iterator[bytes]:
+        """The records of a batch that stay, as they are written, compressed as before."""
+        codec = self._window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK
+        packer = Compressor(codec) if codec else None
+        base, time = made[layout.M_BASE], made[layout.M_HORIZON]
+        if time < 0:
+            time = self._stats[k * layout.S_WIDTH + layout.S_FIRST_TIME]
+        done = need = 0
+        for chunk in (only,) if only is not None else self._cleaner.again(self._window, k):
+            keep = memoryview(kept)[done : done + chunk.filled]
+            row = 0
+            while row < chunk.filled:
+                out, _ = self._cleaner.room(need)
+                row, size = _cleaning.encode(chunk.view, chunk.rows, row, chunk.filled, keep, base, time, out)
+                data = bytes(out[:size])
+                yield packer.add(data) if packer else data
+                need = 2 * len(out) if not size and row < chunk.filled else 0
+            done += chunk.filled
+        if packer is not None:
+            yield packer.finish()
+
+    def _impossible(self, k: int) -> CleaningError:
+        return CleaningError(_IMPOSSIBLE, self._number, self._window.cell(k, layout.POSITION))
+
+
+def trusted_time(window: Window) -> int:
+    """Return the largest timestamp of the batches with the right CRC, -1 for none."""
+    times = window.column(layout.MAX_TIMESTAMP)
+    if not window.all_trusted:
+        right = zip(times, window.column(layout.CRC), window.column(layout.COMPUTED_CRC), strict=True)
+        return max((time for time, stored, computed in right if stored == computed), default=_NO_TIME)
+    return max(times, default=_NO_TIME)
+
+
+def _unread(chunk: Chunk, number: int) -> CleaningError:
+    problem = chunk.problem
+    assert problem is not None
+    position = chunk.window.cell(problem.batch, layout.POSITION)
+    limit = limit_of(chunk.window, problem)
+    return CleaningError(f"the batch is over {limit}" if limit else problem.java, number, position, limit=bool(limit))

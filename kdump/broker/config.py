@@ -1,0 +1,243 @@
+"""What a topic and a broker are configured to do, as far as a model of the broker asks for it.
+
+A topic has the value that was given under its own name (`retention.ms`); else the one of its broker under the broker's
+name, of which a few settings have several in an order of their own (`log.retention.ms`, `.minutes`, `.hours`); else
+the default of Kafka 4.3. Topics that brokers make for themselves get what brokers make them with, unless the topic's
+name was given.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from kdump.format.javavalues import Complaint, parse_number
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_LONG = 2**63 - 1
+MAX_INT = 2**31 - 1
+_MINUTE, _HOUR = 60_000, 3_600_000
+_TRIMMED = "".join(map(chr, range(33)))  # String.trim
+_POLICIES = ("compact", "delete")
+
+
+class _Setting(Value):
+    """One setting.
+
+    Args:
+        read: makes a value of the text.
+        default: of Kafka 4.3.
+        names: of the broker that stand in for the topic's name, the strongest first, each with what one unit is worth.
+    """
+
+    read: Callable[[str], object]
+    default: object
+    names: tuple[tuple[str, int], ...] = ()
+
+
+def _integer(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        number = parse_number(text, 64)
+        if isinstance(number, Complaint) or not low <= number <= high:
+            raise ValueError(f"a whole number from {low} to {high}" if high < MAX_LONG else f"a whole number from {low}")
+        return number
+
+    return read
+
+
+def _ratio(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ValueError("a number from 0 to 1")
+    return value
+
+
+def _policy(text: str) -> frozenset[str]:
+    words = [word.strip(_TRIMMED) for word in text.split(",")] if text else []
+    if not all(word in _POLICIES for word in words):
+        raise ValueError("delete, compact, both with a comma between, or nothing")
+    return frozenset(words)
+
+
+def _timestamp_type(text: str) -> str:
+    if text not in ("CreateTime", "LogAppendTime"):
+        raise ValueError("CreateTime or LogAppendTime")
+    return text
+
+
+_LONG, _INT = _integer(-(2**63), MAX_LONG), _integer(-(2**31), MAX_INT)
+_FROM_0, _FROM_1 = _integer(0, MAX_LONG), _integer(1, MAX_LONG)
+_INT_0, _INT_1 = _integer(0, MAX_INT), _integer(1, MAX_INT)
+_TOPIC: dict[str, _Setting] = {
+    "cleanup.policy": _Setting(_policy, frozenset(("delete",)), (("log.cleanup.policy", 1),)),
+    "retention.ms": _Setting(
+        _integer(-1, MAX_LONG),
+        168 * _HOUR,
+        (("log.retention.ms", 1), ("log.retention.minutes", _MINUTE), ("log.retention.hours", _HOUR)),
+    ),
+    "retention.bytes": _Setting(_LONG, -1, (("log.retention.bytes", 1),)),
+    "segment.bytes": _Setting(_INT_1, 1 << 30, (("log.segment.bytes", 1),)),
+    "internal.segment.bytes": _Setting(_INT_1, None, (("internal.log.segment.bytes", 1),)),
+    "segment.ms": _Setting(_FROM_1, 168 * _HOUR, (("log.roll.ms", 1), ("log.roll.hours", _HOUR))),
+    "segment.jitter.ms": _Setting(_FROM_0, 0, (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOUR))),
+    "segment.index.bytes": _Setting(_integer(4, MAX_INT), 10 << 20, (("log.index.size.max.bytes", 1),)),
+    "index.interval.bytes": _Setting(_INT_0, 4096, (("log.index.interval.bytes", 1),)),
+    "min.compaction.lag.ms": _Setting(_FROM_0, 0, (("log.cleaner.min.compaction.lag.ms", 1),)),
+    "max.compaction.lag.ms": _Setting(_FROM_1, MAX_LONG, (("log.cleaner.max.compaction.lag.ms", 1),)),
+    "min.cleanable.dirty.ratio": _Setting(_ratio, 0.5, (("log.cleaner.min.cleanable.ratio", 1),)),
+    "delete.retention.ms": _Setting(_FROM_0, 24 * _HOUR, (("log.cleaner.delete.retention.ms", 1),)),
+    "message.timestamp.type": _Setting(_timestamp_type, "CreateTime", (("log.message.timestamp.type", 1),)),
+    "max.message.bytes": _Setting(_INT_0, 1_048_588, (("message.max.bytes", 1),)),
+    "file.delete.delay.ms": _Setting(_FROM_0, 60_000, (("log.segment.delete.delay.ms", 1),)),
+}
+_BROKER: dict[str, _Setting] = {
+    # Kafka divides 128 MiB among its threads; here it is what one thread has.
+    "log.cleaner.dedupe.buffer.size": _Setting(_FROM_1, 1 << 20),
+    "log.cleaner.io.buffer.load.factor": _Setting(_ratio, 0.9),
+    "producer.id.expiration.ms": _Setting(_INT_1, 24 * _HOUR),
+    "log.retention.check.interval.ms": _Setting(_FROM_1, 300_000),
+}
+# Settings that exist, and of which no answer depends.
+_OTHERS = (
+    "compression.type compression.gzip.level compression.lz4.level compression.zstd.level "
+    "flush.messages flush.ms follower.replication.throttled.replicas leader.replication.throttled.replicas "
+    "local.retention.bytes local.retention.ms message.timestamp.after.max.ms message.timestamp.before.max.ms "
+    "min.insync.replicas preallocate remote.storage.enable remote.log.copy.disable remote.log.delete.on.disable "
+    "unclean.leader.election.enable message.format.version message.downconversion.enable"
+).split()
+_INTERNAL = {
+    "__consumer_offsets": {"cleanup.policy": "compact", "segment.bytes": "104857600"},
+    "__transaction_state": {"cleanup.policy": "compact", "segment.bytes": "104857600"},
+    "__share_group_state": {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "104857600"},
+    "__remote_log_metadata": {"cleanup.policy": "delete", "retention.ms": "-1"},
+    # KRaft deletes what a snapshot of its own covers; no retention task ever looks at it.
+    "__cluster_metadata": {"cleanup.policy": ""},
+}
+_NAMES = {*_TOPIC, *_BROKER, *_OTHERS, *(name for one in _TOPIC.values() for name, _ in one.names)}
+_READERS = {**{name: one.read for name, one in {**_TOPIC, **_BROKER}.items()}}
+for _one in _TOPIC.values():
+    _READERS.update((name, _LONG if unit > 1 else _one.read) for name, unit in _one.names)
+_READERS["log.retention.ms"] = _LONG  # below 0 it is -1
+
+
+class Config:
+    """What was given, and what follows from it.
+
+    Args:
+        given: texts by name; names that are not known are passed over.
+
+    Raises:
+        ValueError: a text is no value of its setting; the message is one sentence.
+    """
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._values = {name: _value(name, text) for name, text in given.items() if name in _READERS}
+
+    def broker(self, name: str) -> int:
+        """Return a whole number of the broker."""
+        value = self._values.get(name, _BROKER[name].default)
+        assert isinstance(value, int)
+        return value
+
+    def load_factor(self) -> float:
+        """Return how much of the offset map of the cleaner is filled."""
+        value = self._values.get("log.cleaner.io.buffer.load.factor", 0.9)
+        assert isinstance(value, float)
+        return value
+
+    def of_topic(self, topic: str | None) -> TopicConfig:
+        """Return the configuration of a topic.
+
+        Args:
+            topic: its name; None where it is not known.
+        """
+        internal = _INTERNAL.get(topic or "", {})
+        values = {name: self._topic_value(name, setting, internal) for name, setting in _TOPIC.items()}
+        size = values.pop("internal.segment.bytes")  # for Kafka's own tests: it wins
+        if size is not None:
+            values["segment.bytes"] = size
+        return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})
+
+    def assumed(self, topic: str | None) -> str:
+        """Say what was taken because brokers make a topic so; empty when nothing was."""
+        internal = _INTERNAL.get(topic or "", {})
+        taken = [f"{name}={text}" for name, text in internal.items() if name not in self._values]
+        return f"{topic} is taken as brokers make it: {' '.join(taken)}" if taken else ""
+
+    def _topic_value(self, name: str, setting: _Setting, internal: Mapping[str, str]) -> object:
+        if name in self._values:
+            return self._values[name]
+        if name in internal:
+            return _value(name, internal[name])
+        for broker_name, unit in setting.names:
+            value = self._values.get(broker_name)
+            if value is None:
+                continue
+            if isinstance(value, int):
+                value = min(value * unit, MAX_LONG)
+                return max(value, -1) if name == "retention.ms" else value
+            return value
+        return setting.default
+
+
+class TopicConfig(Value):
+    """The configuration of one topic, in Kafka's words; times in ms, sizes in bytes."""
+
+    cleanup_policy: frozenset[str]
+    retention_ms: int
+    retention_bytes: int
+    segment_bytes: int
+    segment_ms: int
+    segment_jitter_ms: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    min_cleanable_dirty_ratio: float
+    delete_retention_ms: int
+    message_timestamp_type: str
+    max_message_bytes: int
+    file_delete_delay_ms: int
+
+    @property
+    def compact(self) -> bool:
+        """Whether the cleaner looks at the topic."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        """Whether size and time delete segments."""
+        return "delete" in self.cleanup_policy
+
+    @property
+    def max_segment_ms(self) -> int:
+        """The age at which an append rolls the active segment. Source: LogConfig.maxSegmentMs."""
+        if self.compact and self.max_compaction_lag_ms > 0:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
+
+
+def check_name(name: str) -> None:
+    """Make sure that a name which a user wrote is one of Kafka's, lest a mistyped one has no effect.
+
+    Raises:
+        ValueError: it is none; the message is one sentence, with the nearest one.
+    """
+    if name in _NAMES:
+        return
+    near = get_close_matches(name, sorted(_NAMES), 1)
+    raise ValueError(f"no setting '{name}' has a part in this" + (f"; did you mean '{near[0]}'?" if near else ""))
+
+
+def _value(name: str, text: str) -> object:
+    try:
+        return _READERS[name](re.sub(r"\s*,\s*", ",", text.strip(_TRIMMED)))
+    except ValueError as error:
+        raise ValueError(f"{name}={text}: {error} is wanted") from None
