@@ -13,15 +13,19 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from kdump.format.javavalues import Complaint, parse_number
+from kdump.format.properties import read_java_properties
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kdump.format.source import Source
+
 MAX_LONG = 2**63 - 1
 MAX_INT = 2**31 - 1
 _MINUTE, _HOUR = 60_000, 3_600_000
 _TRIMMED = "".join(map(chr, range(33)))  # String.trim
+_MAX_FILE = 1 << 20
 _POLICIES = ("compact", "delete")
 
 
@@ -222,6 +226,21 @@ class TopicConfig(Value):
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms
+
+
+def read_config(source: Source) -> dict[str, str]:
+    """Read a file of settings: Java properties, as server.properties is.
+
+    Args:
+        source: the file.
+
+    Raises:
+        ValueError: it is too large, or an escape in it is malformed; the message is one sentence.
+        OSError: it cannot be read.
+    """
+    if source.size > _MAX_FILE:
+        raise ValueError(f"the file has {source.size} bytes and was not read: the limit is {_MAX_FILE}")
+    return read_java_properties(source.read_at(0, source.size))
 
 
 def check_name(name: str) -> None:

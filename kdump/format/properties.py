@@ -80,6 +80,26 @@ def read_meta_properties(data: bytes, damage: Damage) -> Properties:
     return version, entries
 
 
+def read_java_properties(data: bytes) -> dict[str, str]:
+    """Read a file of Java properties, ISO 8859-1; of a name that is there twice the last value counts.
+
+    Args:
+        data: the whole file.
+
+    Raises:
+        ValueError: an escape in it is malformed; the message says where.
+
+    Source: Properties.load.
+    """
+    values: dict[str, str] = {}
+    for position, _, line in _logical_lines(data):
+        name, value = _property(line)
+        if name is None or value is None:
+            raise ValueError(rf"byte {position}: Malformed \uxxxx encoding.")
+        values[name] = value
+    return values
+
+
 def _judge_properties(values: Mapping[str, str]) -> tuple[int | None, list[tuple[str, str]]]:
     """Return the version, and for each name that a broker does not accept what it says."""
     stored = values.get("version", "0")
