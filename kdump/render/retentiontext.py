@@ -90,7 +90,7 @@ def _why_stays(row: Retained, number: int) -> str:
     if is_active and not segment.size:
         return "the active segment has no batch"
     if log.high_watermark < log.upper_bound(number):
-        return f"it reaches up to the high watermark {log.high_watermark}"
+        return f"its end, {log.upper_bound(number)}, is above the high watermark {log.high_watermark}"
     if not config.delete:
         return "its topic is not deleted by size or time"
     clock = row.first_deleted[number]

@@ -69,6 +69,7 @@ class PartitionFiles:
         parsed = parse_partition(self.name)
         self.topic = parsed.topic if parsed is not None else None
         self._key = (parsed.topic, parsed.partition) if parsed is not None else None
+        self._prefix = os.path.join(path, "")
         self._around = around
         self._report = report
         self._buffer = buffer
@@ -82,11 +83,11 @@ class PartitionFiles:
         self.bases = log_bases(self._names)
         self._outlines: dict[int, Outline | None] = {}
         self._open: tuple[int, FileSource] | None = None
-        self._status: dict[int, os.stat_result] = {}
+        self._status: dict[int, tuple[int, int]] = {}  # size in bytes, time in ms
 
     def file(self, number: int, suffix: str) -> str:
         """Return the path of a file of a segment."""
-        return os.path.join(self.path, f"{self.bases[number]:020}.{suffix}")
+        return f"{self._prefix}{self.bases[number]:020}.{suffix}"
 
     def has(self, number: int, suffix: str) -> bool:
         """Whether a segment has such a file."""
@@ -124,34 +125,38 @@ class PartitionFiles:
         return self.bases[last] if seen.end_offset is None else seen.end_offset
 
     def _segment(self, number: int, known: int | None, *, timeless: bool) -> SegmentFacts:
-        status = self.status(number)
-        modified = status.st_mtime_ns // 1_000_000
         is_recovered = self._is_recovered(number)
         in_data = known
         if in_data is None and not timeless:
             seen = self.outline(number)
             in_data = None if seen is None else seen.largest
-        largest = _NO_TIME if is_recovered and in_data is None else self._last_time(number)
+        size, modified = self._size_and_time(number)
         if is_recovered:
-            largest = max(largest if self._is_open(number) else _NO_TIME, in_data if in_data is not None else _NO_TIME)
+            largest = max(
+                self._last_time(number) if self._is_open(number) else _NO_TIME,
+                _NO_TIME if in_data is None else in_data,
+            )
+        else:
+            largest = self._last_time(number)
         if largest >= 0:
-            return SegmentFacts(self.bases[number], status.st_size, largest, "index", in_data)
-        return SegmentFacts(self.bases[number], status.st_size, modified, "mtime", in_data)
+            return SegmentFacts(self.bases[number], size, largest, "index", in_data)
+        return SegmentFacts(self.bases[number], size, modified, "mtime", in_data)
 
-    def status(self, number: int) -> os.stat_result:
-        """Return size and time of a log, as they were when they were asked for first."""
+    def _size_and_time(self, number: int) -> tuple[int, int]:
+        """Return size (bytes) and time (ms) of a log, as they were when it was looked at first."""
         found = self._status.get(number)
         if found is None:
             path = self.file(number, "log")
             try:
-                found = self._status[number] = os.stat(path)
+                status = os.stat(path)
             except OSError as error:
                 raise UnreadableError(DoorProblem(path, "other", f"{path}: {error.strerror}")) from None
+            found = self._status[number] = status.st_size, status.st_mtime_ns // 1_000_000
         return found
 
     def modified(self, number: int) -> int:
         """Return the time of a log, ms."""
-        return self.status(number).st_mtime_ns // 1_000_000
+        return self._size_and_time(number)[1]
 
     def _is_open(self, number: int) -> bool:
         """Whether a broker has not closed the segment: what its time index lacks it has in memory."""
@@ -203,6 +208,7 @@ class PartitionFiles:
                 return None
             with source:
                 try:
+                    self._status.setdefault(number, (source.size, source.modified))
                     found = outline(source, self._buffer, self._limit)
                     self._outlines[number] = found
                     if not found.is_sound:
@@ -231,7 +237,7 @@ class PartitionFiles:
         """Return what counts of the last segment when something is appended."""
         last = len(self.bases) - 1
         entries = [self._entries(last, "index", 8), self._entries(last, "timeindex", _TIME_SLOT)]
-        return ActiveSegment(self.bases[last], self.status(last).st_size, *entries, self.first_timestamp(last))
+        return ActiveSegment(self.bases[last], self._size_and_time(last)[0], *entries, self.first_timestamp(last))
 
     def _entries(self, number: int, suffix: str, slot: int) -> int:
         if not self.has(number, suffix):
