@@ -68,9 +68,7 @@ class OffsetMap:
 
     def judge(self, chunk: Chunk, flags: array[int], keep: memoryview, stats: array[int]) -> None:
         """Tell which records stay, see `_cleaning.judge`."""
-        _cleaning.judge(
-            chunk.view, chunk.rows, chunk.filled, flags, self._table, self._slots, self.latest, keep, stats
-        )
+        _cleaning.judge(chunk.view, chunk.rows, chunk.filled, flags, self._table, self._slots, self.latest, keep, stats)
 
     def covers(self, offset: int) -> None:
         """All up to an offset is in the map."""

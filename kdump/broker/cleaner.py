@@ -11,100 +11,32 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kdump.broker.cleanedlog import CleanedSegment, OffsetMap
 from kdump.broker.cleanedtxns import CleanedTransactions
 from kdump.broker.failure import CORRUPT
 from kdump.broker.found import limit_of
 from kdump.broker.markers import read_markers
-from kdump.format import _cleaning, _scan, layout
+from kdump.broker.outline import trusted_time
+from kdump.broker.round import CleaningError
+from kdump.broker.windowfilter import WindowFilter
+from kdump.format import _scan, layout
 from kdump.format.checksum import crc32c
-from kdump.format.compressor import Compressor
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.format.records import ROWS, RecordReader
 from kdump.format.window import Buffer, Window
-from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
+    from kdump.broker.round import Logs, Round
     from kdump.format.chunk import Chunk
-    from kdump.format.source import Source
-    from kdump.format.txnindex import AbortedTxn
 
 _OUTPUT = 1 << 20  # bytes of batches that are written at once, unless one needs more
-_IMPOSSIBLE = "java.lang.IllegalStateException: Empty batches are only supported for magic v2 and above"
 _NO_TIME = -1
 _MAGICS = frozenset((0, 1, 2))
 _HELD_APART = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
-
-
-class CleaningError(Exception):
-    """The pass fails here: a broker marks the partition as uncleanable.
-
-    Attributes:
-        why: what the cleaner throws, or what of ours kept the records from being read.
-        number, position: of the segment, and the byte of the batch.
-        limit: it is a limit of ours.
-    """
-
-    def __init__(self, why: str, number: int, position: int, *, limit: bool = False) -> None:
-        super().__init__(why)
-        self.why = why
-        self.number = number
-        self.position = position
-        self.limit = limit
-
-
-class LastRecord(Value):
-    """What a broker knows of an active producer: its last offset with data, None for none, and its epoch."""
-
-    offset: int | None
-    epoch: int
-
-
-class Logs(Protocol):
-    """Gives what the cleaner reads, by the number of a segment."""
-
-    def log(self, number: int) -> Source:
-        """Return the log; it stays open until the next is asked for."""
-
-    def position(self, number: int, offset: int) -> int:
-        """Return where the offset index says to look for an offset."""
-
-    def aborted(self, number: int, upper_bound: int) -> Iterable[AbortedTxn]:
-        """Return the aborted transactions from a segment on that begin below an offset."""
-
-
-class Round(Value):
-    """What one pass is to do.
-
-    Args:
-        bases: base offsets of all segments.
-        modified: times of their .log files, ms.
-        first_dirty_offset, end: of the part that is to be cleaned; `end` is the base offset of a segment.
-        now: the clock, ms.
-        delete_retention_ms: of the topic.
-        producers: the active ones by their id.
-        max_uncompressed_bytes, max_batch_bytes: limits; a pass ends at a batch over them.
-    """
-
-    bases: list[int]
-    modified: list[int]
-    first_dirty_offset: int
-    end: int
-    now: int
-    delete_retention_ms: int
-    producers: Mapping[int, LastRecord]
-    max_uncompressed_bytes: int
-    max_batch_bytes: int
-
-    @property
-    def legacy_horizon(self) -> int:
-        """Up to which time of its file a segment loses its tombstones of magic 0 and 1."""
-        clean = bisect_right(self.bases, self.first_dirty_offset - 1)
-        return self.modified[clean - 1] - self.delete_retention_ms if clean else 0
 
 
 class Cleaner:
@@ -241,7 +173,7 @@ class Cleaner:
             self._transactions.add(self._logs.aborted(number, upper))
             old = self._round.modified[number] <= self._round.legacy_horizon
             for window in self._windows(number):
-                _Filter(self, target, window, self._decide(window, drop_legacy=old), number).run()
+                WindowFilter(self, target, window, self._decide(window, drop_legacy=old), number).run()
         return target
 
     def untouched(self, number: int) -> CleanedSegment:
@@ -332,135 +264,6 @@ class Cleaner:
                 crc = crc32c(data[at + layout.ATTRIBUTES_AT : end])
                 data[at + layout.CRC_AT : at + layout.ATTRIBUTES_AT] = crc.to_bytes(4, "big")
         self._write(data)
-
-
-class _Filter:
-    """Filters one window.
-
-    Args:
-        cleaner: whose.
-        target: the new segment.
-        window: the batches.
-        flags: what is decided of each.
-        number: of the segment.
-    """
-
-    def __init__(self, cleaner: Cleaner, target: CleanedSegment, window: Window, flags: array[int], number: int):
-        self._cleaner = cleaner
-        self._target = target
-        self._window = window
-        self._flags = flags
-        self._number = number
-        self._stats = array("q", bytes(8 * layout.S_WIDTH * window.count))
-
-    def run(self) -> None:
-        """Filter it."""
-        window = self._window
-        kept = bytearray()  # of the records of the batch that goes on in the next chunk
-        going_on: int | None = None
-        for chunk in self._cleaner.chunks(window, self._number):
-            keep = self._cleaner.judge(chunk, self._flags, self._stats, self._target)
-            first, at = chunk.first, 0
-            if going_on is not None and not chunk.begun:  # a wrapper does not say which chunk is its last
-                self._by_itself(going_on, kept)
-                kept.clear()
-            going_on = None
-            codec = window.cell(first, layout.ATTRIBUTES) & layout.CODEC_MASK
-            if codec or chunk.begun:
-                numbers = chunk.rows[layout.R_BATCH : chunk.filled * layout.RECORD_WIDTH : layout.RECORD_WIDTH]
-                at = chunk.filled if codec else bisect_right(numbers, first)
-                kept += keep[:at]
-                if chunk.done or chunk.last > first + 1:
-                    self._by_itself(first, kept, None if chunk.begun else chunk)
-                    kept.clear()
-                else:
-                    going_on = first
-                first += 1
-            whole = chunk.last if chunk.done else chunk.last - 1
-            if first < whole:
-                at = self._run_of_batches(chunk, first, whole, at, keep)
-            if first < chunk.last and not chunk.done:
-                kept += keep[at : chunk.filled]
-                going_on = chunk.last - 1
-        if going_on is not None:
-            self._by_itself(going_on, kept)
-        self._target.add_tombstones(self._stats)
-
-    def _run_of_batches(self, chunk: Chunk, first: int, last: int, at: int, keep: memoryview) -> int:
-        """Write what comes of uncompressed batches whose records are all in the chunk."""
-        window, cleaner = self._window, self._cleaner
-        need = 0
-        while first < last:
-            out, made = cleaner.room(need)
-            after, at, size, count = _cleaning.rewrite(
-                window.view, window.origin, window.rows, first, last, chunk.rows, at, chunk.filled, keep,
-                self._flags, self._stats, cleaner.horizon, out, made,
-            )  # fmt: skip
-            self._target.add_batches(made, count, size)
-            cleaner.put_out(out[:size], made, count)
-            if after == first:
-                if _cleaning.outcome(window.rows, first, self._stats, self._flags[first], 0, made) == layout.IMPOSSIBLE:
-                    raise self._impossible(first)
-                need = window.cell(first, layout.SIZE) + (ROWS + 8) * layout.RECORDS_AT
-            first = after
-        return at
-
-    def _by_itself(self, k: int, kept: bytearray, chunk: Chunk | None = None) -> None:
-        """Write what comes of one batch; its records are read once more unless they are all in one chunk."""
-        window, cleaner, stats = self._window, self._cleaner, self._stats
-        size = window.cell(k, layout.SIZE)
-        out, made = cleaner.room(0)
-        what = _cleaning.outcome(window.rows, k, stats, self._flags[k], cleaner.horizon, made)
-        if what == layout.GONE:
-            return
-        if what == layout.IMPOSSIBLE:
-            raise self._impossible(k)
-        if what == layout.ITSELF:
-            start = window.cell(k, layout.POSITION) - window.origin
-            self._target.add_batches(made, 1, size)
-            cleaner.put_out(window.view[start : start + size], made, 1)
-            return
-        records = self._encoded(k, kept, made, chunk) if what == layout.ANOTHER else [b""]
-        parts = [bytes(layout.RECORDS_AT), *records]
-        size = sum(map(len, parts))
-        data = memoryview(bytearray(b"".join(parts)))
-        _cleaning.write_header(window.rows, k, stats, made, size, data)
-        made[layout.M_AT] = 0
-        self._target.add_batches(made, 1, size)
-        cleaner.put_out(data, made, 1)
-
-    def _encoded(self, k: int, kept: bytearray, made: array[int], only: Chunk | None) -> Iterator[bytes]:
-        """The records of a batch that stay, as they are written, compressed as before."""
-        codec = self._window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK
-        packer = Compressor(codec) if codec else None
-        base, time = made[layout.M_BASE], made[layout.M_HORIZON]
-        if time < 0:
-            time = self._stats[k * layout.S_WIDTH + layout.S_FIRST_TIME]
-        done = need = 0
-        for chunk in (only,) if only is not None else self._cleaner.again(self._window, k):
-            keep = memoryview(kept)[done : done + chunk.filled]
-            row = 0
-            while row < chunk.filled:
-                out, _ = self._cleaner.room(need)
-                row, size = _cleaning.encode(chunk.view, chunk.rows, row, chunk.filled, keep, base, time, out)
-                data = bytes(out[:size])
-                yield packer.add(data) if packer else data
-                need = 2 * len(out) if not size and row < chunk.filled else 0
-            done += chunk.filled
-        if packer is not None:
-            yield packer.finish()
-
-    def _impossible(self, k: int) -> CleaningError:
-        return CleaningError(_IMPOSSIBLE, self._number, self._window.cell(k, layout.POSITION))
-
-
-def trusted_time(window: Window) -> int:
-    """Return the largest timestamp of the batches with the right CRC, -1 for none."""
-    times = window.column(layout.MAX_TIMESTAMP)
-    if not window.all_trusted:
-        right = zip(times, window.column(layout.CRC), window.column(layout.COMPUTED_CRC), strict=True)
-        return max((time for time, stored, computed in right if stored == computed), default=_NO_TIME)
-    return max(times, default=_NO_TIME)
 
 
 def _unread(chunk: Chunk, number: int) -> CleaningError:

@@ -129,7 +129,7 @@ def _must_compact(dirty: Iterable[int], config: TopicConfig, now: int, first_tim
 
 
 def _numbers(bases: Sequence[int], start: int, stop: int) -> range:
-    """The segments from the one with an offset on, up to those with a base below another. Source: LogSegments.values."""
+    """The segments from the one with an offset on, those with a base below another. Source: LogSegments.values."""
     if start >= stop:
         return range(0)
     first = max(bisect_right(bases, start) - 1, 0)

@@ -18,6 +18,7 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Self
 
     from kdump.format.source import Source
 
@@ -47,7 +48,9 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         number = parse_number(text, 64)
         if isinstance(number, Complaint) or not low <= number <= high:
-            raise ValueError(f"a whole number from {low} to {high}" if high < MAX_LONG else f"a whole number from {low}")
+            raise ValueError(
+                f"a whole number from {low} to {high}" if high < MAX_LONG else f"a whole number from {low}"
+            )
         return number
 
     return read
@@ -108,14 +111,29 @@ _BROKER: dict[str, _Setting] = {
     "producer.id.expiration.ms": _Setting(_INT_1, 24 * _HOUR),
     "log.retention.check.interval.ms": _Setting(_FROM_1, 300_000),
 }
-# Settings that exist, and of which no answer depends.
-_OTHERS = (
-    "compression.type compression.gzip.level compression.lz4.level compression.zstd.level "
-    "flush.messages flush.ms follower.replication.throttled.replicas leader.replication.throttled.replicas "
-    "local.retention.bytes local.retention.ms message.timestamp.after.max.ms message.timestamp.before.max.ms "
-    "min.insync.replicas preallocate remote.storage.enable remote.log.copy.disable remote.log.delete.on.disable "
-    "unclean.leader.election.enable message.format.version message.downconversion.enable"
-).split()
+_OTHERS = frozenset(
+    (
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.type",
+        "compression.zstd.level",
+        "flush.messages",
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "min.insync.replicas",
+        "preallocate",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "unclean.leader.election.enable",
+    )
+)
+"""Settings of topics of which no answer depends."""
 _INTERNAL = {
     "__consumer_offsets": {"cleanup.policy": "compact", "segment.bytes": "104857600"},
     "__transaction_state": {"cleanup.policy": "compact", "segment.bytes": "104857600"},
@@ -167,7 +185,7 @@ class Config:
         size = values.pop("internal.segment.bytes")  # for Kafka's own tests: it wins
         if size is not None:
             values["segment.bytes"] = size
-        return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})
+        return TopicConfig.of({name.replace(".", "_"): value for name, value in values.items()})
 
     def assumed(self, topic: str | None) -> str:
         """Say what was taken because brokers make a topic so; empty when nothing was."""
@@ -209,6 +227,13 @@ class TopicConfig(Value):
     message_timestamp_type: str
     max_message_bytes: int
     file_delete_delay_ms: int
+
+    @classmethod
+    def of(cls, values: Mapping[str, object]) -> Self:
+        """Return the configuration with these values, which its settings have read."""
+        config = cls.__new__(cls)
+        config.__dict__.update(values)
+        return config
 
     @property
     def compact(self) -> bool:

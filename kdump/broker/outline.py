@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.cleaner import trusted_time
 from kdump.format import layout
 from kdump.format.kafkawalk import KafkaWalk
 
 if TYPE_CHECKING:
     from kdump.format.source import Source
-    from kdump.format.window import Buffer
+    from kdump.format.window import Buffer, Window
+
+_NO_TIME = -1
 
 
 class Outline(NamedTuple):
@@ -40,9 +41,18 @@ def outline(log: Source, buffer: Buffer, max_batch_bytes: int) -> Outline:
     """
     buffer.source = log
     walk = KafkaWalk(log, log.name, 0, log.size, max_batch_bytes, buffer)
-    largest, end, is_sound = -1, None, True
+    largest, end, is_sound = _NO_TIME, None, True
     for window in walk.windows():
         largest = max(largest, trusted_time(window))
         end = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
         is_sound = is_sound and window.all_trusted
     return Outline(largest, end, is_sound and walk.failure is None and walk.position == log.size)
+
+
+def trusted_time(window: Window) -> int:
+    """Return the largest timestamp of the batches with the right CRC, -1 for none."""
+    times = window.column(layout.MAX_TIMESTAMP)
+    if not window.all_trusted:
+        right = zip(times, window.column(layout.CRC), window.column(layout.COMPUTED_CRC), strict=True)
+        return max((time for time, stored, computed in right if stored == computed), default=_NO_TIME)
+    return max(times, default=_NO_TIME)

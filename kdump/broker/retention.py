@@ -224,7 +224,9 @@ def _is_old(active: ActiveSegment, append: Append, config: TopicConfig, now: int
     if not active.size:
         return False
     if active.first_timestamp >= 0:
-        waited = (now if config.message_timestamp_type == "LogAppendTime" else append.timestamp) - active.first_timestamp
+        waited = (
+            now if config.message_timestamp_type == "LogAppendTime" else append.timestamp
+        ) - active.first_timestamp
     elif active.opened_at is not None:
         waited = now - active.opened_at
     else:
@@ -245,7 +247,7 @@ def misled(log: LogFacts, config: TopicConfig, now: int) -> list[int]:
         config: of its topic.
         now: the clock, ms.
     """
-    return [number for number in _changed(log, lambda one: delete(one, config, now).reasons)]
+    return _changed(log, lambda one: delete(one, config, now).reasons)
 
 
 def _changed(log: LogFacts, answer: Callable[[LogFacts], list[str]]) -> list[int]:

@@ -141,8 +141,8 @@ def _md5_block(b: cython.p_uchar, at: cython.Py_ssize_t, h: cython.p_uint) -> No
 @cython.exceptval(check=False)
 def _md5(b: cython.p_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t, digest: cython.p_longlong) -> None:
     """Put the MD5 of some bytes into two numbers."""
-    h: cython.uint[4]
-    last: cython.uchar[128]
+    h = cython.declare(cython.uint[4])
+    last = cython.declare(cython.uchar[128])
     done: cython.Py_ssize_t = 0
     rest: cython.Py_ssize_t
     i: cython.Py_ssize_t
@@ -613,9 +613,8 @@ def _outcome(
     if kept == 0:
         m[at + _M_HORIZON] = -1
         return 3 if new else 4
-    if batch[q + _ATTRIBUTES] & 0x40 == 0 or not new:
-        if stats[s + _S_TOMBSTONES] > 0 or flag & _NEEDS_HORIZON:
-            m[at + _M_HORIZON] = horizon
+    if (batch[q + _ATTRIBUTES] & 0x40 == 0 or not new) and (stats[s + _S_TOMBSTONES] > 0 or flag & _NEEDS_HORIZON):
+        m[at + _M_HORIZON] = horizon
     if new and kept == stats[s + _S_SEEN] and m[at + _M_HORIZON] == before:
         return 1
     return 2

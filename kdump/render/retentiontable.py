@@ -78,8 +78,12 @@ class RetentionTable:
         self._console.print(head)
         config = row.config
         policy = ",".join(sorted(config.cleanup_policy)) or "none"
-        note = f"  cleanup.policy={policy}  retention.ms={config.retention_ms}  retention.bytes={config.retention_bytes}"
-        self._console.print(Text(note + (f"  ({self._safe(row.assumed)})" if row.assumed else ""), style="bright_black"))
+        note = (
+            f"  cleanup.policy={policy}  retention.ms={config.retention_ms}  retention.bytes={config.retention_bytes}"
+        )
+        self._console.print(
+            Text(note + (f"  ({self._safe(row.assumed)})" if row.assumed else ""), style="bright_black")
+        )
         self._segments_of(row)
         if row.deletion.rolled_to is not None:
             self._console.print(Text(f"  a new, empty segment begins at offset {row.deletion.rolled_to:,}"))
@@ -147,4 +151,6 @@ class RetentionTable:
             )
         if row.cleaned:
             self._console.print(table)
-        self._console.print(Text(f"  the pass {outcome(row)}" if row.failure or not part.chosen else f"  {outcome(row)}"))
+        self._console.print(
+            Text(f"  the pass {outcome(row)}" if row.failure or not part.chosen else f"  {outcome(row)}")
+        )

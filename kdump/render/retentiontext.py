@@ -204,4 +204,3 @@ def outcome(row: Compacted) -> str:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
-

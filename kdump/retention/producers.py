@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
 from kdump.broker.producers import Producers
+from kdump.broker.round import LastRecord
 from kdump.broker.statemanager import StateManager
 from kdump.format import layout
 from kdump.format.kafkawalk import KafkaWalk
@@ -17,7 +18,7 @@ from kdump.log.names import parse_name
 from kdump.log.source import DoorProblem, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from kdump.format.snapshot import ProducerStateEntry
     from kdump.retention.files import PartitionFiles
@@ -25,22 +26,22 @@ if TYPE_CHECKING:
 _LIMIT = 64 * 1024 * 1024
 
 
-def producers_at(
-    files: PartitionFiles, names: Iterable[str], end_offset: int, *, replay: bool
-) -> dict[int, ProducerStateEntry]:
+def producers_at(files: PartitionFiles, end_offset: int) -> Mapping[int, ProducerStateEntry]:
     """Return what a broker knows of producers.
+
+    Without a snapshot a broker reads the whole log after an unclean stop, and nothing after a clean one. A directory
+    without the files of its log directory around it is a copy, and taken as after a clean one.
 
     Args:
         files: the partition.
-        names: of all its files.
         end_offset: of the log.
-        replay: read the log from its start where there is no snapshot: after a clean shutdown a broker does not.
 
     Source: UnifiedLog.rebuildProducerState, ProducerStateManager.truncateAndReload.
     """
-    start, known = _newest(files, names, end_offset)
+    around = files.around
+    start, known = _newest(files, end_offset)
     if start is None:
-        if not replay:
+        if around.is_clean or around.recovery_points is None:
             return {}
         start, known = files.bases[0], Producers.empty(files.bases[0])
     if start < end_offset:
@@ -48,9 +49,9 @@ def producers_at(
     return known.entries
 
 
-def _newest(files: PartitionFiles, names: Iterable[str], end_offset: int) -> tuple[int | None, Producers]:
+def _newest(files: PartitionFiles, end_offset: int) -> tuple[int | None, Producers]:
     """The newest snapshot that can be read. Source: ProducerStateManager.loadFromSnapshot."""
-    parsed = ((parse_name(name), name) for name in names if name.endswith(".snapshot"))
+    parsed = ((parse_name(name), name) for name in files.names if name.endswith(".snapshot"))
     offsets = {one.base_offset: name for one, name in parsed if one.is_live and one.kind is FileKind.SNAPSHOT}
     for offset in sorted((one for one in offsets if one is not None and one <= end_offset), reverse=True):
         source = open_source(os.path.join(files.path, offsets[offset]), follow=False)
@@ -81,3 +82,20 @@ def _replayed(files: PartitionFiles, known: Producers, start: int) -> Producers:
     except BrokerError:
         pass  # a broker does not load the log; verify says so
     return manager.producers()
+
+
+def last_records(producers: Mapping[int, ProducerStateEntry], now: int, expiration: int) -> dict[int, LastRecord]:
+    """Return the active producers: those that a broker has not forgotten.
+
+    Args:
+        producers: by their id.
+        now: the clock, ms.
+        expiration: producer.id.expiration.ms.
+
+    Source: ProducerStateManager.isProducerExpired, UnifiedLog.lastRecordsOfActiveProducers.
+    """
+    return {
+        producer: LastRecord(one.last_offset if one.has_batch else None, one.producer_epoch)
+        for producer, one in producers.items()
+        if one.current_txn_first_offset >= 0 or now - one.timestamp < expiration
+    }

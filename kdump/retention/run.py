@@ -6,9 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.cleanedlog import OffsetMap
-from kdump.broker.cleaner import Cleaner, CleaningError, Round
+from kdump.broker.cleaner import Cleaner
 from kdump.broker.compaction import IndexSizes, cleanable, groups
 from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first_deleted, misled, rolling
+from kdump.broker.round import CleaningError, Round
 from kdump.finding import Code, Finding
 from kdump.format.source import BytesSource
 from kdump.format.window import Buffer
@@ -18,15 +19,17 @@ from kdump.log.directory import Expansion, directories
 from kdump.log.names import parse_partition
 from kdump.log.partition import UnreadableError
 from kdump.log.source import DoorProblem
-from kdump.retention.files import PartitionFiles, last_records
+from kdump.retention.facts import LogReader
+from kdump.retention.files import PartitionFiles
+from kdump.retention.producers import last_records, producers_at
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from kdump.broker.cleanedlog import CleanedSegment
-    from kdump.broker.cleaner import LastRecord
     from kdump.broker.config import TopicConfig
+    from kdump.broker.round import LastRecord
     from kdump.item import Item
     from kdump.retention.options import RetentionOptions
 
@@ -102,9 +105,9 @@ def _partition(task: _Task) -> Iterator[Item]:
     files = None
     rows: list[Item] = []
     try:
-        files = PartitionFiles(task.path, task.around, task.held.append, task.buffer, task.options.max_batch_bytes)
+        files = PartitionFiles(task.path, task.around, task.held.append, task.options.max_batch_bytes)
         if files.bases:
-            rows = _rows(files, task)
+            rows = _rows(LogReader(files, task.buffer), task)
         else:
             task.held.append(DoorProblem(task.path, "other", f"{task.path}: no segment is here"))
     except UnreadableError as error:
@@ -120,14 +123,14 @@ def _partition(task: _Task) -> Iterator[Item]:
     yield from rows
 
 
-def _rows(files: PartitionFiles, task: _Task) -> list[Item]:
+def _rows(reader: LogReader, task: _Task) -> list[Item]:
     """What is said of a partition: the cleaner first, as it reads what retention wants to know."""
-    options = task.options
+    options, files = task.options, reader.files
     config = options.config.of_topic(files.topic)
     files.check_names()
     largest: dict[int, int] = {}
-    compacted = _compacted(files, config, options, largest, task.held.append) if options.compaction else None
-    log = files.facts(options.log_start_offset, options.high_watermark, largest)
+    compacted = _compacted(reader, config, options, largest, task.held.append) if options.compaction else None
+    log = reader.facts(options.log_start_offset, options.high_watermark, largest)
     append = Append(_SMALL_APPEND, options.now, log.end_offset)
     rows: list[Item] = [
         Retained(
@@ -138,7 +141,7 @@ def _rows(files: PartitionFiles, task: _Task) -> list[Item]:
             config,
             delete(log, config, options.now),
             first_deleted(log, config, options.now),
-            rolling(files.active(), append, config, options.now),
+            rolling(reader.active(), append, config, options.now),
             append,
             options.config.assumed(files.topic),
         )
@@ -173,45 +176,46 @@ def _time_finding(files: PartitionFiles, number: int, segment: SegmentFacts) -> 
 
 # --- the cleaner ----------------------------------------------------------------------------------------------
 def _compacted(
-    files: PartitionFiles,
+    reader: LogReader,
     config: TopicConfig,
     options: RetentionOptions,
     largest: dict[int, int],
     report: Callable[[Finding | DoorProblem], None],
 ) -> Compacted:
     timeless = options.clean and config.min_compaction_lag_ms == 0
-    log = files.facts(options.log_start_offset, options.high_watermark, {}, timeless=timeless)
+    files = reader.files
+    log = reader.facts(options.log_start_offset, options.high_watermark, {}, timeless=timeless)
     files.log_start = log.start_offset
-    known = files.producers(log.end_offset)
+    known = producers_at(files, log.end_offset)
     open_at = [one.current_txn_first_offset for one in known.values() if one.current_txn_first_offset >= 0]
     stable = min([log.high_watermark, *open_at])
-    part = cleanable(log, files.checkpoint, stable, config, options.now, files.first_timestamp)
-    row = Compacted(
-        files.path, files.name, options.now, config, part, sum(segment.size for segment in log.segments)
-    )
+    checkpoint = files.around.first_dirty.get(files.key) if files.key is not None else None
+    part = cleanable(log, checkpoint, stable, config, options.now, files.first_timestamp)
+    row = Compacted(files.path, files.name, options.now, config, part, sum(segment.size for segment in log.segments))
     if not options.clean:
         return row
     if not part.chosen:
         return row.replace(cleaned=[])
     active = last_records(known, options.now, options.config.broker("producer.id.expiration.ms"))
-    return _pass(files, config, options, log, row, active, largest, report)
+    return _pass(reader, config, options, log, row, active, largest, report)
 
 
 def _pass(
-    files: PartitionFiles,
+    reader: LogReader,
     config: TopicConfig,
     options: RetentionOptions,
     log: LogFacts,
     row: Compacted,
-    active: dict[int, LastRecord],
+    active: Mapping[int, LastRecord],
     largest: dict[int, int],
     report: Callable[[Finding | DoorProblem], None],
 ) -> Compacted:
     """Simulate a pass; one that fails leaves what it had not come to as it is."""
+    files = reader.files
     count = len(files.bases)
     round_ = Round(
         files.bases,
-        [files.modified(number) for number in range(count)],
+        [reader.modified(number) for number in range(count)],
         row.part.first_dirty_offset,
         row.part.clean_until_offset,
         options.now,
