@@ -39,6 +39,7 @@ class OffsetMap:
     def __init__(self, memory: int, load: float) -> None:
         self._slots = memory // SLOT
         self._most = int(self._slots * load)
+        self._is_too_small = self._slots * load <= 1
         self._table = memoryview(bytearray(max(SLOT, SLOT * self._slots))).cast("q")
         self._state = array("q", [0, -1])
         self.latest = -1
@@ -51,7 +52,7 @@ class OffsetMap:
     @property
     def is_too_small(self) -> bool:
         """Whether a cleaner refuses to work with it."""
-        return self._most < 1
+        return self._is_too_small
 
     def put(self, chunk: Chunk, flags: array[int], start_offset: int) -> int | None:
         """Put the keys of records in; return the row of the batch in which the map is full, None when it is not.

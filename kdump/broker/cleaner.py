@@ -18,7 +18,7 @@ from kdump.broker.cleanedtxns import CleanedTransactions
 from kdump.broker.failure import CORRUPT
 from kdump.broker.found import limit_of
 from kdump.broker.markers import read_markers
-from kdump.broker.outline import trusted_time
+from kdump.broker.outline import looks_right, trusted_time
 from kdump.broker.round import CleaningError
 from kdump.broker.windowfilter import WindowFilter
 from kdump.format import _scan, layout
@@ -52,6 +52,7 @@ class Cleaner:
 
     Attributes:
         largest: by number of a segment that was read to its end the largest timestamp of its batches; -1 for none.
+        odd: numbers of segments in which something does not look right.
 
     Raises:
         CleaningError, OSError: from each method.
@@ -83,6 +84,7 @@ class Cleaner:
         self._out = memoryview(bytearray(_OUTPUT))
         self._made = array("q", bytes(8 * layout.M_WIDTH)) * 4096
         self.largest: dict[int, int] = {}
+        self.odd: set[int] = set()
 
     # --- the offset map ---------------------------------------------------------------------------------------
     def build_map(self) -> int:
@@ -124,6 +126,8 @@ class Cleaner:
                 why = f"{CORRUPT}: Invalid magic found in record: {magics[odd]}"
                 raise CleaningError(why, number, window.cell(odd, layout.POSITION))
             largest = max(largest, trusted_time(window))
+            if not looks_right(window):
+                self.odd.add(number)
             yield window
             self._progress(window.end(window.count) - done)
             done = window.end(window.count)

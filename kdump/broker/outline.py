@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.format import layout
+from kdump.format import _scan, layout
 from kdump.format.kafkawalk import KafkaWalk
 
 if TYPE_CHECKING:
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 _NO_TIME = -1
 
+_ODD = (
+    layout.NOT_ABOVE | layout.ODD_MAGIC | layout.ODD_CODEC | layout.ODD_DELTA | layout.ODD_COUNT | layout.OUT_OF_RANGE
+)
+
 
 class Outline(NamedTuple):
     """What the headers of a log say of it as a whole.
@@ -20,7 +24,7 @@ class Outline(NamedTuple):
     Args:
         largest: the largest timestamp of the batches with the right CRC, ms; -1 for none.
         end_offset: the offset after the last batch; None where there is none.
-        is_sound: all bytes belong to batches, and all of these have the right CRC.
+        is_sound: all bytes belong to batches, and these look right.
     """
 
     largest: int
@@ -45,7 +49,7 @@ def outline(log: Source, buffer: Buffer, max_batch_bytes: int) -> Outline:
     for window in walk.windows():
         largest = max(largest, trusted_time(window))
         end = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
-        is_sound = is_sound and window.all_trusted
+        is_sound = is_sound and looks_right(window)
     return Outline(largest, end, is_sound and walk.failure is None and walk.position == log.size)
 
 
@@ -56,3 +60,8 @@ def trusted_time(window: Window) -> int:
         right = zip(times, window.column(layout.CRC), window.column(layout.COMPUTED_CRC), strict=True)
         return max((time for time, stored, computed in right if stored == computed), default=_NO_TIME)
     return max(times, default=_NO_TIME)
+
+
+def looks_right(window: Window) -> bool:
+    """Whether the CRC of each batch is right, and its header no reason to look closer."""
+    return window.all_trusted and not _scan.suspicions(window.rows, window.count) & _ODD

@@ -74,6 +74,7 @@ class PartitionFiles:
             ) from None
         self.bases = log_bases(self.names)
         self._open: tuple[int, FileSource] | None = None
+        self._explained: set[int] = set()
 
     def file(self, number: int, suffix: str) -> str:
         """Return the path of a file of a segment."""
@@ -96,7 +97,10 @@ class PartitionFiles:
         return source
 
     def explain(self, source: Source, number: int) -> None:
-        """Report what is wrong with a log."""
+        """Report what is wrong with a log, once."""
+        if number in self._explained:
+            return
+        self._explained.add(number)
         walk = CheckedWalk(source, self.report, segment=self.bases[number], max_batch_bytes=self.max_batch_bytes)
         for _ in walk.windows():
             pass

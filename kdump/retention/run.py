@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _WINDOW = 1 << 18  # bytes of a log read at once for its headers
 _SMALL_APPEND = 70  # bytes: one record with nearly nothing in it
 _TIME_SLOT = 12
+_TOO_SMALL = "the offset map is too small for even a single message: raise log.cleaner.dedupe.buffer.size"
 _STATES = {
     "delete": "its topic is deleted: the whole directory goes file.delete.delay.ms after that",
     "stray": "a broker has moved it away: no retention looks at it",
@@ -225,6 +226,8 @@ def _pass(
         options.max_batch_bytes,
     )
     offset_map = OffsetMap(options.config.broker("log.cleaner.dedupe.buffer.size"), options.config.load_factor())
+    if offset_map.is_too_small:
+        return row.replace(cleaned=[], failure=_TOO_SMALL)
     cleaner = Cleaner(round_, files, offset_map, collect=options.collect)
     cleaned: list[CleanedSegment] = []
     done, before, end, failure = 0, 0, None, ""
@@ -243,8 +246,11 @@ def _pass(
             if options.collect:
                 cleaned.append(cleaner.untouched(number))
     except CleaningError as error:
+        if not failure:
+            _explain(files, error, report)
         failure = failure or error.why
-        _explain(files, error, report)
+    for number in sorted(cleaner.odd):
+        files.explain(files.log(number), number)
     largest.update(cleaner.largest)
     return row.replace(cleaned=cleaned, before=before, end_offset=end, failure=failure)
 
