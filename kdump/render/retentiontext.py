@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.retention import SIZE, START, TIME
 from kdump.render.escape import escape
-from kdump.render.times import duration, iso
+from kdump.render.times import age, duration, iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,13 +74,13 @@ def _why_gone(row: Retained, number: int) -> str:
     if reason == SIZE:
         left = sum(one.size for one in row.log.segments[number:])
         return f"{reason}: with it the log has {left} bytes, without it still {config.retention_bytes} or more"
-    age = f"{duration(row.now - segment.largest)} old, retention.ms is {duration(config.retention_ms)}"
+    old = f"{age(row.now - segment.largest)} old, retention.ms is {duration(config.retention_ms)}"
     hint = ""
     if segment.source == "mtime" and segment.size:
         hint = "; its time index has no timestamp"
     elif segment.max_in_data is not None and segment.max_in_data not in (-1, segment.largest):
         hint = f"; its data says {iso(segment.max_in_data)}"
-    return f"{reason}: {iso(segment.largest)} is {age}{hint}"
+    return f"{reason}: {iso(segment.largest)} is {old}{hint}"
 
 
 def _why_stays(row: Retained, number: int) -> str:

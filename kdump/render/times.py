@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = 86_400_000
+_LONG = 1000 * _DAY
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
@@ -23,3 +25,8 @@ def duration(milliseconds: int) -> str:
         if milliseconds and milliseconds % unit == 0:
             return f"{milliseconds // unit} {name}"
     return f"{milliseconds} ms"
+
+
+def age(milliseconds: int) -> str:
+    """Return how old something is: exact where a millisecond may decide, in days where it is long ago."""
+    return f"{milliseconds // _DAY} d" if milliseconds >= _LONG else duration(milliseconds)
