@@ -27,6 +27,7 @@ MAX_INT = 2**31 - 1
 _MINUTE, _HOUR = 60_000, 3_600_000
 _TRIMMED = "".join(map(chr, range(33)))  # String.trim
 _MAX_FILE = 1 << 20
+_TIERED = "remote.storage.enable counts for nothing here: what is in remote storage goes from the disk sooner"
 _POLICIES = ("compact", "delete")
 
 
@@ -161,6 +162,7 @@ class Config:
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._values = {name: _value(name, text) for name, text in given.items() if name in _READERS}
+        self._is_tiered = given.get("remote.storage.enable", "").strip(_TRIMMED).lower() == "true"
 
     def broker(self, name: str) -> int:
         """Return a whole number of the broker."""
@@ -188,10 +190,11 @@ class Config:
         return TopicConfig.of({name.replace(".", "_"): value for name, value in values.items()})
 
     def assumed(self, topic: str | None) -> str:
-        """Say what was taken because brokers make a topic so; empty when nothing was."""
+        """Say what was taken because brokers make a topic so, or is not modelled; empty for nothing."""
         internal = _INTERNAL.get(topic or "", {})
         taken = [f"{name}={text}" for name, text in internal.items() if name not in self._values]
-        return f"{topic} is taken as brokers make it: {' '.join(taken)}" if taken else ""
+        said = [f"{topic} is taken as brokers make it: {' '.join(taken)}"] if taken else []
+        return "; ".join([*said, _TIERED] if self._is_tiered else said)
 
     def _topic_value(self, name: str, setting: _Setting, internal: Mapping[str, str]) -> object:
         if name in self._values:

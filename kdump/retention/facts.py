@@ -55,14 +55,17 @@ class LogReader:
         """Return the log as a broker has it.
 
         Args:
-            start: the log start offset; None for what the checkpoint says.
+            start: the log start offset, at most the end; None for what the checkpoint says.
             watermark: the high watermark; None for the end.
             largest: by number of a segment the largest timestamp of its data, where that is known.
             timeless: leave times out that only the data tells, and do not read it for them.
         """
-        offset = self.files.around.log_starts.get(self.files.key, 0) if start is None and self.files.key else start or 0
-        first = max(offset, self.files.bases[0])
         end = self._end_offset()
+        if start is None:
+            offset = self.files.around.log_starts.get(self.files.key, 0) if self.files.key else 0
+        else:
+            offset = min(start, end)  # no DeleteRecords goes further
+        first = max(offset, self.files.bases[0])
         if first > end and not self._is_told:
             self._is_told = True
             values: dict[str, int | str | None] = {"partition": self.files.name, "end": end}

@@ -17,7 +17,7 @@ from kdump.item import Compacted, Progress, Retained
 from kdump.log.checkpoints import LogDirectory
 from kdump.log.directory import Expansion, directories
 from kdump.log.names import parse_partition
-from kdump.log.partition import UnreadableError
+from kdump.log.partition import UnreadableError, parent_of
 from kdump.log.source import DoorProblem
 from kdump.retention.facts import LogReader
 from kdump.retention.files import PartitionFiles
@@ -63,11 +63,11 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Item]:
         found = directories(path, listing)
         is_partition = found == [path]
         for skipped in listing.skipped:
-            if skipped.path == path:
-                held.append(DoorProblem(path, "permission", f"{path}: {skipped.reason}"))
-        if not found and not held:
+            kind = "permission" if skipped.path == path else "skipped"
+            held.append(DoorProblem(skipped.path, kind, f"{skipped.path}: {skipped.reason}: not looked at"))
+        if not found and not any(skipped.path == path for skipped in listing.skipped):
             held.append(_nothing_in(path))
-        around = LogDirectory(os.path.join(path, os.pardir) if is_partition else path, held.append)
+        around = LogDirectory(parent_of(path) if is_partition else path, held.append)
         yield from held
         held.clear()
         for number, directory in enumerate(found):
