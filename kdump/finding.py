@@ -122,7 +122,7 @@ class Code(Enum):
 
     X01 = ("index-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
     X02 = ("index-zeros", Severity.WARNING, "{count} entries at the end are zero: lookups fall back to the start of the log", "rebuild the index, or let a broker trim it")
-    X03 = ("index-order", Severity.ERROR, "offset {offset} at byte {found} is not above offset {before} at byte {position}: a search goes wrong here", "rebuild the index")
+    X03 = ("index-order", Severity.ERROR, "offset {offset} at byte {found} is out of order with offset {other} at byte {position} {side} it: a search goes wrong here", "rebuild the index")
     X04 = ("index-position", Severity.ERROR, "offset {offset} points to byte {found}, where no batch begins", "rebuild the index")
     X05 = ("index-unsound", Severity.ERROR, "offset {offset} points to byte {found}, where the batch begins with offset {base}: a fetch leaves records out", "rebuild the index")
     X06 = ("index-entry", Severity.NOTE, "offset {offset} is not an end of the batch at byte {found}, which ends with {last}; lookups are right", "none")
@@ -132,7 +132,7 @@ class Code(Enum):
 
     T01 = ("time-index-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
     T02 = ("time-index-zeros", Severity.ERROR, "the last entry is zero: a broker takes the segment for older than it is", "rebuild the index")
-    T03 = ("time-index-order", Severity.ERROR, "timestamp {found} for offset {offset} does not follow {before} before it", "rebuild the index")
+    T03 = ("time-index-order", Severity.ERROR, "timestamp {found} for offset {offset} is out of order with {other} for offset {other_offset} {side} it", "rebuild the index")
     T04 = ("time-index-entry", Severity.ERROR, "offset {offset} has timestamp {found}; the batch there has {largest}", "rebuild the index")
     T05 = ("time-index-short", Severity.WARNING, "the last timestamp {found} is below {largest} in the log after it", "rebuild the index")
 

@@ -13,10 +13,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from array import array
 
-    from kdump.broker.cleanedlog import CleanedSegment
-    from kdump.broker.compaction import Cleanable
-    from kdump.broker.config import TopicConfig
-    from kdump.broker.retention import Append, Deletion, LogFacts, Rolling
+    from kdump.broker.cleanup import Compacted, Retained
     from kdump.finding import Finding
     from kdump.format.checkpoint import Checkpoint
     from kdump.format.chunk import Chunk
@@ -200,61 +197,56 @@ class PartitionChecked(Value):
     size: int
 
 
-class Retained(Value):
-    """What a broker does with the segments of one partition.
+class SegmentFate(Value):
+    """What becomes of a segment when a broker starts.
 
     Args:
-        path: of the directory.
-        partition: its name.
-        now: the clock, ms.
-        log: the segments, and where the log begins and ends.
-        config: of the topic.
-        deletion: what goes now.
-        first_deleted: first clock at which each segment goes, ms; None for never.
-        rolling: whether an append of one small batch rolls the active segment now; its size and timestamp count as
-            those of `append`.
-        append: what is assumed to be appended.
-        assumed: what was assumed of the configuration, a sentence; empty for nothing.
+        base_offset: of the segment.
+        action: keep, rebuild-index, truncate, empty, delete, split, create or replace.
+        size: of its log afterwards, bytes; 0 where it is deleted.
+    """
+
+    base_offset: int
+    action: str
+    size: int
+
+
+class Prediction(Value):
+    """What the next start of a broker does with a partition.
+
+    Args:
+        path: of the directory, as the user wrote it or below that.
+        partition: the name of the directory.
+        start: clean, unclean or full.
+        loads: whether the broker has the partition afterwards.
+        stops: broker or logdir: what ends where it does not; None where it loads.
+        reason: why it does not, in plain words; None where it loads.
+        reason_class: the Java class of what the broker throws; None where it loads.
+        log_start_offset, log_end_offset: afterwards; None where it does not load.
+        bytes_lost, records_lost: cut off or deleted from logs, before the failure where it does not load; records of
+            batches whose CRC is right.
+        assumed: what the answer hangs on and nobody said, in words.
+        segments: what becomes of each; none where it does not load.
     """
 
     path: str
     partition: str
-    now: int
-    log: LogFacts
-    config: TopicConfig
-    deletion: Deletion
-    first_deleted: list[int | None]
-    rolling: Rolling
-    append: Append
-    assumed: str = ""
+    start: str
+    loads: bool
+    stops: str | None
+    reason: str | None
+    reason_class: str | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    bytes_lost: int
+    records_lost: int
+    assumed: tuple[str, ...]
+    segments: tuple[SegmentFate, ...]
 
-
-class Compacted(Value):
-    """What the cleaner does with one partition.
-
-    Args:
-        path: of the directory.
-        partition: its name.
-        now: the clock, ms.
-        config: of the topic.
-        part: what may be cleaned.
-        log_size: bytes of all .log files.
-        cleaned: the segments that a pass leaves, the active one left out; None where no pass was asked for.
-        before: bytes of the segments that the pass reads, the same it makes others of.
-        end_offset: the first offset that the pass has not cleaned; None for no pass, and for one that fails.
-        failure: what the cleaner throws; empty when it does not.
-    """
-
-    path: str
-    partition: str
-    now: int
-    config: TopicConfig
-    part: Cleanable
-    log_size: int
-    cleaned: list[CleanedSegment] | None = None
-    before: int = 0
-    end_offset: int | None = None
-    failure: str = ""
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the broker loads the partition and leaves its logs and indexes as they are."""
+        return self.loads and all(segment.action == "keep" for segment in self.segments)
 
 
 class Progress(Value):
@@ -289,6 +281,7 @@ if TYPE_CHECKING:
         | CheckedFile
         | Checked
         | PartitionChecked
+        | Prediction
         | Retained
         | Compacted
         | Progress

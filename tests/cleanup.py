@@ -8,9 +8,9 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
+from kdump.broker.cleanup import Compacted, Retained
 from kdump.broker.config import Config
 from kdump.finding import Finding
-from kdump.item import Compacted, Retained
 from kdump.retention.options import RetentionOptions
 from kdump.retention.run import retention
 from tests.corpus import FIXTURES

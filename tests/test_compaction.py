@@ -45,7 +45,7 @@ from tests.segments import GZIP, LZ4, SNAPPY, TRANSACTIONAL, ZSTD, Record, batch
 
 if TYPE_CHECKING:
     from kdump.broker.cleanedlog import CleanedSegment
-    from kdump.item import Compacted
+    from kdump.broker.cleanup import Compacted
 
 NOW = 1_800_000_000_000
 RECOMPRESSED = {"codecs-0", "tombs-0"}  # have batches of snappy or lz4, which Java makes otherwise
@@ -281,6 +281,12 @@ def test_the_map_holds_nine_tenths_of_its_slots_and_stops_at_the_next_key(tmp_pa
     assert found.end_offset == 9
     assert clean(place, log_cleaner_dedupe_buffer_size=str(24 * 11)).end_offset == 9
     assert clean(place, log_cleaner_dedupe_buffer_size=str(24 * 12)).end_offset == 10
+
+
+def test_a_map_that_is_full_at_a_new_segment_covers_the_gap_before_it(tmp_path: Path) -> None:
+    """As in a run of the real classes: nothing of the second segment fits in, and offsets 3 to 8 are missing."""
+    place = made(tmp_path, (0, [batch(0, records(b"a", b"b", b"c"))]), (9, [batch(9, records(b"d"))]))
+    assert clean(place, log_cleaner_dedupe_buffer_size=str(24 * 4)).end_offset == 9
 
 
 def test_an_offset_map_too_small_for_a_key_fails_as_in_the_broker(tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ from kdump.format import layout
 from kdump.format.chunk import INVALID
 from kdump.format.javavalues import ARGUMENT
 from kdump.format.records import key_and_value
-from kdump.format.window import Window
 
 if TYPE_CHECKING:
     from array import array
 
     from kdump.format.chunk import RecordProblem
     from kdump.format.records import RecordReader
+    from kdump.format.window import Window
 
 _TYPES = ("ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
 _UNDERFLOW = "java.nio.BufferUnderflowException"
@@ -34,7 +34,7 @@ def marker_error(reader: RecordReader, window: Window, k: int) -> str:
     codec = row[layout.ATTRIBUTES] & layout.CODEC_MASK
     if codec > layout.CODEC_ZSTD:
         return f"{ARGUMENT}: Unknown compression type id: {codec}"
-    for chunk in reader.chunks(Window(window.view, window.origin, row, 1, window.whole)):
+    for chunk in reader.chunks(window.only(k)):
         if chunk.filled:
             return _marker_error(*key_and_value(chunk.view, chunk.rows))
         if chunk.problem is not None:

@@ -76,8 +76,8 @@ class OffsetMap:
         self.latest = offset
 
     def stop(self, offset: int) -> None:
-        """The map is full: the last offset is that of the last record, or that of the last batch before."""
-        self.latest = max(self._state[1], offset)
+        """The map is full: the last offset is that of the last record, of the last batch, or of the segment before."""
+        self.latest = max(self.latest, self._state[1], offset)
 
 
 class Packed:

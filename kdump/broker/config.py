@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from kdump.format.javavalues import Complaint, parse_number
-from kdump.format.properties import read_java_properties
+from kdump.format.properties import read_properties
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -164,6 +164,10 @@ class Config:
         self._values = {name: _value(name, text) for name, text in given.items() if name in _READERS}
         self._is_tiered = given.get("remote.storage.enable", "").strip(_TRIMMED).lower() == "true"
 
+    def is_given(self, name: str) -> bool:
+        """Tell whether a setting of topics was given, by its name or by one of the broker's for it."""
+        return not self._values.keys().isdisjoint((name, *(one for one, _ in _TOPIC[name].names)))
+
     def broker(self, name: str) -> int:
         """Return a whole number of the broker."""
         value = self._values.get(name, _BROKER[name].default)
@@ -268,7 +272,7 @@ def read_config(source: Source) -> dict[str, str]:
     """
     if source.size > _MAX_FILE:
         raise ValueError(f"the file has {source.size} bytes and was not read: the limit is {_MAX_FILE}")
-    return read_java_properties(source.read_at(0, source.size))
+    return read_properties(source.read_at(0, source.size))
 
 
 def check_name(name: str) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code
 from kdump.format import layout
 from kdump.format.chunk import OVER_LIMIT
-from kdump.format.window import Window
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
     from kdump.format.chunk import Chunk, RecordProblem
     from kdump.format.records import RecordReader
+    from kdump.format.window import Window
 
 NO_TIMESTAMP = -1
 _TOO_SHORT = "java.lang.IndexOutOfBoundsException"  # what a batch gets that says it is shorter than its header
@@ -49,9 +49,8 @@ class Batch:
     __slots__ = ("segment", "window")
 
     def __init__(self, segment: int, window: Window, k: int) -> None:
-        row = window.row(k)
         self.segment = segment
-        self.window = Window(window.view, window.origin, row, 1, window.whole)
+        self.window = window.only(k)
 
     def cell(self, column: int) -> int:
         """Return one value of the batch's row."""

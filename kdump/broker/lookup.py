@@ -10,6 +10,7 @@ from bisect import bisect_left
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from kdump.broker.epochcache import EpochCache
 from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused, find_record
 from kdump.broker.reading import Reading
 from kdump.format import layout
@@ -67,7 +68,7 @@ class Lookup:
             passed, reading.passed = reading.passed, self._on_end_way
             self.end_way.clear()
             try:
-                end = self._next_offset(len(self._partition) - 1)
+                end = reading.next_offset(len(self._partition) - 1)
             finally:
                 reading.passed = passed
             start = self._partition.start_offset
@@ -82,17 +83,6 @@ class Lookup:
             return False
         self.end_offset()
         return self.lost_end is not None
-
-    def _next_offset(self, number: int) -> int | Refused:
-        segment = self._partition.segment(number)
-        last = segment.offset_index.last_entry().offset
-        found = self._reading.search(number, last, segment.offset_index.lookup(last).position)
-        if not isinstance(found, Batch):
-            return segment.base_offset if found is None else found
-        end = segment.base_offset
-        for window, k in self._reading.batches(number, found.cell(layout.POSITION)):
-            end = window.cell(k, layout.LAST_OFFSET) + 1
-        return self._reading.failure or end
 
     def _on_end_way(self, number: int, window: Window, k: int) -> None:
         kept = Batch(number, window, k).window
@@ -217,14 +207,14 @@ class Lookup:
         return Found(NO_TIMESTAMP, end, epochs[-1].epoch if epochs else None)
 
     def _epochs(self) -> Sequence[EpochEntry]:
-        """The leader epochs as they are after loading. Source: LeaderEpochFileCache.truncateFromStart, -FromEnd."""
+        """The leader epochs as they are after loading. Source: LogLoader.load."""
         if self.is_emptied():
             return ()
-        end, start = self.end_offset(), self._partition.start_offset
-        epochs = [one for one in self._partition.epochs if isinstance(end, Refused) or one.start_offset < end]
-        before = [one for one in epochs if one.start_offset <= start]
-        after = [one for one in epochs if one.start_offset > start]
-        return [before[-1]._replace(start_offset=start), *after] if before else after
+        cache, end = EpochCache(self._partition.epochs), self.end_offset()
+        if not isinstance(end, Refused):
+            cache.truncate_from_end(end)
+        cache.truncate_from_start(self._partition.log_start)
+        return cache.entries
 
     def _position(self, number: int, offset: int) -> int:
         return self._partition.segment(number).offset_index.lookup(offset).position

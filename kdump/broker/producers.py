@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.markers import Marker, read_markers
 from kdump.finding import Code, Finding
-from kdump.format import _scan, layout
+from kdump.format import layout
 from kdump.format.records import RecordReader
 from kdump.format.snapshot import ProducerStateEntry
 from kdump.format.txnindex import AbortedTxn
@@ -192,7 +192,7 @@ class ProducerFold:
 
     def step(self, window: Window) -> None:
         """Take the next batches; those with a wrong CRC are passed over."""
-        bits, trusted = _scan.suspicions(window.rows, window.count), window.all_trusted
+        bits, trusted = window.suspicions, window.all_trusted
         if not trusted or bits & _WRONG_OFFSETS:
             self.gap()
         if not bits & layout.HAS_PRODUCER:

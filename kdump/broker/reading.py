@@ -5,7 +5,7 @@ No CRC decides anything: a broker does not look at it when it reads.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kdump.broker.found import Batch, Found, Refused, find_record
 from kdump.format import layout
@@ -16,10 +16,34 @@ from kdump.format.window import Buffer, Window
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.log.partition import Partition
+    from kdump.format.index import OffsetIndex
+    from kdump.format.source import Source
 
 WINDOW = 6 * 1024  # bytes of a log read at once: an index points some 4 KB before the batch that is wanted
 _NEGATIVE = "java.lang.IllegalArgumentException: Negative position"
+
+
+class Segment(Protocol):
+    """What is read of a segment."""
+
+    @property
+    def base_offset(self) -> int:
+        """By its name."""
+
+    @property
+    def log(self) -> Source:
+        """The log."""
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index."""
+
+
+class Segments(Protocol):
+    """The segments of a partition."""
+
+    def segment(self, number: int, /) -> Segment:
+        """Return a segment by its number."""
 
 
 class Reading:
@@ -38,7 +62,7 @@ class Reading:
 
     def __init__(
         self,
-        partition: Partition,
+        partition: Segments,
         max_uncompressed_bytes: int,
         max_batch_bytes: int,
         passed: Callable[[int, Window, int], None],
@@ -49,6 +73,21 @@ class Reading:
         self.records = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, kafka=True)
         self.passed = passed
         self.failure: Refused | None = None
+
+    def next_offset(self, number: int) -> int | Refused:
+        """Return the offset after the last batch of a segment, as a broker finds it by the offset index.
+
+        Source: LogSegment.readNextOffset.
+        """
+        segment = self._partition.segment(number)
+        last = segment.offset_index.last_entry().offset
+        found = self.search(number, last, segment.offset_index.lookup(last).position)
+        if not isinstance(found, Batch):
+            return segment.base_offset if found is None else found
+        end = segment.base_offset
+        for window, k in self.batches(number, found.cell(layout.POSITION)):
+            end = window.cell(k, layout.LAST_OFFSET) + 1
+        return self.failure or end
 
     def batch_at(self, number: int, position: int) -> Batch | Refused | None:
         """Return what a broker takes for a batch at a position of a segment."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.failure import INVALID_OFFSET, BrokerError
@@ -53,6 +54,7 @@ class IndexBuilder:
         self._room = max_bytes // _OFFSET_ENTRY
         self._time_room = max_bytes // _TIME_ENTRY - 1  # the last is kept for the end
         self._path = path
+        self._out = array("q")
 
     def step(self, window: Window, stop: int) -> None:
         """Take the first `stop` batches of a window, all of them sound.
@@ -60,6 +62,33 @@ class IndexBuilder:
         Raises:
             BrokerError: an entry that a broker cannot append.
         """
+        if not self._all_ascend(window, stop):
+            self._one_by_one(window, stop)
+
+    def _all_ascend(self, window: Window, stop: int) -> bool:
+        """Take the batches where each entry that they give can be appended; else take none."""
+        if _scan.suspicions(window.rows, stop) & layout.ODD_MAGIC:
+            return False
+        time = self.timestamps[-1] if self.timestamps else _NO_TIMESTAMP
+        time_offset = self.time_offsets[-1] if self.time_offsets else layout.UNKNOWN
+        last = self.offsets[-1] if self.offsets else layout.UNKNOWN
+        state = array("q", (self._due, last, *self.largest, time, time_offset))
+        out = self._out
+        if len(out) < stop * layout.INDEX_ENTRY:
+            out = self._out = array("q", bytes(8 * stop * layout.INDEX_ENTRY))
+        found = _scan.index_entries(window.rows, stop, self._interval, state, out)
+        if found < 0 or len(self.offsets) + found > self._room or len(self.timestamps) + found > self._time_room:
+            return False
+        end, width = found * layout.INDEX_ENTRY, layout.INDEX_ENTRY
+        self.offsets += out[0:end:width]
+        self.positions += out[1:end:width]
+        has_time = out[2:end:width]
+        self.timestamps.extend(compress(out[3:end:width], has_time))
+        self.time_offsets.extend(compress(out[4:end:width], has_time))
+        self._due, self.largest = state[0], TimestampOffset(state[2], state[3])
+        return True
+
+    def _one_by_one(self, window: Window, stop: int) -> None:
         positions, lasts = window.column(layout.POSITION), window.column(layout.LAST_OFFSET)
         times = _max_timestamps(window)
         start, at = 0, bisect_right(positions, self._due, 0, stop)

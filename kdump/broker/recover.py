@@ -32,7 +32,7 @@ MAX_INDEX_BYTES = 10 * 1024 * 1024  # segment.index.bytes
 MAX_BATCH_BYTES = MAX_UNCOMPRESSED_BYTES = 64 * 1024 * 1024
 NO_EPOCH = -1
 _KAFKA = "org.apache.kafka.common.KafkaException"
-_OVERFLOW = "org.apache.kafka.storage.internals.log.LogSegmentOffsetOverflowException"
+OVERFLOW = "org.apache.kafka.storage.internals.log.LogSegmentOffsetOverflowException"
 
 Columns = tuple["array[int]", "array[int]"]
 
@@ -236,9 +236,7 @@ class _Recovery:
         facts = f"baseOffset={self._base}, size={self._log.size}, lastModifiedTime={self._modified}"
         segment = f"LogSegment({facts}, largestRecordTimestamp={self._indexes.largest.timestamp})"
         offset = window.cell(k, layout.LAST_OFFSET)
-        return BrokerError(
-            k, "offset", f"{_OVERFLOW}: Detected offset overflow at offset {offset} in segment {segment}"
-        )
+        return BrokerError(k, "offset", f"{OVERFLOW}: Detected offset overflow at offset {offset} in segment {segment}")
 
     def _new_epochs(self, window: Window, stop: int) -> list[tuple[int, EpochEntry]]:
         """Return row and entry of each leader epoch above all before."""

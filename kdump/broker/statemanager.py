@@ -42,7 +42,7 @@ class StateManager:
         producers: what is known at the start.
         offset: where that is.
         partition: its name, for messages.
-        txn_index: path of the transaction index, for messages.
+        txn_index: path of the transaction index, for messages; None where none is written, as in a load.
         max_uncompressed_bytes, max_batch_bytes: of a control batch; over them a broker is said to run out of memory.
 
     Attributes:
@@ -57,7 +57,7 @@ class StateManager:
         producers: Producers,
         offset: int,
         partition: str,
-        txn_index: str,
+        txn_index: str | None,
         max_uncompressed_bytes: int,
         max_batch_bytes: int,
     ) -> None:
@@ -172,7 +172,7 @@ class StateManager:
         owner = self._ongoing.get(first)
         if owner == producer:  # it does not count for the last stable offset; one that took its place does
             del self._ongoing[first]
-        if is_abort:
+        if is_abort and self._txn_index is not None:
             stable = self._oldest()
             if self.aborted and self.aborted[-1].last_offset >= last:
                 why = "The last offset of appended transactions must increase sequentially, but"

@@ -104,23 +104,14 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
 def _config(given: dict[str, Any]) -> Config:
     """Read the configuration; a mistake in it is one in the use."""
-    from kdump.broker.config import Config, check_name, read_config
-    from kdump.log.source import DoorProblem, open_source
+    from kdump.broker.config import Config, check_name
+    from kdump.cli.brokeroptions import properties_of
 
-    values: dict[str, str] = {}
-    path = given["config"]
-    if path is not None:
-        source = open_source(path)
-        if isinstance(source, DoorProblem):
-            raise click.UsageError(_printable(source.sentence))
-        with source:
-            try:
-                values.update(read_config(source))
-                Config(values)
-            except ValueError as error:
-                raise click.UsageError(_printable(f"{path}: {error}")) from None
-            except OSError as error:
-                raise click.UsageError(_printable(f"{path}: cannot be read: {error.strerror}")) from None
+    values = properties_of(given["config"])
+    try:
+        Config(values)
+    except ValueError as error:
+        raise click.UsageError(_printable(f"--config {given['config']}: {error}")) from None
     try:
         for text in given["settings"]:
             name, equals, value = text.partition("=")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from kdump.broker.cleanup import Compacted, Retained
 from kdump.cli.say import say
 from kdump.finding import Finding
-from kdump.item import Compacted, Retained
 from kdump.log.source import DoorProblem
 from kdump.render.findings import FindingLines
 from kdump.render.jsonl import finding_json

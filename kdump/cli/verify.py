@@ -44,6 +44,19 @@ if TYPE_CHECKING:
 @click.option("--no-resync", is_flag=True, help="After damage, do not search for the next intact batch.")
 @click.option("--contiguous", is_flag=True, help="Missing offsets are warnings: no compaction explains them here.")
 @click.option(
+    "--start",
+    type=click.Choice(["clean", "unclean", "full", "all"]),
+    help="Say what a broker will do at its next start, after a clean or an unclean shutdown.",
+)
+@click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
+)
+@click.option("--config", metavar="FILE", help="Configuration of the broker or a topic, for --start: Java properties.")
+@click.option("--now", metavar="TIME", help="The broker's clock, for --start: ms or ISO 8601.  [default: now]")
+@click.option(
     "-j", "--jobs", type=click.IntRange(min=1), metavar="N", default=1, show_default=True, help="Processes to use."
 )
 @click.option("--replicas", is_flag=True, help="The paths are replicas of each other: compare them as well.")
@@ -75,6 +88,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         progress=bar is not None,
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
+        **_predictions(given),
     )
     sink = _sink(paths, given, outcome, bar)
     try:
@@ -82,6 +96,20 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
+
+
+def _predictions(given: dict[str, Any]) -> dict[str, Any]:
+    """What the options about the next start of a broker come to; one without --start is a mistake."""
+    if given["start"] is None:
+        for option in ("index_interval_bytes", "config", "now"):
+            if given[option] is not None:
+                raise click.UsageError(f"--{option.replace('_', '-')} has a meaning with --start only.")
+        return {}
+    from kdump.broker.facts import Start
+    from kdump.cli.brokeroptions import settings
+
+    starts = tuple(Start) if given["start"] == "all" else (Start(given["start"]),)
+    return {"starts": starts, "settings": settings(given)}
 
 
 def _run(items: Iterator[Item], sink: Sink, outcome: Outcome, bar: Bar | None) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
+from kdump.item import Prediction
 from kdump.log.source import DoorProblem
-from kdump.render.jsonl import finding_json, summary_json
+from kdump.render.jsonl import finding_json, prediction_json, summary_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,8 @@ class VerifyJson:
     def __call__(self, item: Item) -> None:
         """Write one item."""
         self._tally.see(item)
+        if isinstance(item, Prediction) and self._wanted is None:
+            self._write(f"{prediction_json(item)}\n")
         if not isinstance(item, Finding | DoorProblem) or not (self._wanted is None or self._wanted(item)):
             return
         if isinstance(item, Finding):

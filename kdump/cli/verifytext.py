@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.item import Checked
+from kdump.item import Checked, Prediction
 from kdump.log.source import DoorProblem
 from kdump.render.escape import escape
 from kdump.render.findings import Found, finding_line, fold_line
+from kdump.render.predictions import prediction_line
 from kdump.render.tally import Tally, status
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class VerifyText:
         self._tally.see(item)
         if isinstance(item, Checked):
             self._close([file.path for file in item.files])
+        elif isinstance(item, Prediction):
+            if self._wanted is None:
+                self._line(prediction_line(item))
         elif isinstance(item, Finding | DoorProblem) and (self._wanted is None or self._wanted(item)):
             if isinstance(item, Finding):
                 self._finding(item)

@@ -9,6 +9,7 @@ from kdump.broker.found import NO_TIMESTAMP, Batch, Refused
 from kdump.finding import Code, Finding
 from kdump.format import _scan, layout
 from kdump.format.headers import check_header
+from kdump.format.index import TimestampOffset
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.broker.lookup import Lookup
     from kdump.find.datamap import DataMap
     from kdump.finding import Report
-    from kdump.format.index import OffsetPosition, TimestampOffset
+    from kdump.format.index import OffsetPosition
     from kdump.format.window import Window
     from kdump.log.partition import Partition
 
@@ -45,6 +46,7 @@ class Way:
 
     def __init__(self, partition: Partition, report: Report) -> None:
         self._partition = partition
+        self._bases = partition.bases
         self._report = report
         self._passed: dict[tuple[int, int], array[int]] = {}  # rows, by segment and position
         self._doubtful: tuple[int, OffsetPosition] | None = None
@@ -72,12 +74,13 @@ class Way:
     def passed(self, number: int, window: Window, k: int) -> None:
         """Look at a batch that a lookup meets: row k of a window of a segment."""
         row = window.row(k)
-        if not _is_true(row) or not 0 <= row[layout.LAST_OFFSET] - self._partition.bases[number] <= layout.MAX_INT:
+        if not _is_true(row) or not 0 <= row[layout.LAST_OFFSET] - self._bases[number] <= layout.MAX_INT:
             self.is_odd = True
         if row[layout.SUSPICION] & _MARKS or not window.whole:
             self._check_marks(number, window, k)
-        if len(self._passed) < _KEPT:
-            self._passed[number, row[layout.POSITION]] = row
+        passed = self._passed
+        if len(passed) < _KEPT:
+            passed[number, row[layout.POSITION]] = row
 
     def _check_marks(self, number: int, window: Window, k: int) -> None:
         """Look at a batch that the scan has marked, or of which it had the header only, which it does not mark."""
@@ -244,12 +247,13 @@ class Way:
         if not index.entries:
             return False
         last = index.last_entry()
-        before = index.entry(index.entries - 2).timestamp if index.entries > 1 else 0
+        before = index.entry(index.entries - 2) if index.entries > 1 else TimestampOffset(0, 0)
         if last.timestamp == 0:
             self._tell(Code.T02, index.name, last.offset, found=0)
-        elif last.timestamp < before:
-            self._tell(Code.T03, index.name, last.offset, found=last.timestamp, values={"before": before})
-        return last.timestamp == 0 or last.timestamp < before
+        elif last.timestamp < before.timestamp:
+            values = {"other": before.timestamp, "other_offset": before.offset}
+            self._tell(Code.T03, index.name, last.offset, found=last.timestamp, values={**values, "side": "before"})
+        return last.timestamp == 0 or last.timestamp < before.timestamp
 
     def _check_late(self, lookup: Lookup, number: int, timestamp: int) -> None:
         """Look at what comes after the last entry of a time index, in the last segment that was passed over."""
@@ -269,7 +273,9 @@ class Way:
                     self._tell(Code.T04, name, entry.offset, found=entry.timestamp, values={"largest": largest})
                 return
 
-    def _tell(self, code: Code, file: str, offset: int, *, found: int, values: Mapping[str, int] | None = None) -> None:
+    def _tell(
+        self, code: Code, file: str, offset: int, *, found: int, values: Mapping[str, int | str] | None = None
+    ) -> None:
         self.is_odd = True
         self._report(Finding(code, file, offset=offset, found=found, values=values or {}))
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Kernel: batch headers into columns, and the search for a header among foreign bytes.
+"""Kernel: batch headers into columns, the search for a header among foreign bytes, and what an index has of batches.
 
 Compiled by Cython when a compiler is there, interpreted with the same results when not. Every read is preceded by
 a comparison with what the buffer holds; no length from the data is used before that.
@@ -45,6 +45,7 @@ _SUSPICION = cython.declare(cython.Py_ssize_t, layout.SUSPICION)
 _SEEN_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.SEEN_MAX_TIMESTAMP)
 _SEEN_DELTA = cython.declare(cython.Py_ssize_t, layout.SEEN_DELTA)
 _WIDTH = cython.declare(cython.Py_ssize_t, layout.BATCH_WIDTH)
+_INDEX_ENTRY = cython.declare(cython.Py_ssize_t, layout.INDEX_ENTRY)
 
 _NOT_ABOVE = cython.declare(cython.longlong, layout.NOT_ABOVE)
 _GAP = cython.declare(cython.longlong, layout.GAP)
@@ -510,6 +511,143 @@ def suspicions(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> int:
     return bits
 
 
+def extremes(rows: cython.longlong[::1], n: cython.Py_ssize_t, column: cython.Py_ssize_t) -> tuple[int, int]:
+    """Return the smallest and the largest value that the first n batches have in a column; n is at least 1."""
+    smallest: cython.longlong = rows[column]
+    largest: cython.longlong = smallest
+    value: cython.longlong
+    i: cython.Py_ssize_t
+    for i in range(1, n):
+        value = rows[i * _WIDTH + column]
+        if value < smallest:
+            smallest = value
+        if value > largest:
+            largest = value
+    return smallest, largest
+
+
+def lacks_records(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> bool:
+    """Tell whether the first n batches have fewer records than offsets."""
+    lacking: cython.longlong = n
+    i: cython.Py_ssize_t
+    for i in range(n):
+        lacking += rows[i * _WIDTH + _LAST_OFFSET_DELTA] - rows[i * _WIDTH + _COUNT]
+    return lacking > 0
+
+
+def are_trusted(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> bool:
+    """Tell whether each of the first n batches has the right CRC."""
+    i: cython.Py_ssize_t
+    for i in range(n):
+        if rows[i * _WIDTH + _CRC] != rows[i * _WIDTH + _COMPUTED_CRC]:
+            return False
+    return True
+
+
+def largest_timestamp(rows: cython.longlong[::1], n: cython.Py_ssize_t, largest: cython.longlong) -> int:
+    """Return the largest of a timestamp and those of the first n batches; one whose CRC is wrong has none."""
+    i: cython.Py_ssize_t
+    r: cython.Py_ssize_t = 0
+    for i in range(n):
+        if rows[r + _CRC] == rows[r + _COMPUTED_CRC] and rows[r + _MAX_TIMESTAMP] > largest:
+            largest = rows[r + _MAX_TIMESTAMP]
+        r += _WIDTH
+    return largest
+
+
+# --- entries of indexes ---------------------------------------------------------------------------------------
+def index_columns(
+    data: cython.const[cython.uchar][::1],
+    base: cython.longlong,
+    is_time: cython.bint,
+    first: cython.longlong[::1],
+    second: cython.longlong[::1],
+) -> None:
+    """Put the entries of an index into columns.
+
+    Args:
+        data: whole entries: int64 and int32 of a time index, else int32 twice.
+        base: base offset of the segment: it is added to the offsets, as Java adds.
+        is_time: the offset is the second number.
+        first, second: a value for each entry; overwritten.
+    """
+    b: cython.p_uchar
+    b = cython.cast(cython.p_uchar, cython.address(data[0])) if cython.compiled else data
+    k: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
+    for k in range(len(first)):
+        if is_time:
+            first[k] = _i64(b, at)
+            second[k] = _wrap(base + _i32(b, at + 8))
+            at += 12
+        else:
+            first[k] = _wrap(base + _i32(b, at))
+            second[k] = _i32(b, at + 4)
+            at += 8
+
+
+def ascends(column: cython.longlong[::1], strict: cython.bint) -> bool:
+    """Tell whether values rise from one to the next, or where it is not strict do not fall."""
+    k: cython.Py_ssize_t
+    for k in range(1, len(column)):
+        if column[k] < column[k - 1] or (strict and column[k] == column[k - 1]):
+            return False
+    return True
+
+
+def exact_offsets(
+    offsets: cython.longlong[::1], positions: cython.longlong[::1], rows: cython.longlong[::1], n: cython.Py_ssize_t
+) -> int:
+    """Count the entries of an offset index, from the first on, that have where a batch begins and its last offset.
+
+    Args:
+        offsets, positions: the entries; the positions ascend.
+        rows: batches in the order of the log.
+        n: rows.
+    """
+    k: cython.Py_ssize_t
+    i: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    for k in range(len(offsets)):
+        while i < n and rows[r + _POSITION] < positions[k]:
+            i += 1
+            r += _WIDTH
+        if i == n or rows[r + _POSITION] != positions[k] or rows[r + _LAST_OFFSET] != offsets[k]:
+            return k
+    return len(offsets)
+
+
+def exact_times(
+    times: cython.longlong[::1],
+    offsets: cython.longlong[::1],
+    rows: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    largest: cython.longlong,
+) -> int:
+    """Count the entries of a time index, from the first on, that are the end of a batch with a new largest timestamp.
+
+    Args:
+        times, offsets: the entries; the offsets ascend.
+        rows: batches whose last offsets ascend.
+        n: rows.
+        largest: timestamp before the first batch.
+    """
+    k: cython.Py_ssize_t
+    i: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    for k in range(len(offsets)):
+        while i < n and rows[r + _LAST_OFFSET] < offsets[k]:
+            if rows[r + _CRC] == rows[r + _COMPUTED_CRC] and rows[r + _MAX_TIMESTAMP] > largest:
+                largest = rows[r + _MAX_TIMESTAMP]
+            i += 1
+            r += _WIDTH
+        if i == n or rows[r + _LAST_OFFSET] != offsets[k] or rows[r + _CRC] != rows[r + _COMPUTED_CRC]:
+            return k
+        if rows[r + _MAX_TIMESTAMP] != times[k] or times[k] <= largest:
+            return k
+    return len(offsets)
+
+
 @cython.cfunc
 @cython.inline
 def _part(b: cython.p_uchar, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> memoryview:
@@ -553,3 +691,61 @@ def fill_crcs(
         else:
             rows[r + _COMPUTED_CRC] = crc32(_part(b, start + 16, stop))
         r += _WIDTH
+
+
+def index_entries(
+    rows: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    interval: cython.longlong,
+    state: cython.longlong[::1],
+    out: cython.longlong[::1],
+) -> int:
+    """Find the entries that both indexes of a segment get for some batches.
+
+    Args:
+        rows: rows of batches, positions ascending.
+        n: rows.
+        interval: index.interval.bytes.
+        state: layout.INDEX_STATE values, before and, unless -1 is returned, after these batches.
+        out: layout.INDEX_ENTRY values for each entry; room for n of them.
+
+    Returns:
+        Number of entries; -1 where one does not ascend: nothing is changed then but `out`.
+    """
+    due: cython.longlong = state[0]
+    last: cython.longlong = state[1]
+    latest: cython.longlong = state[2]
+    latest_at: cython.longlong = state[3]
+    time: cython.longlong = state[4]
+    time_at: cython.longlong = state[5]
+    found: cython.Py_ssize_t = 0
+    r: cython.Py_ssize_t = 0
+    at: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    for i in range(n):
+        if rows[r + _MAX_TIMESTAMP] > latest:
+            latest = rows[r + _MAX_TIMESTAMP]
+            latest_at = rows[r + _LAST_OFFSET]
+        if rows[r + _POSITION] > due:
+            if rows[r + _LAST_OFFSET] <= last or latest_at < time_at:
+                return -1
+            last = rows[r + _LAST_OFFSET]
+            out[at] = last
+            out[at + 1] = rows[r + _POSITION]
+            out[at + 2] = latest > time
+            if latest > time:
+                time = latest
+                time_at = latest_at
+            out[at + 3] = time
+            out[at + 4] = time_at
+            due = rows[r + _POSITION] + interval
+            at += _INDEX_ENTRY
+            found += 1
+        r += _WIDTH
+    state[0] = due
+    state[1] = last
+    state[2] = latest
+    state[3] = latest_at
+    state[4] = time
+    state[5] = time_at
+    return found

@@ -1,15 +1,15 @@
 """The folds that judge batches by their headers and their neighbours, fed by one walk.
 
 Strategy: the scan has marked every header that breaks a cheap rule. Of a window without marks the folds look at the
-first rows, which settle what they hold, and at the last, which the next window may speak against; of the others at
-each row.
+last row only, when it goes on where they are; else at the first rows too, which settle what they hold. Of the others
+they look at each row.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.format import _scan, layout
+from kdump.format import layout
 from kdump.format.epochs import EpochFold
 from kdump.format.headers import check_header
 from kdump.format.offsets import OffsetFold
@@ -87,7 +87,7 @@ class Checks:
 
     def step(self, window: Window) -> None:
         """Take the next batches."""
-        bits = _scan.suspicions(window.rows, window.count)
+        bits = window.suspicions
         if bits & _HEADER:
             self._headers(window)
         all_trusted = window.all_trusted
@@ -95,9 +95,14 @@ class Checks:
             self._sequences.step(window)
         start = 0
         if window.count > _SEAM and not bits & _ORDER and all_trusted:
+            start = window.count - 1
+            last = element(window, start)
+            goes_on = self.offsets.is_next(window.cell(0, layout.BASE_OFFSET)) and self.epochs.is_same(last.epoch)
+            if goes_on and last.first is not None:
+                self._skip(last)
+                return
             for k in range(_SEAM):
                 self._push(element(window, k))
-            start = window.count - 1
             self._skip(element(window, start - 1))
         for k in range(start, window.count):
             self._push(element(window, k))

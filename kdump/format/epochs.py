@@ -28,6 +28,10 @@ class EpochFold:
         self._held: Element | None = None
         self._first: Element | None = None  # until a later batch bears its epoch out
 
+    def is_same(self, epoch: int) -> bool:
+        """Whether this is the epoch of the batch before, and nothing waits for the next one."""
+        return self._held is None and epoch == self._good
+
     def skip(self, one: Element) -> None:
         """Move on in a run of batches in which the epoch does not change."""
         self._good, self._held, self._first = one.epoch, None, None

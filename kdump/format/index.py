@@ -14,12 +14,13 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from itertools import chain
-from operator import lt
-from struct import Struct, unpack
+from struct import Struct
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
+from kdump.format import _scan
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from kdump.format.source import Source
 
@@ -31,7 +32,6 @@ MANY_SEARCHES = 64  # from so many on an index of at most WHOLE_BYTES is held
 WHOLE_BYTES = 4 * 1024 * 1024
 KEPT_PAGES = 256  # one lookup reads at most ceil(log2(pages)) + 2 pages
 FILE = "{file}"
-_NO_WRAP = 2**63 - 1 - MAX_INT  # up to this base offset no addition wraps
 
 
 class OffsetPosition(NamedTuple):
@@ -59,10 +59,12 @@ class _SlotIndex(ABC, Generic[Entry]):
         base_offset: base offset of the segment, from the name of the file.
 
     Attributes:
+        entry_bytes: of one entry.
         name: of the file.
         entries: as many as the file has room for, zeros of an untrimmed tail included.
     """
 
+    entry_bytes: ClassVar[int]
     _slot: ClassVar[Struct]
     _offset_column: ClassVar[int]  # which of the two numbers is a relative offset
     _nothing: ClassVar[tuple[int, int]]  # the slot that a lookup answers with when none is at or below
@@ -76,7 +78,7 @@ class _SlotIndex(ABC, Generic[Entry]):
         self._page_slots = PAGE_BYTES // self._slot.size
         self._pages: dict[int, bytes] = {}
         self._searches = 0
-        self._ascending: Sequence[int] = ()
+        self._held: tuple[array[int], array[int]] | None = None  # both columns, where the first one ascends
         self._latest: tuple[int, Entry] | None = None  # a lookup and its answer: those who judge it ask again
 
     @classmethod
@@ -121,12 +123,10 @@ class _SlotIndex(ABC, Generic[Entry]):
         """
         stop = self.entries if stop is None else min(stop, self.entries)
         for data in chunks(self._source, self._slot.size, start, stop):
-            fields = self._slot.format[1:] * (len(data) // self._slot.size)
-            flat = unpack(">" + fields, data)  # one call for the chunk: an index can have a million entries
-            columns: list[Iterable[int]] = [flat[0::2], flat[1::2]]
-            if self.base_offset:
-                columns[self._offset_column] = self._absolutes(flat[self._offset_column :: 2])
-            yield array("q", columns[0]), array("q", columns[1])
+            first = array("q", bytes(8 * (len(data) // self._slot.size)))
+            second = first[:]
+            _scan.index_columns(data, self.base_offset, self._offset_column == 1, first, second)
+            yield first, second
 
     def lookup(self, target: int) -> Entry:
         """Return the last entry at or below `target` as the broker finds it, however the entries are ordered.
@@ -134,8 +134,14 @@ class _SlotIndex(ABC, Generic[Entry]):
         The target is an absolute offset in an offset index, a timestamp in ms in a time index.
         """
         if self._latest is None or self._latest[0] != target:
-            slot = self._search(target, 0)
-            self._latest = target, self._absolute(self._nothing) if slot < 0 else self._read(slot)
+            held = self._all_ascending()
+            if held is None:
+                slot = self._search(target, 0)
+                found = self._absolute(self._nothing) if slot < 0 else self._read(slot)
+            else:
+                slot = bisect_right(held[0], target) - 1
+                found = self._absolute(self._nothing) if slot < 0 else self._entry(held[0][slot], held[1][slot])
+            self._latest = target, found
         return self._latest[1]
 
     def kept_entries(self, offset: int) -> int:
@@ -159,11 +165,8 @@ class _SlotIndex(ABC, Generic[Entry]):
     def _complaint(self) -> str | None: ...
     @abstractmethod
     def _absolute(self, slot: tuple[int, int]) -> Entry: ...
-
-    def _absolutes(self, relative: tuple[int, ...]) -> Iterator[int]:
-        if self.base_offset <= _NO_WRAP:
-            return map(self.base_offset.__add__, relative)
-        return (_int64(self.base_offset + one) for one in relative)  # Java's addition wraps
+    @abstractmethod
+    def _entry(self, first: int, second: int) -> Entry: ...
 
     def _search(self, target: int, column: int) -> int:
         """Return the number of the entry found, -1 for none.
@@ -173,8 +176,6 @@ class _SlotIndex(ABC, Generic[Entry]):
         """
         if not self.entries:
             return -1
-        if not column and (ascending := self._all_ascending()):
-            return bisect_right(ascending, target) - 1
         last, slots, size = self.entries - 1, self._page_slots, self._slot.size
         pages, unpack = self._pages, self._slot.unpack_from
         base = self.base_offset if column == self._offset_column else 0
@@ -200,16 +201,20 @@ class _SlotIndex(ABC, Generic[Entry]):
                 high = middle - 1
         return low
 
-    def _all_ascending(self) -> Sequence[int]:
-        """The first column, when it was searched so often that reading it whole pays; empty when it does not ascend.
+    def _all_ascending(self) -> tuple[array[int], array[int]] | None:
+        """Both columns, when there were so many lookups that reading them whole pays; None when the first one falls.
 
-        Where it does any search finds the same in it, and the fastest may do it.
+        Where it ascends any search finds the same in it, and the fastest may do it.
         """
         self._searches += 1
-        if self._searches == MANY_SEARCHES and self.entries * self._slot.size <= WHOLE_BYTES:
-            keys = array("q", chain.from_iterable(first for first, _ in self.columns()))
-            self._ascending = keys if all(map(lt, keys, keys[1:])) else ()
-        return self._ascending
+        if self._searches == MANY_SEARCHES and 0 < self.entries * self._slot.size <= WHOLE_BYTES:
+            first, second = array("q"), array("q")
+            for columns in self.columns():
+                first += columns[0]
+                second += columns[1]
+            if _scan.ascends(first, True):
+                self._held = first, second
+        return self._held
 
     def _load(self, page: int) -> bytes:
         if len(self._pages) >= KEPT_PAGES:
@@ -233,6 +238,7 @@ class _SlotIndex(ABC, Generic[Entry]):
 class OffsetIndex(_SlotIndex[OffsetPosition]):
     """`.index`: 8 bytes an entry, int32 relative offset and int32 position. Source: OffsetIndex."""
 
+    entry_bytes = 8
     _slot = Struct(">ii")
     _offset_column = 0
     _nothing = (0, 0)
@@ -251,6 +257,9 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
     def _absolute(self, slot: tuple[int, int]) -> OffsetPosition:
         return OffsetPosition(_int64(self.base_offset + slot[0]), slot[1])
 
+    def _entry(self, first: int, second: int) -> OffsetPosition:
+        return OffsetPosition(first, second)
+
     def _complaint(self) -> str | None:
         last = self.last_entry().offset
         if last >= self.base_offset:
@@ -262,6 +271,7 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
 class TimeIndex(_SlotIndex[TimestampOffset]):
     """`.timeindex`: 12 bytes an entry, int64 timestamp and int32 relative offset. Source: TimeIndex."""
 
+    entry_bytes = 12
     _slot = Struct(">qi")
     _offset_column = 1
     _nothing = (-1, 0)
@@ -269,6 +279,9 @@ class TimeIndex(_SlotIndex[TimestampOffset]):
 
     def _absolute(self, slot: tuple[int, int]) -> TimestampOffset:
         return TimestampOffset(slot[0], _int64(self.base_offset + slot[1]))
+
+    def _entry(self, first: int, second: int) -> TimestampOffset:
+        return TimestampOffset(first, second)
 
     def _complaint(self) -> str | None:
         last, first = self.last_entry(), self.entry(0).timestamp

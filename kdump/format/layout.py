@@ -105,6 +105,12 @@ BORDER_EPOCH = 1
 BORDER_WIDTH = 2
 UNKNOWN = -(2**63)  # in a border: there is nothing before
 
+# --- what the indexes of a segment get -----------------------------------------------------------------------
+# State: position after which a batch gets an entry, offset of the last entry, the largest timestamp with its offset,
+# the last time entry. Entry: offset, position, whether a time entry comes with it, timestamp and offset of that.
+INDEX_STATE = 6
+INDEX_ENTRY = 5
+
 # --- columns of a record row --------------------------------------------------------------------------------
 # Positions are in the buffer that the batch's records were read from.
 R_BATCH = 0  # row number of its batch

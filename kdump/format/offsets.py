@@ -48,6 +48,10 @@ class OffsetFold:
         """Whether no batch waits for the next one to be judged."""
         return self._held is None
 
+    def is_next(self, first: int) -> bool:
+        """Whether a batch with this base offset is the next one, and nothing waits for it."""
+        return self._held is None and self._good is not None and first == self._good.last + 1
+
     def skip(self, one: Element) -> None:
         """Move on in a run of batches of which each adjoins the one before it, or may."""
         self._good, self._held, self._lost = one, None, False

@@ -80,7 +80,7 @@ def read_meta_properties(data: bytes, damage: Damage) -> Properties:
     return version, entries
 
 
-def read_java_properties(data: bytes) -> dict[str, str]:
+def read_properties(data: bytes) -> dict[str, str]:
     """Read a file of Java properties, ISO 8859-1; of a name that is there twice the last value counts.
 
     Args:

@@ -121,8 +121,10 @@ class CheckedWalk:
         window, _, status = self._scan(position, length)
         rows = self._confirmed_rows(window, self._before(window, stop))
         if rows:
-            self._advance(window, rows)
-            yield Window(window.view, position, window.rows, rows)
+            if rows < window.count:
+                window = Window(window.view, position, window.rows, rows)
+            self._advance(window)
+            yield window
         elif window.count:
             yield from self._settle(self._judge.batch(window, self.border.floor))
         elif status == layout.MORE:
@@ -131,8 +133,7 @@ class CheckedWalk:
             yield from self._settle(self._judge.no_batch(position, status, self.border.floor))
 
     def _scan(self, position: int, length: int) -> tuple[Window, int, int]:
-        border = array("q", [self.border.last_offset, self.border.epoch])
-        buffer = self._buffer
+        border, buffer = array("q", (self.border.last_offset, self.border.epoch)), self._buffer
         count, at, status = _scan.scan(
             buffer.view, length, 0, position, self._source.size, self._segment, buffer.rows, buffer.capacity, border
         )
@@ -142,15 +143,15 @@ class CheckedWalk:
 
     def _before(self, window: Window, stop: int) -> int:
         """How many of the rows begin before `stop`."""
-        positions = window.column(layout.POSITION)
-        if not positions or positions[-1] < stop:
+        if not window.count or window.cell(window.count - 1, layout.POSITION) < stop:
             return window.count
-        return sum(position < stop for position in positions)
+        return sum(position < stop for position in window.column(layout.POSITION))
 
     def _confirmed_rows(self, window: Window, rows: int) -> int:
         """How many of the first rows have the right CRC, or a row after them that confirms their length."""
         if window.all_trusted:
-            self._unknown_magics(window, rows)
+            if window.suspicions & layout.ODD_MAGIC:
+                self._unknown_magics(window, rows)
             return rows
         stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
         k = 0
@@ -187,22 +188,19 @@ class CheckedWalk:
             if magic > layout.MAGIC_V2 and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
                 self._judge.unknown_magic(window, k)
 
-    def _advance(self, window: Window, rows: int) -> None:
-        """Move the border to the end of the row before `rows`."""
-        k = rows - 1
+    def _advance(self, window: Window) -> None:
+        """Move the border to the end of a window."""
+        k = window.count - 1
         border = self.border
-        position = window.end(rows)
-        while k >= 0 and window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
-            k -= 1
-        if k < 0:
-            self.border = border.replace(position=position)
-            return
-        self.border = Border(
-            position,
-            window.cell(k, layout.LAST_OFFSET),
-            window.cell(k, layout.LEADER_EPOCH),
-            self._floor(window, k + 1),
-        )
+        position = window.end(window.count)
+        if not window.all_trusted:
+            while k >= 0 and window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
+                k -= 1
+            if k < 0:
+                self.border = border.replace(position=position)
+                return
+        last = window.cell(k, layout.LAST_OFFSET)
+        self.border = Border(position, last, window.cell(k, layout.LEADER_EPOCH), self._floor(window, k + 1))
 
     def _floor(self, window: Window, rows: int) -> int:
         """The last offset that is known to be right after some rows, of which the last is trusted.
@@ -212,9 +210,12 @@ class CheckedWalk:
         """
         believed, before = self.border.floor, self.border.last_offset
         start = 0
-        if not _scan.suspicions(window.rows, rows) & _OFFSETS and window.all_trusted:
+        if window.all_trusted and not window.suspicions & _OFFSETS:
             start = max(rows - 2, 0)  # they ascend without a gap: the last two say what all say
             before = window.cell(start - 1, layout.LAST_OFFSET) if start else before
+            after, first = window.cell(start, layout.LAST_OFFSET) + 1, window.cell(rows - 1, layout.BASE_OFFSET)
+            if start and first == after and not window.suspicions & layout.ODD_DELTA:
+                return max(believed, window.cell(rows - 1, layout.LAST_OFFSET))
         for k in range(start, rows):
             if window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
                 continue
@@ -272,5 +273,5 @@ class CheckedWalk:
         _scan.suspect(rows, 1, self._segment, border)
         window = Window(view, position, rows, 1, whole)
         self._unknown_magics(window, 1)
-        self._advance(window, 1)
+        self._advance(window)
         yield window

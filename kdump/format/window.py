@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 WINDOW_SIZE = 1024 * 1024  # bytes read at once: large enough for few calls, small enough to stay in a cache
 ROWS = 4096  # batch rows filled at once, fewer where the file cannot have so many
 _SMALLEST_BATCH = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0
+_PAST_END = bytes(layout.RECORDS_AT)
 _STEP = 1024 * 1024  # bytes read at once where a CRC runs over what is not kept
 
 
@@ -31,7 +32,7 @@ class Window:
             and its CRC are known, its records are not read.
     """
 
-    __slots__ = ("count", "origin", "rows", "view", "whole")
+    __slots__ = ("_all_trusted", "_suspicions", "count", "origin", "rows", "view", "whole")
 
     def __init__(self, view: memoryview, origin: int, rows: array[int], count: int, whole: bool = True) -> None:
         self.view = view
@@ -39,6 +40,8 @@ class Window:
         self.rows = rows
         self.count = count
         self.whole = whole
+        self._all_trusted: bool | None = None  # found when it is asked for, by many
+        self._suspicions: int | None = None
 
     def column(self, column: int) -> array[int]:
         """Return one column (layout.POSITION ...) of all rows."""
@@ -52,10 +55,23 @@ class Window:
         """Return one row, as an array of its own."""
         return self.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
 
+    def only(self, k: int) -> Window:
+        """Return one batch alone; its bytes are valid as long as those of this window."""
+        return Window(self.view, self.origin, self.row(k), 1, self.whole)
+
     @property
     def all_trusted(self) -> bool:
-        """Whether each batch has the right CRC."""
-        return self.column(layout.CRC) == self.column(layout.COMPUTED_CRC)
+        """Whether each batch has the right CRC, when this was asked first."""
+        if self._all_trusted is None:
+            self._all_trusted = _scan.are_trusted(self.rows, self.count)
+        return self._all_trusted
+
+    @property
+    def suspicions(self) -> int:
+        """All bits that any batch carried when this was asked first: those of the headers."""
+        if self._suspicions is None:
+            self._suspicions = _scan.suspicions(self.rows, self.count)
+        return self._suspicions
 
     def end(self, rows: int) -> int:
         """Return the position after the last of the first `rows` batches."""
@@ -131,7 +147,7 @@ class Buffer:
         self._held = self.source, position, 0  # nothing, should the read fail
         length = len(kept) + self.source.read_into(position + len(kept), self.view[len(kept) : wanted])
         self._held = self.source, position, length
-        self.view[length : length + layout.RECORDS_AT] = bytes(layout.RECORDS_AT)
+        self.view[length : length + layout.RECORDS_AT] = _PAST_END
         return length
 
     def _kept(self, position: int, wanted: int) -> bytes:

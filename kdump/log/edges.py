@@ -102,5 +102,6 @@ def _index_end(path: str, base: int, size: int) -> int | None:
 
     with source:
         index = OffsetIndex(source, base)
-        pairs = (pair for offsets, positions in index.columns() for pair in zip(offsets, positions, strict=True))
+        beyond = (columns for columns in index.columns() if max(columns[1]) >= size)
+        pairs = (pair for columns in beyond for pair in zip(*columns, strict=True))
         return max((offset for offset, position in pairs if position >= size and offset > base), default=None)

@@ -104,6 +104,7 @@ class Partition:
     Attributes:
         bases: base offsets, ascending.
         name: topic and partition, from the name of the directory; the path where one log is asked.
+        log_start: of the checkpoint, 0 when it has none.
         start_offset: the log start offset that a broker has after loading.
         start_file: the checkpoint that it may come from.
         epochs: of the leader-epoch-checkpoint, as the file has them.
@@ -118,6 +119,7 @@ class Partition:
         self.path = path
         self._report = report
         self._open: OrderedDict[int, Segment] = OrderedDict()
+        self._latest: tuple[int, Segment] | None = None
         is_directory = os.path.isdir(path)
         directory = path if is_directory else os.path.dirname(path) or "."
         names = _list(path) if is_directory else [os.path.basename(path)]
@@ -131,11 +133,13 @@ class Partition:
         is_clean = os.path.exists(os.path.join(parent, FileKind.CLEAN_SHUTDOWN.value))
         self._was_closed = is_clean and (named is None or named.state != "delete")
         self.epochs: Sequence[EpochEntry] = ()
+        self.log_start = 0
         self.start_offset = self.bases[0]
         self.start_file = os.path.join(parent, FileKind.LOG_START.value)
         if is_directory:
             self._check_names(names)
-            self.start_offset = max(self.start_offset, self._log_start(parent))
+            self.log_start = self._log_start(parent)
+            self.start_offset = max(self.start_offset, self.log_start)
             self.epochs = [
                 entry for entry in self._entries(directory, FileKind.EPOCHS) if isinstance(entry, EpochEntry)
             ]
@@ -149,6 +153,8 @@ class Partition:
         Raises:
             UnreadableError: one of its files cannot be opened.
         """
+        if self._latest is not None and self._latest[0] == number:
+            return self._latest[1]
         segment = self._open.get(number)
         if segment is None:
             base = self.bases[number]
@@ -159,6 +165,7 @@ class Partition:
                 self._open.popitem(last=False)[1].close()
         else:
             self._open.move_to_end(number)
+        self._latest = number, segment
         return segment
 
     def floor(self, offset: int) -> int:
@@ -170,6 +177,7 @@ class Partition:
         for segment in self._open.values():
             segment.close()
         self._open.clear()
+        self._latest = None
 
     def _check_names(self, names: list[str]) -> None:
         """Report the files that change the segments when a broker starts; the answers are those of what is here now."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.chunk import Chunk
     from kdump.format.window import Window
-    from kdump.item import Location
+    from kdump.item import Location, Prediction
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -65,6 +65,28 @@ def location_json(location: Location) -> str:
             "baseOffset": location.base_offset,
             "lastOffset": location.last_offset,
             "error": _value(location.error),
+        },
+    )
+
+
+def prediction_json(one: Prediction) -> str:
+    """Return the line of what a broker does with a partition."""
+    segments = [{"baseOffset": it.base_offset, "action": it.action, "size": it.size} for it in one.segments]
+    return line(
+        "prediction",
+        {
+            "partition": name(one.partition),
+            "start": one.start,
+            "loads": one.loads,
+            "stops": one.stops,
+            "reason": _value(one.reason),
+            "reasonClass": one.reason_class,
+            "logStartOffset": one.log_start_offset,
+            "logEndOffset": one.log_end_offset,
+            "bytesLost": one.bytes_lost,
+            "recordsLost": one.records_lost,
+            "assumed": [_text(what) for what in one.assumed],
+            "segments": segments,
         },
     )
 

@@ -104,11 +104,31 @@ class Page:
             for text in texts[1:]:
                 self._write(text, bar + "  ", bar + "    ")
 
+    def forecast(self, heading: str, rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Write what is going to happen to something.
+
+        Args:
+            heading: what it is, safe to show.
+            rows: each with a word for the case, and sentences.
+        """
+        self._separate(is_block=True)
+        self._write(Text(heading, style="bold"), Text("  "), Text("    "))
+        width = max(len(word) for word, _ in rows) + len(_GAP)
+        for word, sentences in rows:
+            first = Text(f"    {word}".ljust(width + 4))
+            for sentence in sentences:
+                self._write(Text(sentence), first, Text(" " * (width + 4)))
+                first = Text(" " * (width + 4))
+
+    def note(self, text: str) -> None:
+        """Write a line that stands for what was left out."""
+        self._separate(is_block=False)
+        self._write(Text(text))
+
     def folded(self) -> None:
         """Say how many rows were left out."""
         for noun, count in self._folded.items():
-            self._separate(is_block=False)
-            self._write(Text(f"{count:,} more {noun}{'' if count == 1 else 's'}: ok (--no-fold lists them)"))
+            self.note(f"{count:,} more {noun}{'' if count == 1 else 's'}: ok (--no-fold lists them)")
 
     def last(self, left: str, right: str) -> None:
         """Write the last line.

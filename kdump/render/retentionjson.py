@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.broker.cleanedlog import CleanedSegment
-    from kdump.item import Compacted, Retained
+    from kdump.broker.cleanup import Compacted, Retained
 
 _ROWS = 4096
 

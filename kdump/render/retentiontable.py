@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from kdump.broker.cleanup import Compacted, Retained
 from kdump.finding import Finding, Severity
-from kdump.item import Compacted, Retained
 from kdump.log.source import DoorProblem
 from kdump.render.escape import escape
 from kdump.render.findings import finding_line

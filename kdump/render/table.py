@@ -13,12 +13,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
-from kdump.item import Checked, PartitionChecked
+from kdump.item import Checked, PartitionChecked, Prediction
 from kdump.log.source import DoorProblem
 from kdump.render.escape import escape
 from kdump.render.findings import Found
 from kdump.render.numbers import counted, size, span
 from kdump.render.page import Page
+from kdump.render.predictions import prediction_sentences
 from kdump.render.tally import NO_RECORDS, Tally, status
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class VerifyTable:
         self._directory: str | None = None
         self._count = 0
         self._unread: Counter[str] = Counter()
+        self._ends: dict[str, int | None] = {}
+        self._predictions: dict[str, list[Prediction]] = {}
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
@@ -83,6 +86,9 @@ class VerifyTable:
             self._checked(item.files)
         elif isinstance(item, PartitionChecked):
             self._partition(item)
+            self._ends[item.path] = item.end_offset
+        elif isinstance(item, Prediction):
+            self._predictions.setdefault(item.path, []).append(item)
         elif isinstance(item, Finding | DoorProblem) and (self._wanted is None or self._wanted(item)):
             if isinstance(item, Finding):
                 self._finding(item)
@@ -98,6 +104,8 @@ class VerifyTable:
         self._checked(())
         self._loose()
         self._page.folded()
+        if self._wanted is None:
+            self._forecast()
         if self._wanted is not None and self._page.is_empty:
             return
         seconds = self._clock() - self._began
@@ -105,6 +113,22 @@ class VerifyTable:
         if seconds >= 0.5:  # below, it says nothing
             right += f" ({size(int(self._tally.bytes / seconds))}/s)"
         self._page.last(_totals(self._tally, fold=self._fold), f"{right}   exit {code}" if code else right)
+
+    def _forecast(self) -> None:
+        """Write what the next start of a broker does; of several partitions those that it leaves alone are counted."""
+        quiet = 0
+        for path, rows in self._predictions.items():
+            if self._fold and len(self._predictions) > 1 and all(row.changes_nothing for row in rows):
+                quiet += 1
+                continue
+            name = self._safe(rows[0].partition if self._is_alone else path)
+            told = [(row.start, prediction_sentences(row, self._ends.get(path))) for row in rows]
+            self._page.forecast(f"{name}, next start of a broker", told)
+        if quiet:
+            whose = "" if quiet == len(self._predictions) else "more "
+            self._page.note(
+                f"next start of a broker: {counted(quiet, f'{whose}partition')} loaded, and left as they are"
+            )
 
     def _problem(self, problem: DoorProblem) -> None:
         if problem.kind != "skipped":

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.cleanedlog import OffsetMap
 from kdump.broker.cleaner import Cleaner
+from kdump.broker.cleanup import Compacted, Retained
 from kdump.broker.compaction import IndexSizes, cleanable, groups
 from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first_deleted, misled, rolling
 from kdump.broker.round import CleaningError, Round
 from kdump.finding import Code, Finding
 from kdump.format.source import BytesSource
 from kdump.format.window import Buffer
-from kdump.item import Compacted, Progress, Retained
+from kdump.item import Progress
 from kdump.log.checkpoints import LogDirectory
 from kdump.log.directory import Expansion, directories
 from kdump.log.names import parse_partition

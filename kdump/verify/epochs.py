@@ -6,7 +6,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
-from kdump.format import _scan, layout
+from kdump.format import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ class CheckpointFold:
         """Take the next batches."""
         if not self._epochs:
             return
-        changes = _scan.suspicions(window.rows, window.count) & (layout.EPOCH_CHANGES | layout.NOT_ABOVE)
+        changes = window.suspicions & (layout.EPOCH_CHANGES | layout.NOT_ABOVE)
         first, last = window.cell(0, layout.BASE_OFFSET), window.cell(window.count - 1, layout.LAST_OFFSET)
         epoch = window.cell(0, layout.LEADER_EPOCH)
         is_one = not changes and window.all_trusted and self._floor <= first

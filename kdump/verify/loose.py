@@ -110,7 +110,8 @@ def _index_alone(path: str, kind: FileKind, base: int) -> Iterator[Finding | Doo
     def judge(source: Source, report: Report) -> None:
         fold = index_fold(kind, source, base, report, may_be_untrimmed=True)
         fold.gap()
-        fold.finish(_MAX_LONG, _MAX_LONG, 0)
+        for _ in fold.finish(_MAX_LONG, _MAX_LONG, 0):
+            pass
         why = "no log is beside it: only its size and its order were judged"
         report(Finding(Code.F08, path, values={"why": why}, severity_override=Severity.WARNING))
 

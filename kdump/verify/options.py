@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.broker.facts import Start
+    from kdump.broker.logdir import Settings
 
 
 class VerifyOptions(Value):
@@ -16,6 +22,8 @@ class VerifyOptions(Value):
         progress: hand out `Progress` items.
         max_batch_bytes: a batch over this is not held in memory: its records are not read.
         max_uncompressed_bytes: records of one batch over this are not read.
+        starts: of a broker, that are predicted.
+        settings: what the predictions hang on besides the files; given where there are `starts`.
     """
 
     deep: bool = True
@@ -25,3 +33,5 @@ class VerifyOptions(Value):
     progress: bool = False
     max_batch_bytes: int = 64 * 1024 * 1024
     max_uncompressed_bytes: int = 256 * 1024 * 1024
+    starts: tuple[Start, ...] = ()
+    settings: Settings | None = None

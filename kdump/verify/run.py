@@ -68,6 +68,8 @@ def verify(paths: list[str], options: VerifyOptions) -> Iterator[Item]:
                 yield from check.check(results, options)
                 first += len(check.jobs)
             yield from place.check()
+            if options.starts:
+                yield from place.predict(options)
 
 
 def partitions_of(paths: list[str]) -> Iterator[PartitionCheck]:
@@ -143,6 +145,13 @@ class _Place:
                     yield one
         yield from check_names(self._listing)
         yield Checked(tuple(shown), 0, 0)
+
+    def predict(self, options: VerifyOptions) -> Iterator[Item]:
+        """Yield what the next start of a broker does with the partitions."""
+        from kdump.verify.predict import predict  # the model of the broker costs time to import
+
+        paths = [check.path for check in self.partitions]
+        return predict(self.around.path, paths, options, is_alone=self.is_partition)
 
     @property
     def broker(self) -> tuple[object, object] | None:

@@ -101,7 +101,7 @@ class _Segment:
         self._sizes: dict[FileKind, int] = {}
         self._batches = self._records = self._last_batch_at = 0
         self._end = job.base_offset
-        self._magics: set[int] = set()
+        self._only_magic_0 = True
         self._is_read = self._has_holes = self._damaged = self._has_epochs = False
         self._producers: ProducerFold | None = None
         self._is_growing = job.is_held and job.is_last
@@ -161,11 +161,11 @@ class _Segment:
             except OSError as error:
                 self._found.append(broken_off(error, source.name, source.size))
 
-    def _to_indexes(self, act: Callable[[IndexFold], None]) -> None:
+    def _to_indexes(self, act: Callable[[IndexFold], Iterator[None]]) -> Iterator[None]:
         """Let each index take what comes; one that cannot be read further is done with."""
         for kind, fold in list(self._folds.items()):
             try:
-                act(fold)
+                yield from act(fold)
             except OSError as error:
                 del self._folds[kind]
                 self._found.append(broken_off(error, self._job.files[kind], self._sizes[kind]))
@@ -188,36 +188,46 @@ class _Segment:
         epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
         for window in walk.windows():
-            self._headers(window, walk.checks.offsets)
+            end = Progress(window.end(window.count), log.size, self._path)
+            yield from self._handing_on(self._headers(window, walk.checks.offsets), end)
             epochs.step(window)
             if options.deep:
                 for chunk in reader.chunks(window):
                     self._records += chunk.filled
                     for finding in check_records(self._path, chunk):
                         self._report(finding)
-            yield Progress(window.end(window.count), log.size, self._path)
+            if options.progress or self._found:
+                yield end
         if walk.checks.offsets.last is not None:
             self._end = walk.checks.offsets.last + 1
         for finding in epochs.findings(self._blamed):
             self._report(finding)
-        self._finish(log, walk.checks.offsets.last)
+        end = Progress(log.size, log.size, self._path)
+        yield from self._handing_on(self._finish(log, walk.checks.offsets.last), end)
 
-    def _headers(self, window: Window, offsets: OffsetFold) -> None:
+    def _handing_on(self, checks: Iterator[None], progress: Progress) -> Iterator[Progress]:
+        """Let what the checks have found so far be handed on: nothing grows with what is wrong."""
+        for _ in checks:
+            if self._found:
+                yield progress
+
+    def _headers(self, window: Window, offsets: OffsetFold) -> Iterator[None]:
         self._batches += window.count
         self._last_batch_at = window.cell(window.count - 1, layout.POSITION)
-        self._magics.update(window.column(layout.MAGIC))
-        self._has_epochs = self._has_epochs or max(window.column(layout.LEADER_EPOCH)) >= 0
+        rows, count = window.rows, window.count
+        self._only_magic_0 = self._only_magic_0 and _scan.extremes(rows, count, layout.MAGIC) == (0, 0)
+        self._has_epochs = self._has_epochs or _scan.extremes(rows, count, layout.LEADER_EPOCH)[1] >= 0
         if not self._has_holes and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
-            deltas, counts = window.column(layout.LAST_OFFSET_DELTA), window.column(layout.COUNT)
-            self._has_holes = sum(counts) < sum(deltas) + window.count
+            self._has_holes = _scan.lacks_records(rows, count)
         assert self._producers is not None
         self._producers.step(window)
-        odd = _scan.suspicions(window.rows, window.count) & _WRONG_OFFSETS
+        odd = window.suspicions & _WRONG_OFFSETS
         last = window.cell(window.count - 1, layout.LAST_OFFSET)
         if odd:
             last = self._job.base_offset - 1 if offsets.last is None else offsets.last
             self._gap_for_indexes()
-        self._to_indexes(lambda fold: fold.step(window, last, sure=not odd and offsets.is_settled))
+        sure = not odd and offsets.is_settled
+        return self._to_indexes(lambda fold: fold.step(window, last, sure=sure))
 
     def _gap_for_indexes(self) -> None:
         for fold in self._folds.values():
@@ -230,7 +240,7 @@ class _Segment:
         except OSError:  # the fold will say so
             return ()
 
-    def _finish(self, log: FileSource, last: int | None) -> None:
+    def _finish(self, log: FileSource, last: int | None) -> Iterator[None]:
         if self._job.is_alone:
             return
         with suppress(OSError):  # what lies around it has vanished
@@ -238,7 +248,7 @@ class _Segment:
                 self._report(finding)
         if not log.size:
             self._report(Finding(Code.F02, self._path))
-        self._to_indexes(lambda fold: fold.finish(self._end, log.size, self._last_batch_at))
+        yield from self._to_indexes(lambda fold: fold.finish(self._end, log.size, self._last_batch_at))
         self._missing_indexes(log.size)
         for finding in self._maybe_compaction:
             self._found.append(finding.replace(severity_override=Severity.NOTE) if self._has_holes else finding)
@@ -246,7 +256,7 @@ class _Segment:
     def _missing_indexes(self, size: int) -> None:
         loose = self._job.may_be_unfinished
         for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
-            if kind in self._job.files or (kind is FileKind.TIMEINDEX and self._magics <= {0}):
+            if kind in self._job.files or (kind is FileKind.TIMEINDEX and self._only_magic_0):
                 continue
             is_cut = self._damaged and kind is FileKind.INDEX  # a clean start recovers the segment too
             severity = Severity.NOTE if loose or not size else Severity.ERROR if is_cut else Severity.WARNING

@@ -1,0 +1,82 @@
+"""What a broker does with a segment whose offsets are too far above its base offset: it makes several of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.broker.disk import Part
+from kdump.broker.failure import BrokerError
+from kdump.broker.producers import Producers
+from kdump.broker.recover import recover
+from kdump.format import layout
+from kdump.format.javavalues import ARGUMENT
+from kdump.format.kafkawalk import KafkaWalk
+from kdump.format.source import BytesSource
+
+if TYPE_CHECKING:
+    from kdump.broker.disk import Disk
+    from kdump.broker.facts import PartitionFacts
+    from kdump.broker.segments import LoadedSegments
+    from kdump.format.source import Source
+
+_STAGE = "split"
+_STATE = "java.lang.IllegalStateException"
+
+
+def split(disk: Disk, segments: LoadedSegments, base: int, facts: PartitionFacts) -> list[int]:
+    """Make several segments of one.
+
+    Args:
+        disk: the files; changed.
+        segments: those that are open, this one among them.
+        base: of the segment.
+        facts: of the partition.
+
+    Returns:
+        the base offsets of the new ones.
+
+    Raises:
+        BrokerError: a broker throws, as where the last offset of the segment is not too far.
+
+    Source: LocalLog.splitOverflowedSegment, LogSegment.hasOverflow, appendFromFile.
+    """
+    end = segments.next_offset(segments.bases.index(base))
+    if end <= base or 0 <= end - 1 - base <= layout.MAX_INT:
+        path = f"{facts.path}/{base:020}.log"
+        what = f"Split operation is only permitted for segments with overflow, and the problem path is {path}"
+        raise BrokerError(0, _STAGE, f"{ARGUMENT}: {what}")
+    stem = f"{base:020}"
+    log = disk.get(f"{stem}.log") or BytesSource(b"")
+    pieces = _pieces(log, facts)
+    for suffix in (".log", ".index", ".timeindex", ".txnindex"):
+        disk.rename(f"{stem}{suffix}", f"{stem}{suffix}.deleted")
+    for new, start, stop in pieces:
+        piece = Part(log, start, stop)
+        built = recover(piece, new, facts.interval, Producers.empty(), max_index_bytes=facts.max_index_bytes)
+        disk.put(f"{new:020}.log", piece)
+        disk.write(f"{new:020}.index", built.index())
+        disk.write(f"{new:020}.timeindex", built.timeindex())
+    return [new for new, _, _ in pieces]
+
+
+def _pieces(log: Source, facts: PartitionFacts) -> list[tuple[int, int, int]]:
+    """Return base offset, start and end (bytes) of each new segment: a batch goes on as long as its offsets fit."""
+    pieces: list[tuple[int, int, int]] = []
+    walk = KafkaWalk(log, log.name, 0, log.size, facts.max_batch_bytes)
+    for window in walk.windows():
+        bases, lasts = window.column(layout.BASE_OFFSET), window.column(layout.LAST_OFFSET)
+        for k, last in enumerate(lasts):
+            start, stop = window.cell(k, layout.POSITION), window.end(k + 1)
+            if pieces and 0 <= last - pieces[-1][0] <= layout.MAX_INT:
+                pieces[-1] = (*pieces[-1][:2], stop)
+                continue
+            if not 0 <= last - bases[k] <= layout.MAX_INT:
+                where = f"from position {start} in LogSegment(baseOffset={log.name})"
+                raise BrokerError(0, _STAGE, f"{_STATE}: Failed to append records {where}")
+            pieces.append((bases[k], start, stop))
+    if walk.failure is not None:
+        raise BrokerError(0, _STAGE, walk.failure)
+    if walk.position < log.size:
+        sizes = f"before: {log.size} after: {walk.position}"
+        raise BrokerError(0, _STAGE, f"{_STATE}: Inconsistent segment sizes after split {sizes}")
+    return pieces
