@@ -13,6 +13,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from array import array
 
+    from kdump.broker.cleanup import Compacted, Retained
     from kdump.finding import Finding
     from kdump.format.checkpoint import Checkpoint
     from kdump.format.chunk import Chunk
@@ -281,5 +282,7 @@ if TYPE_CHECKING:
         | Checked
         | PartitionChecked
         | Prediction
+        | Retained
+        | Compacted
         | Progress
     )

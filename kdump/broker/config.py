@@ -13,15 +13,21 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from kdump.format.javavalues import Complaint, parse_number
+from kdump.format.properties import read_properties
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Self
+
+    from kdump.format.source import Source
 
 MAX_LONG = 2**63 - 1
 MAX_INT = 2**31 - 1
 _MINUTE, _HOUR = 60_000, 3_600_000
 _TRIMMED = "".join(map(chr, range(33)))  # String.trim
+_MAX_FILE = 1 << 20
+_TIERED = "remote.storage.enable counts for nothing here: what is in remote storage goes from the disk sooner"
 _POLICIES = ("compact", "delete")
 
 
@@ -106,14 +112,29 @@ _BROKER: dict[str, _Setting] = {
     "producer.id.expiration.ms": _Setting(_INT_1, 24 * _HOUR),
     "log.retention.check.interval.ms": _Setting(_FROM_1, 300_000),
 }
-# Settings that exist, and of which no answer depends.
-_OTHERS = (
-    "compression.type compression.gzip.level compression.lz4.level compression.zstd.level "
-    "flush.messages flush.ms follower.replication.throttled.replicas leader.replication.throttled.replicas "
-    "local.retention.bytes local.retention.ms message.timestamp.after.max.ms message.timestamp.before.max.ms "
-    "min.insync.replicas preallocate remote.storage.enable remote.log.copy.disable remote.log.delete.on.disable "
-    "unclean.leader.election.enable message.format.version message.downconversion.enable"
-).split()
+_OTHERS = frozenset(
+    (
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.type",
+        "compression.zstd.level",
+        "flush.messages",
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "min.insync.replicas",
+        "preallocate",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "unclean.leader.election.enable",
+    )
+)
+"""Settings of topics of which no answer depends."""
 _INTERNAL = {
     "__consumer_offsets": {"cleanup.policy": "compact", "segment.bytes": "104857600"},
     "__transaction_state": {"cleanup.policy": "compact", "segment.bytes": "104857600"},
@@ -141,6 +162,7 @@ class Config:
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._values = {name: _value(name, text) for name, text in given.items() if name in _READERS}
+        self._is_tiered = given.get("remote.storage.enable", "").strip(_TRIMMED).lower() == "true"
 
     def is_given(self, name: str) -> bool:
         """Tell whether a setting of topics was given, by its name or by one of the broker's for it."""
@@ -169,7 +191,14 @@ class Config:
         size = values.pop("internal.segment.bytes")  # for Kafka's own tests: it wins
         if size is not None:
             values["segment.bytes"] = size
-        return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})  # type: ignore[arg-type]
+        return TopicConfig.of({name.replace(".", "_"): value for name, value in values.items()})
+
+    def assumed(self, topic: str | None) -> str:
+        """Say what was taken because brokers make a topic so, or is not modelled; empty for nothing."""
+        internal = _INTERNAL.get(topic or "", {})
+        taken = [f"{name}={text}" for name, text in internal.items() if name not in self._values]
+        said = [f"{topic} is taken as brokers make it: {' '.join(taken)}"] if taken else []
+        return "; ".join([*said, _TIERED] if self._is_tiered else said)
 
     def _topic_value(self, name: str, setting: _Setting, internal: Mapping[str, str]) -> object:
         if name in self._values:
@@ -206,6 +235,13 @@ class TopicConfig(Value):
     max_message_bytes: int
     file_delete_delay_ms: int
 
+    @classmethod
+    def of(cls, values: Mapping[str, object]) -> Self:
+        """Return the configuration with these values, which its settings have read."""
+        config = cls.__new__(cls)
+        config.__dict__.update(values)
+        return config
+
     @property
     def compact(self) -> bool:
         """Whether the cleaner looks at the topic."""
@@ -222,6 +258,21 @@ class TopicConfig(Value):
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms
+
+
+def read_config(source: Source) -> dict[str, str]:
+    """Read a file of settings: Java properties, as server.properties is.
+
+    Args:
+        source: the file.
+
+    Raises:
+        ValueError: it is too large, or an escape in it is malformed; the message is one sentence.
+        OSError: it cannot be read.
+    """
+    if source.size > _MAX_FILE:
+        raise ValueError(f"the file has {source.size} bytes and was not read: the limit is {_MAX_FILE}")
+    return read_properties(source.read_at(0, source.size))
 
 
 def check_name(name: str) -> None:

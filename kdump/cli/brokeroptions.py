@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.broker.config import Config
+from kdump.broker.config import Config, read_config
 from kdump.broker.logdir import Settings
 from kdump.find.query import Ask, time_query
-from kdump.format.properties import read_properties
 from kdump.log.source import DoorProblem, open_source
+from kdump.render.escape import escape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_MOST = 1 << 20  # bytes of a configuration file
 
 
 def settings(given: Mapping[str, Any]) -> Settings:
@@ -38,22 +36,30 @@ def settings(given: Mapping[str, Any]) -> Settings:
             raise click.UsageError(f"--now: '{given['now']}' is no time: ms since the epoch, or ISO 8601")
         now = query.number
     try:
-        config = Config(_properties(given["config"]))
+        config = Config(properties_of(given["config"]))
     except ValueError as error:
         raise click.UsageError(f"--config {given['config']}: {error}") from None
     return Settings(now, config, given["index_interval_bytes"])
 
 
-def _properties(path: str | None) -> dict[str, str]:
+def properties_of(path: str | None) -> dict[str, str]:
+    """Return the settings in a file, by name.
+
+    Args:
+        path: of the file; None for none.
+
+    Raises:
+        click.UsageError: it cannot be used.
+    """
     if path is None:
         return {}
     source = open_source(path)
     if isinstance(source, DoorProblem):
-        raise click.UsageError(f"--config: {source.sentence}")
+        raise click.UsageError(escape(f"--config: {source.sentence}"))
     with source:
-        if source.size > _MOST:
-            raise click.UsageError(f"--config: {path}: has {source.size} bytes; a configuration has at most {_MOST}")
         try:
-            return read_properties(source.read_at(0, source.size))
+            return read_config(source)
         except OSError as error:
-            raise click.UsageError(f"--config: {path}: cannot be read: {error.strerror}") from None
+            raise click.UsageError(escape(f"--config: {path}: cannot be read: {error.strerror}")) from None
+        except ValueError as error:
+            raise click.UsageError(escape(f"--config: {path}: {error}")) from None

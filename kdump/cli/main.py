@@ -14,16 +14,17 @@ _COMMANDS = {
     "verify": "kdump.cli.verify",
     "find-offset": "kdump.cli.find_offset",
     "find-time": "kdump.cli.find_time",
+    "retention": "kdump.cli.retention",
 }
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kdump.format import _records, _scan
+    from kdump.format import _cleaning, _records, _scan
     from kdump.render import _text
 
-    compiled = all(kernel.is_compiled() for kernel in (_scan, _records, _text))
+    compiled = all(kernel.is_compiled() for kernel in (_scan, _records, _cleaning, _text))
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()
 

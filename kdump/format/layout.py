@@ -148,6 +148,40 @@ R_COUNT_NEGATIVE = 12
 R_LEFT_OVER = 13  # all records of the batch are there, and bytes follow them
 R_NO_MESSAGE = 14  # a legacy message too short for the sizes of its key and value
 
+# --- what the cleaner decides ---------------------------------------------------------------------------------
+# Of a batch, before its records are looked at.
+DROP_RECORDS = 1
+KEEP_RECORDS = 2
+KEEP_EMPTY = 4  # the batch stays, with no record if need be
+NEEDS_HORIZON = 8  # an end marker of a transaction of which nothing is left
+DROP_TOMBSTONES = 16
+
+# Of a batch, once its records were looked at: S_WIDTH int64 values.
+S_SEEN = 0
+S_KEPT = 1
+S_TOMBSTONES = 2  # that are kept
+S_FIRST_OFFSET = 3  # of those that are kept, as the next three
+S_LAST_OFFSET = 4
+S_FIRST_TIME = 5
+S_MAX_TIME = 6
+S_WIDTH = 7
+
+# A batch that is written: M_WIDTH int64 values.
+M_BASE = 0
+M_LAST = 1
+M_COUNT = 2
+M_HORIZON = 3  # delete horizon, -1 for none
+M_AT = 4  # where it begins in the output; -1 when it is there as it was
+M_CONTROL = 5  # not 0 for a control batch
+M_WIDTH = 6
+
+# What comes of a batch.
+GONE = 0
+ITSELF = 1
+ANOTHER = 2
+EMPTY = 3
+IMPOSSIBLE = 4  # it must stay without records, which magic 0 and 1 cannot
+
 
 def increment_sequence(sequence: int, by: int) -> int:
     """Return a sequence number after `by` more: after 2^31-1 comes 0. Source: DefaultRecordBatch.incrementSequence."""

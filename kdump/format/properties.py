@@ -59,15 +59,6 @@ def _metadata_value(is_version: bool, text: str, parts: list[str], name: str) ->
     return version
 
 
-def read_properties(data: bytes) -> dict[str, str]:
-    """Read a file of Java properties, ISO 8859-1: the last value of each name; a broken escape makes it none.
-
-    Source: Properties.load.
-    """
-    found = (_property(line) for _, _, line in _logical_lines(data))
-    return {name: value for name, value in found if name is not None and value is not None}
-
-
 def read_meta_properties(data: bytes, damage: Damage) -> Properties:
     """Read a file of Java properties, ISO 8859-1. Source: Properties.load, MetaProperties.Builder."""
     entries: list[Property] = []
@@ -87,6 +78,26 @@ def read_meta_properties(data: bytes, damage: Damage) -> Properties:
         for name, why in complaints:
             damage.add(*places.get(name, (0, len(data))), Complaint(why, RUNTIME))
     return version, entries
+
+
+def read_properties(data: bytes) -> dict[str, str]:
+    """Read a file of Java properties, ISO 8859-1; of a name that is there twice the last value counts.
+
+    Args:
+        data: the whole file.
+
+    Raises:
+        ValueError: an escape in it is malformed; the message says where.
+
+    Source: Properties.load.
+    """
+    values: dict[str, str] = {}
+    for position, _, line in _logical_lines(data):
+        name, value = _property(line)
+        if name is None or value is None:
+            raise ValueError(rf"byte {position}: Malformed \uxxxx encoding.")
+        values[name] = value
+    return values
 
 
 def _judge_properties(values: Mapping[str, str]) -> tuple[int | None, list[tuple[str, str]]]:

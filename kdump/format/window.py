@@ -122,6 +122,7 @@ class Buffer:
 
     def __init__(self, source: Source, window: int | None = None) -> None:
         self.source = source
+        self._held: tuple[Source, int, int] = source, 0, 0  # of which log, position, how many bytes
         self._window = window or WINDOW_SIZE
         size = self._window if window else min(WINDOW_SIZE, source.size)
         self._bytes = bytearray(size + layout.RECORDS_AT)
@@ -136,12 +137,28 @@ class Buffer:
             How many bytes of `view` hold the log now. The bytes after them are zero for the length of a header.
         """
         wanted = min(max(window or self._window, need), self.source.size - position)
+        kept = self._kept(position, wanted)
         if wanted + layout.RECORDS_AT > len(self._bytes):
-            self._bytes = bytearray(wanted + layout.RECORDS_AT)
-            self.view = memoryview(self._bytes)
+            self._replace(wanted, kept)
         elif len(self._bytes) > 4 * WINDOW_SIZE and wanted <= WINDOW_SIZE:
-            self._bytes = bytearray(WINDOW_SIZE + layout.RECORDS_AT)
-            self.view = memoryview(self._bytes)
-        length = self.source.read_into(position, self.view[:wanted])
+            self._replace(WINDOW_SIZE, kept)
+        else:
+            self.view[: len(kept)] = kept
+        self._held = self.source, position, 0  # nothing, should the read fail
+        length = len(kept) + self.source.read_into(position + len(kept), self.view[len(kept) : wanted])
+        self._held = self.source, position, length
         self.view[length : length + layout.RECORDS_AT] = _PAST_END
         return length
+
+    def _kept(self, position: int, wanted: int) -> bytes:
+        """What is here already of the bytes that are wanted: a log is read once, however its windows end."""
+        source, origin, length = self._held
+        if source is not self.source or not origin <= position < origin + length:
+            return b""
+        start = position - origin
+        return bytes(self.view[start : min(length, start + wanted)])
+
+    def _replace(self, size: int, kept: bytes) -> None:
+        self._bytes = bytearray(size + layout.RECORDS_AT)
+        self.view = memoryview(self._bytes)
+        self.view[: len(kept)] = kept

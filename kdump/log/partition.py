@@ -127,7 +127,7 @@ class Partition:
         self._is_directory = is_directory
         if not self.bases:
             raise UnreadableError(_no_segment(path, is_directory))
-        parent = _parent(directory)
+        parent = parent_of(directory)
         self.name = os.path.basename(os.path.abspath(directory)) if is_directory else path
         named = parse_partition(self.name)
         is_clean = os.path.exists(os.path.join(parent, FileKind.CLEAN_SHUTDOWN.value))
@@ -206,8 +206,8 @@ class Partition:
             return list(read_checkpoint(kind, opened, self._report).entries)
 
 
-def _parent(directory: str) -> str:
-    """The directory above by the path as the user wrote it: where a symbolic link lies, not where it leads."""
+def parent_of(directory: str) -> str:
+    """Return the directory above, by the path as the user wrote it: where a symbolic link lies, not where it leads."""
     head, tail = os.path.split(directory.rstrip(os.sep))
     return os.path.join(directory, os.pardir) if tail in ("", os.curdir, os.pardir) else head
 

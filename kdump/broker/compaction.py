@@ -1,0 +1,181 @@
+"""Which part of a log the cleaner may clean, whether it takes the log, and how it puts segments together.
+
+Pure functions over facts; what a pass leaves of the records is in `kdump.broker.cleaner`.
+
+Source: LogCleanerManager.cleanableOffsets, grabFilthiestCompactedLog, LogToClean, Cleaner.groupSegmentsBySize,
+Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.broker.config import MAX_INT
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from kdump.broker.config import TopicConfig
+    from kdump.broker.retention import LogFacts
+
+HIGH_WATERMARK, OPEN_TRANSACTION, ACTIVE = "high watermark", "open transaction", "active segment"
+LAG, RAISED = "min.compaction.lag.ms", "raised to first dirty offset"
+BELOW, ABOVE = "it is below the log start offset", "it is above the log end offset"
+
+
+class Cleanable(Value):
+    """What may be cleaned of a log.
+
+    Args:
+        first_dirty_offset: where the part begins that no pass has seen.
+        reset: why the checkpoint does not count, and is corrected at once; empty when it does.
+        first_uncleanable_offset: where the part ends that may be cleaned.
+        why: what limits it; each that is equal to it.
+        clean_until_offset: the same, rounded down to a segment: a pass ends there.
+        clean_bytes, cleanable_bytes: of the .log files; the segment with the first dirty offset inside counts twice.
+        must_compact_now: the oldest dirty batch is older than max.compaction.lag.ms.
+        chosen: the cleaner takes the log when it comes to it.
+    """
+
+    first_dirty_offset: int
+    reset: str
+    first_uncleanable_offset: int
+    why: list[str]
+    clean_until_offset: int
+    clean_bytes: int
+    cleanable_bytes: int
+    must_compact_now: bool
+    chosen: bool
+
+    @property
+    def total_bytes(self) -> int:
+        """What the ratio is of."""
+        return self.clean_bytes + self.cleanable_bytes
+
+    @property
+    def dirty_ratio(self) -> float | None:
+        """How much of the log is dirty; None where there is nothing."""
+        return self.cleanable_bytes / self.total_bytes if self.total_bytes else None
+
+
+def cleanable(
+    log: LogFacts,
+    checkpoint: int | None,
+    last_stable_offset: int,
+    config: TopicConfig,
+    now: int,
+    first_timestamp: Callable[[int], int],
+) -> Cleanable:
+    """Return what may be cleaned of a log, and whether the cleaner takes it.
+
+    Args:
+        log: the log.
+        checkpoint: its entry in cleaner-offset-checkpoint, None for none.
+        last_stable_offset: the high watermark, or the first offset of the oldest open transaction below it.
+        config: of its topic.
+        now: the clock, ms.
+        first_timestamp: gives the largest timestamp of the first batch of a segment, by its number, ms; asked for
+            only where it counts.
+    """
+    bases = [segment.base_offset for segment in log.segments]
+    active = len(bases) - 1
+    first_dirty, reset = _first_dirty(log, checkpoint)
+    dirty = _numbers(bases[:active], first_dirty, bases[active])
+    limits = {
+        OPEN_TRANSACTION if last_stable_offset < log.high_watermark else HIGH_WATERMARK: last_stable_offset,
+        ACTIVE: bases[active],
+    }
+    if config.min_compaction_lag_ms > 0:
+        horizon = now - config.min_compaction_lag_ms
+        young = next((number for number in dirty if log.segments[number].largest > horizon), None)
+        if young is not None:
+            limits[LAG] = bases[young]
+    lowest = min(limits.values())
+    why = [name for name, offset in limits.items() if offset == lowest]
+    if lowest < first_dirty:
+        why.append(RAISED)
+    uncleanable = max(first_dirty, lowest)
+    after = _numbers(bases[:active], uncleanable, bases[active])
+    until = bases[after[0]] if after else bases[active]
+    part = _numbers(bases, min(first_dirty, until), until)
+    cleanable_bytes = sum(log.segments[number].size for number in part)
+    clean_bytes = sum(segment.size for segment in log.segments if segment.base_offset < first_dirty)
+    must = _must_compact(dirty, config, now, first_timestamp)
+    found = Cleanable(first_dirty, reset, uncleanable, why, until, clean_bytes, cleanable_bytes, must, False)
+    ratio = found.dirty_ratio
+    chosen = config.compact and ratio is not None
+    chosen = chosen and ((must and cleanable_bytes > 0) or (ratio or 0.0) > config.min_cleanable_dirty_ratio)
+    return found.replace(chosen=chosen)
+
+
+def _first_dirty(log: LogFacts, checkpoint: int | None) -> tuple[int, str]:
+    if checkpoint is None:
+        return log.start_offset, ""
+    if checkpoint < log.start_offset:
+        return log.start_offset, BELOW
+    if checkpoint > log.end_offset:
+        return log.start_offset, ABOVE
+    return checkpoint, ""
+
+
+def _must_compact(dirty: Iterable[int], config: TopicConfig, now: int, first_timestamp: Callable[[int], int]) -> bool:
+    """Source: LogCleanerManager.maxCompactionDelay."""
+    horizon = now - config.max_compaction_lag_ms
+    if horizon <= 0:
+        return False  # only timestamps above 0 count
+    return any(0 < first_timestamp(number) < horizon for number in dirty)
+
+
+def _numbers(bases: Sequence[int], start: int, stop: int) -> range:
+    """The segments from the one with an offset on, those with a base below another. Source: LogSegments.values."""
+    if start >= stop:
+        return range(0)
+    first = max(bisect_right(bases, start) - 1, 0)
+    return range(first, bisect_right(bases, stop - 1))
+
+
+class IndexSizes(NamedTuple):
+    """Bytes of the .index and of the .timeindex of a segment."""
+
+    offset: int
+    time: int
+
+
+def groups(
+    log: LogFacts, end_offset: int, clean_until: int, index_sizes: Sequence[IndexSizes], config: TopicConfig
+) -> list[range]:
+    """Return which segments a pass makes one of, by their numbers: those with a base below the end.
+
+    Args:
+        log: the log.
+        end_offset: the first offset that the offset map does not cover.
+        clean_until: where the round was to end.
+        index_sizes: of each segment.
+        config: of the topic.
+
+    Source: Cleaner.groupSegmentsBySize.
+    """
+    segments = log.segments
+    count = sum(segment.base_offset < end_offset for segment in segments)
+    found: list[range] = []
+    start = 0
+    while start < count:
+        size, offsets, times = segments[start].size, *index_sizes[start]
+        stop = start + 1
+        while stop < count:
+            size, offsets, times = (
+                size + segments[stop].size,
+                offsets + index_sizes[stop].offset,
+                times + index_sizes[stop].time,
+            )
+            last = (segments[stop + 1].base_offset if stop + 1 < count else clean_until) - 1
+            if size > config.segment_bytes or max(offsets, times) > config.segment_index_bytes:
+                break
+            if segments[stop].size and last - segments[start].base_offset > MAX_INT:
+                break
+            stop += 1
+        found.append(range(start, stop))
+        start = stop
+    return found

@@ -1,0 +1,271 @@
+"""What a broker deletes of a log, when, and why; and whether an append rolls the active segment.
+
+Pure functions over facts. All three reasons begin at the oldest segment that is left and stop at the first one that
+may not go, so a young segment protects all after it. The clock is the broker's wall clock.
+
+Source: UnifiedLog.deleteOldSegments, LogSegment.largestTimestamp, LogSegment.shouldRoll, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.broker.config import MAX_INT, MAX_LONG
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.broker.config import TopicConfig
+
+START, SIZE = "log start offset", "size"
+TIME = {"index": "time, largest record timestamp", "mtime": "time, last modified time"}
+_INDEX_SLOT, _TIME_SLOT = 8, 12
+
+
+class SegmentFacts(NamedTuple):
+    """A segment as a broker sees it.
+
+    Args:
+        base_offset: from its name.
+        size: of the .log, bytes.
+        largest: what a broker takes for its largest timestamp, ms.
+        source: where that comes from: "index", the last entry of the .timeindex, or "mtime", the time of the .log.
+        max_in_data: the largest timestamp of its batches, ms; -1 when none has one, None when it could not be read.
+    """
+
+    base_offset: int
+    size: int
+    largest: int
+    source: str
+    max_in_data: int | None
+
+
+class LogFacts(Value):
+    """A log as a broker has it loaded.
+
+    Args:
+        segments: by base offset, at least one; the last is the active one.
+        start_offset, end_offset: of the log.
+        high_watermark: from the start offset to the end offset.
+    """
+
+    segments: Sequence[SegmentFacts]
+    start_offset: int
+    end_offset: int
+    high_watermark: int
+
+    def upper_bound(self, number: int) -> int:
+        """Return the base offset of the segment after one, the log end offset for the last."""
+        following = number + 1
+        return self.segments[following].base_offset if following < len(self.segments) else self.end_offset
+
+
+class Deletion(Value):
+    """What one round of deletion does.
+
+    Args:
+        reasons: of the segments that go, from the oldest on.
+        rolled_to: base offset of the empty segment that is made when all go; None when some stay.
+        start_offset: the log start offset afterwards.
+    """
+
+    reasons: list[str]
+    rolled_to: int | None
+    start_offset: int
+
+
+def delete(log: LogFacts, config: TopicConfig, now: int) -> Deletion:
+    """Return what a broker deletes at a time.
+
+    Args:
+        log: the log.
+        config: of its topic.
+        now: the clock, ms.
+
+    Source: UnifiedLog.deleteOldSegments.
+    """
+    reasons = _timeless(log, config)
+    segments = log.segments
+    if config.delete and config.retention_ms >= 0:
+        while len(reasons) < len(segments) and _may_go(log, len(reasons)):
+            segment = segments[len(reasons)]
+            if now - segment.largest <= config.retention_ms:
+                break
+            reasons.append(TIME[segment.source])
+    gone = len(reasons)
+    is_rolled = gone == len(segments)
+    first_left = log.end_offset if is_rolled else segments[gone].base_offset
+    start = max(log.start_offset, first_left) if gone else log.start_offset
+    return Deletion(reasons, log.end_offset if is_rolled else None, start)
+
+
+def first_deleted(log: LogFacts, config: TopicConfig, now: int) -> list[int | None]:
+    """Return for each segment the first clock at which it goes, as all is now.
+
+    Args:
+        log: the log.
+        config: of its topic.
+        now: ms; the answer for those that go whatever the clock says.
+
+    Returns:
+        ms; None for never.
+    """
+    found: list[int | None] = [now] * len(_timeless(log, config))
+    clock = -(2**63)
+    while len(found) < len(log.segments):
+        number = len(found)
+        if not (config.delete and config.retention_ms >= 0 and _may_go(log, number)):
+            break
+        clock = max(clock, log.segments[number].largest + config.retention_ms + 1)
+        if clock > MAX_LONG:
+            break
+        found.append(clock)
+    return found + [None] * (len(log.segments) - len(found))
+
+
+def _timeless(log: LogFacts, config: TopicConfig) -> list[str]:
+    """The reasons that do not depend on the clock: log start offset, then size."""
+    reasons: list[str] = []
+    segments = log.segments
+    while len(reasons) < len(segments) - 1 and _may_go(log, len(reasons)):
+        if log.upper_bound(len(reasons)) > log.start_offset:
+            break
+        reasons.append(START)
+    if config.delete and config.retention_bytes >= 0:
+        excess = sum(segment.size for segment in segments[len(reasons) :]) - config.retention_bytes
+        while len(reasons) < len(segments) and _may_go(log, len(reasons)):
+            excess -= segments[len(reasons)].size
+            if excess < 0:
+                break
+            reasons.append(SIZE)
+    return reasons
+
+
+def _may_go(log: LogFacts, number: int) -> bool:
+    """Whether a segment lies below the high watermark, and is not the active one without a batch."""
+    is_empty_active = number == len(log.segments) - 1 and not log.segments[number].size
+    return log.high_watermark >= log.upper_bound(number) and not is_empty_active
+
+
+class ActiveSegment(Value):
+    """What counts of the active segment when something is appended.
+
+    Args:
+        base_offset: from its name.
+        size: of the .log, bytes.
+        index_entries, timeindex_entries: how many there are.
+        first_timestamp: the largest timestamp of its first batch, ms; below 0 for none.
+        opened_at: when the process opened the segment, ms; None where that is not known: nothing on disk says it.
+    """
+
+    base_offset: int
+    size: int
+    index_entries: int
+    timeindex_entries: int
+    first_timestamp: int
+    opened_at: int | None = None
+
+
+class Append(Value):
+    """What is appended: bytes, the largest timestamp (ms), the last offset."""
+
+    size: int
+    timestamp: int
+    last_offset: int
+
+
+class Rolling(Value):
+    """Whether an append rolls the active segment, each reason by itself; None where that cannot be known.
+
+    Args:
+        size: it would be larger than segment.bytes.
+        time: it is older than segment.ms.
+        index_full, timeindex_full: no entry has room.
+        offset_overflow: the last offset is too far above the base offset.
+    """
+
+    size: bool
+    time: bool | None
+    index_full: bool
+    timeindex_full: bool
+    offset_overflow: bool
+
+    @property
+    def rolls(self) -> bool | None:
+        """Whether the segment is rolled; None where only time could do it, and that is not known."""
+        if self.size or self.index_full or self.timeindex_full or self.offset_overflow:
+            return True
+        return self.time
+
+
+def rolling(active: ActiveSegment, append: Append, config: TopicConfig, now: int) -> Rolling:
+    """Return whether an append rolls the active segment first.
+
+    Args:
+        active: the segment.
+        append: what is appended; with LogAppendTime its timestamp is the clock, whatever it says.
+        config: of the topic.
+        now: the clock, ms.
+
+    Source: LogSegment.shouldRoll, timeWaitedForRoll; OffsetIndex.isFull, TimeIndex.isFull.
+    """
+    return Rolling(
+        active.size > config.segment_bytes - append.size,
+        _is_old(active, append, config, now),
+        active.index_entries >= config.segment_index_bytes // _INDEX_SLOT,
+        active.timeindex_entries >= config.segment_index_bytes // _TIME_SLOT - 1,
+        not 0 <= append.last_offset - active.base_offset <= MAX_INT,
+    )
+
+
+def _is_old(active: ActiveSegment, append: Append, config: TopicConfig, now: int) -> bool | None:
+    """Whether the segment has waited too long: each has a random part of segment.jitter.ms less to wait."""
+    if not active.size:
+        return False
+    if active.first_timestamp >= 0:
+        waited = (
+            now if config.message_timestamp_type == "LogAppendTime" else append.timestamp
+        ) - active.first_timestamp
+    elif active.opened_at is not None:
+        waited = now - active.opened_at
+    else:
+        return None
+    if waited > config.max_segment_ms:
+        return True
+    jitter = min(config.segment_jitter_ms, config.segment_ms)
+    return None if jitter and waited > config.max_segment_ms - jitter else False
+
+
+def misled(log: LogFacts, config: TopicConfig, now: int) -> list[int]:
+    """Return the numbers of the segments whose wrong largest timestamp changes what is deleted now.
+
+    A segment counts whose time index disagrees with its data, where another set of segments goes once it is right.
+
+    Args:
+        log: the log.
+        config: of its topic.
+        now: the clock, ms.
+    """
+    return _changed(log, lambda one: delete(one, config, now).reasons)
+
+
+def _changed(log: LogFacts, answer: Callable[[LogFacts], list[str]]) -> list[int]:
+    wrong = [
+        number
+        for number, segment in enumerate(log.segments)
+        if segment.max_in_data is not None and segment.max_in_data >= 0 and segment.largest != segment.max_in_data
+    ]
+    if not wrong:
+        return []
+    right = list(log.segments)
+    for number in wrong:
+        right[number] = _righted(right[number])
+    gone, rightly = len(answer(log)), len(answer(log.replace(segments=right)))
+    first, last = sorted((gone, rightly))
+    return [number for number in wrong if first <= number < last] or (wrong[:1] if first != last else [])
+
+
+def _righted(segment: SegmentFacts) -> SegmentFacts:
+    assert segment.max_in_data is not None
+    return segment._replace(largest=segment.max_in_data, source="index")

@@ -1,0 +1,173 @@
+"""`kdump retention`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from kdump.cli.commonoptions import (
+    fail_on_option,
+    help_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+    raw_option,
+)
+from kdump.cli.outcome import Outcome
+from kdump.cli.say import fail_to_write, say
+from kdump.item import Progress
+from kdump.retention.options import RetentionOptions
+from kdump.retention.run import retention
+
+if TYPE_CHECKING:
+    from kdump.broker.config import Config
+    from kdump.item import Item
+    from kdump.render.progress import Bar
+
+_OFFSET = click.IntRange(min=0, max=2**63 - 1)
+
+
+class Sink(Protocol):
+    """Writes items."""
+
+    def __call__(self, item: Item) -> None:
+        """Write one item."""
+
+    def end(self) -> None:
+        """Write what all comes to."""
+
+
+@click.command("retention", add_help_option=False, short_help="Say what a broker will delete, roll and compact.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--config", metavar="FILE", help="Topic and broker settings, as Java properties (server.properties).")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting; wins over --config.")
+@click.option("--now", metavar="TIME", help="The clock: ms, ISO 8601, now+2d.  [default: now]")
+@click.option(
+    "--high-watermark", type=_OFFSET, metavar="N", help="Nothing above it is deleted.  [default: the log end]"
+)
+@click.option(
+    "--log-start-offset", type=_OFFSET, metavar="N", help="As after a DeleteRecords.  [default: the checkpoint]"
+)
+@click.option("--compaction", is_flag=True, help="Say too what the cleaner may clean, and whether it does.")
+@click.option("--pass", "clean", is_flag=True, help="Simulate one pass of the cleaner too; nothing is written.")
+@click.option(
+    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+)
+@raw_option
+@max_batch_bytes_option
+@max_uncompressed_bytes_option
+@fail_on_option
+@help_option
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Say what a broker will delete, roll and compact, when, and why.
+
+    PATH is a partition directory or a log.dir. Nothing is ever created, changed or locked. The settings of a topic are
+    not in its files: give them with --config or --set, or the defaults of Kafka 4.3 are taken. Exit status: 0 done,
+    3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
+    """
+    outcome = Outcome(given["fail_on"], compat=False)
+    bar = _bar()
+    options = RetentionOptions(
+        _config(given),
+        _now(given["now"]),
+        given["high_watermark"],
+        given["log_start_offset"],
+        given["compaction"] or given["clean"],
+        given["clean"],
+        given["layout"] == "json",
+        bar is not None,
+        given["max_batch_bytes"],
+        given["max_uncompressed_bytes"],
+    )
+    sink = _sink(given)
+    try:
+        for item in retention([os.fspath(path) for path in given["paths"]], options):
+            if isinstance(item, Progress):
+                if bar is not None:
+                    bar.show(item)
+                continue
+            if bar is not None:
+                bar.hide()
+            outcome.see(item)
+            sink(item)
+        if bar is not None:
+            bar.hide()
+        sink.end()
+        sys.stdout.flush()
+    except OSError as error:  # what is read has its own problems: this is where the text goes
+        fail_to_write(error)
+    sys.exit(outcome.exit)
+
+
+def _config(given: dict[str, Any]) -> Config:
+    """Read the configuration; a mistake in it is one in the use."""
+    from kdump.broker.config import Config, check_name
+    from kdump.cli.brokeroptions import properties_of
+
+    values = properties_of(given["config"])
+    try:
+        Config(values)
+    except ValueError as error:
+        raise click.UsageError(_printable(f"--config {given['config']}: {error}")) from None
+    try:
+        for text in given["settings"]:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise ValueError(f"--set wants NAME=VALUE, not '{text}'")
+            check_name(name.strip())
+            values[name.strip()] = value
+        return Config(values)
+    except ValueError as error:
+        raise click.UsageError(_printable(str(error))) from None
+
+
+def _printable(text: str) -> str:
+    from kdump.render.escape import escape
+
+    return escape(text)
+
+
+def _now(text: str | None) -> int:
+    if text is None:
+        return time.time_ns() // 1_000_000
+    from kdump.find.query import Ask, time_query
+
+    try:
+        query = time_query(text)
+    except ValueError as error:
+        raise click.UsageError(_printable(f"--now: {error}")) from None
+    if query.ask is not Ask.TIME:
+        raise click.UsageError(f"--now: '{_printable(text)}' is no time of a clock")
+    if query.assumed:
+        say(f"kdump: --now: {query.assumed}")
+    return query.number
+
+
+def _bar() -> Bar | None:
+    """The progress bar; none where nobody looks at it."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    from kdump.render.progress import Bar
+
+    return Bar("retention", sys.stderr)
+
+
+def _sink(given: dict[str, Any]) -> Sink:
+    if given["layout"] == "json":
+        from kdump.cli.retentionsinks import RetentionJson
+
+        return RetentionJson()
+    if not sys.stdout.isatty():
+        from kdump.cli.retentionsinks import RetentionText
+
+        return RetentionText()
+    from rich.console import Console
+
+    from kdump.render.retentiontable import RetentionTable
+
+    sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    return RetentionTable(console, say, raw=given["raw"])

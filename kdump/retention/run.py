@@ -1,0 +1,265 @@
+"""The verb retention: partition by partition, what a broker deletes, rolls and compacts."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.broker.cleanedlog import OffsetMap
+from kdump.broker.cleaner import Cleaner
+from kdump.broker.cleanup import Compacted, Retained
+from kdump.broker.compaction import IndexSizes, cleanable, groups
+from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first_deleted, misled, rolling
+from kdump.broker.round import CleaningError, Round
+from kdump.finding import Code, Finding
+from kdump.format.source import BytesSource
+from kdump.format.window import Buffer
+from kdump.item import Progress
+from kdump.log.checkpoints import LogDirectory
+from kdump.log.directory import Expansion, directories
+from kdump.log.names import parse_partition
+from kdump.log.partition import UnreadableError, parent_of
+from kdump.log.source import DoorProblem
+from kdump.retention.facts import LogReader
+from kdump.retention.files import PartitionFiles
+from kdump.retention.producers import last_records, producers_at
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from kdump.broker.cleanedlog import CleanedSegment
+    from kdump.broker.config import TopicConfig
+    from kdump.broker.round import LastRecord
+    from kdump.item import Item
+    from kdump.retention.options import RetentionOptions
+
+_WINDOW = 1 << 18  # bytes of a log read at once for its headers
+_SMALL_APPEND = 70  # bytes: one record with nearly nothing in it
+_TIME_SLOT = 12
+_TOO_SMALL = "the offset map is too small for even a single message: raise log.cleaner.dedupe.buffer.size"
+_STATES = {
+    "delete": "its topic is deleted: the whole directory goes file.delete.delay.ms after that",
+    "stray": "a broker has moved it away: no retention looks at it",
+    "future": "it is a copy on its way to another log directory: no retention looks at it",
+}
+
+
+def retention(paths: list[str], options: RetentionOptions) -> Iterator[Item]:
+    """Yield what a broker does with the segments of partitions, each after the findings about it.
+
+    Args:
+        paths: partition directories or log directories, as the user wrote them.
+        options: what was asked for.
+
+    Reports: T02, T04 and T05 where they change what is deleted; F08, K02, K03; what is wrong with a damaged log.
+    """
+    buffer = Buffer(BytesSource(b""), _WINDOW)
+    for path in paths:
+        if not os.path.isdir(path):
+            yield _no_directory(path)
+            continue
+        held: list[Finding | DoorProblem] = []
+        listing = Expansion()
+        found = directories(path, listing)
+        is_partition = found == [path]
+        for skipped in listing.skipped:
+            kind = "permission" if skipped.path == path else "skipped"
+            held.append(DoorProblem(skipped.path, kind, f"{skipped.path}: {skipped.reason}: not looked at"))
+        if not found and not any(skipped.path == path for skipped in listing.skipped):
+            held.append(_nothing_in(path))
+        around = LogDirectory(parent_of(path) if is_partition else path, held.append)
+        yield from held
+        held.clear()
+        for number, directory in enumerate(found):
+            yield from _partition(_Task(directory, around, buffer, options, held))
+            if options.progress:
+                yield Progress(number + 1, len(found), directory)
+
+
+def _no_directory(path: str) -> DoorProblem:
+    if not os.path.lexists(path):
+        return DoorProblem(path, "missing", f"no such file: {path}")
+    return DoorProblem(path, "other", f"{path}: name a partition directory or a log directory, not a file in it")
+
+
+def _nothing_in(path: str) -> DoorProblem:
+    if parse_partition(os.path.basename(os.path.abspath(path))) is not None:
+        return DoorProblem(path, "other", f"{path}: no segment is here")
+    return DoorProblem(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
+
+
+class _Task(Value):
+    """One partition: its directory, what is around it, a buffer, what was asked for, and where problems are put."""
+
+    path: str
+    around: LogDirectory
+    buffer: Buffer
+    options: RetentionOptions
+    held: list[Finding | DoorProblem]
+
+
+def _partition(task: _Task) -> Iterator[Item]:
+    parsed = parse_partition(os.path.basename(os.path.abspath(task.path)))
+    if parsed is not None and parsed.state:
+        yield DoorProblem(task.path, "skipped", f"{task.path}: {_STATES[parsed.state]}")
+        return
+    files = None
+    rows: list[Item] = []
+    try:
+        files = PartitionFiles(task.path, task.around, task.held.append, task.options.max_batch_bytes)
+        if files.bases:
+            rows = _rows(LogReader(files, task.buffer), task)
+        else:
+            task.held.append(DoorProblem(task.path, "other", f"{task.path}: no segment is here"))
+    except UnreadableError as error:
+        task.held.append(error.problem)
+    except OSError as error:
+        where = error.filename or task.path
+        task.held.append(DoorProblem(where, "read", f"{where}: cannot be read: {error.strerror}"))
+    finally:
+        if files is not None:
+            files.close()
+    yield from task.held
+    task.held.clear()
+    yield from rows
+
+
+def _rows(reader: LogReader, task: _Task) -> list[Item]:
+    """What is said of a partition: the cleaner first, as it reads what retention wants to know."""
+    options, files = task.options, reader.files
+    config = options.config.of_topic(files.topic)
+    files.check_names()
+    largest: dict[int, int] = {}
+    compacted = _compacted(reader, config, options, largest, task.held.append) if options.compaction else None
+    log = reader.facts(options.log_start_offset, options.high_watermark, largest)
+    append = Append(_SMALL_APPEND, options.now, log.end_offset)
+    rows: list[Item] = [
+        Retained(
+            files.path,
+            files.name,
+            options.now,
+            log,
+            config,
+            delete(log, config, options.now),
+            first_deleted(log, config, options.now),
+            rolling(reader.active(), append, config, options.now),
+            append,
+            options.config.assumed(files.topic),
+        )
+    ]
+    for number in misled(log, config, options.now):
+        task.held.append(_time_finding(files, number, log.segments[number]))
+    if compacted is not None:
+        rows.append(compacted)
+    return rows
+
+
+def _time_finding(files: PartitionFiles, number: int, segment: SegmentFacts) -> Finding:
+    """A wrong largest timestamp that decides over a segment: zeros, too high, too low or none."""
+    path = files.file(number, "timeindex")
+    is_there = files.has(number, "timeindex")
+    size = files.index_size(number, "timeindex")
+    at, length = (size - _TIME_SLOT, _TIME_SLOT) if size else (0 if is_there else None, 0 if is_there else None)
+    found = segment.largest if segment.source == "index" else None
+    last = segment.base_offset
+    if found == 0:
+        return Finding(Code.T02, path, at, length, found=0, expected=segment.max_in_data)
+    if found is not None and segment.max_in_data is not None and found > segment.max_in_data:
+        values: dict[str, int | str | None] = {"largest": segment.max_in_data}
+        return Finding(
+            Code.T04, path, at, length, offset=last, found=found, expected=segment.max_in_data, values=values
+        )
+    values = {"largest": segment.max_in_data}
+    return Finding(
+        Code.T05, path, at, length, found=-1 if found is None else found, expected=segment.max_in_data, values=values
+    )
+
+
+# --- the cleaner ----------------------------------------------------------------------------------------------
+def _compacted(
+    reader: LogReader,
+    config: TopicConfig,
+    options: RetentionOptions,
+    largest: dict[int, int],
+    report: Callable[[Finding | DoorProblem], None],
+) -> Compacted:
+    timeless = options.clean and config.min_compaction_lag_ms == 0
+    files = reader.files
+    log = reader.facts(options.log_start_offset, options.high_watermark, {}, timeless=timeless)
+    files.log_start = log.start_offset
+    known = producers_at(files, log.end_offset)
+    open_at = [one.current_txn_first_offset for one in known.values() if one.current_txn_first_offset >= 0]
+    stable = min([log.high_watermark, *open_at])
+    checkpoint = files.around.first_dirty.get(files.key) if files.key is not None else None
+    part = cleanable(log, checkpoint, stable, config, options.now, files.first_timestamp)
+    row = Compacted(files.path, files.name, options.now, config, part, sum(segment.size for segment in log.segments))
+    if not options.clean:
+        return row
+    if not part.chosen:
+        return row.replace(cleaned=[])
+    active = last_records(known, options.now, options.config.broker("producer.id.expiration.ms"))
+    return _pass(reader, config, options, log, row, active, largest, report)
+
+
+def _pass(
+    reader: LogReader,
+    config: TopicConfig,
+    options: RetentionOptions,
+    log: LogFacts,
+    row: Compacted,
+    active: Mapping[int, LastRecord],
+    largest: dict[int, int],
+    report: Callable[[Finding | DoorProblem], None],
+) -> Compacted:
+    """Simulate a pass; one that fails leaves what it had not come to as it is."""
+    files = reader.files
+    count = len(files.bases)
+    round_ = Round(
+        files.bases,
+        [reader.modified(number) for number in range(count)],
+        row.part.first_dirty_offset,
+        row.part.clean_until_offset,
+        options.now,
+        config.delete_retention_ms,
+        active,
+        options.max_uncompressed_bytes,
+        options.max_batch_bytes,
+    )
+    offset_map = OffsetMap(options.config.broker("log.cleaner.dedupe.buffer.size"), options.config.load_factor())
+    if offset_map.is_too_small:
+        return row.replace(cleaned=[], failure=_TOO_SMALL)
+    cleaner = Cleaner(round_, files, offset_map, collect=options.collect)
+    cleaned: list[CleanedSegment] = []
+    done, before, end, failure = 0, 0, None, ""
+    try:
+        end = cleaner.build_map()
+        sizes = [IndexSizes(files.index_size(n, "index"), files.index_size(n, "timeindex")) for n in range(count)]
+        for group in groups(log, end, row.part.clean_until_offset, sizes, config):
+            cleaned.append(cleaner.clean(group))
+            done = group.stop
+            before += sum(log.segments[number].size for number in group)
+    except CleaningError as error:
+        end, failure = None, error.why
+        _explain(files, error, report)
+    try:
+        for number in range(done, count - 1):
+            if options.collect:
+                cleaned.append(cleaner.untouched(number))
+    except CleaningError as error:
+        if not failure:
+            _explain(files, error, report)
+        failure = failure or error.why
+    for number in sorted(cleaner.odd):
+        files.explain(files.log(number), number)
+    largest.update(cleaner.largest)
+    return row.replace(cleaned=cleaned, before=before, end_offset=end, failure=failure)
+
+
+def _explain(files: PartitionFiles, error: CleaningError, report: Callable[[Finding | DoorProblem], None]) -> None:
+    """Report what is wrong with the log in which a pass fails."""
+    path = files.file(error.number, "log")
+    if error.limit:
+        report(Finding(Code.L12, path, error.position, 0, values={"why": error.why}))
+    else:
+        files.explain(files.log(error.number), error.number)
