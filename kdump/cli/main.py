@@ -14,6 +14,11 @@ _COMMANDS = {
     "verify": "kdump.cli.verify",
     "find-offset": "kdump.cli.find_offset",
     "find-time": "kdump.cli.find_time",
+    "reindex": "kdump.cli.reindex",
+    "truncate": "kdump.cli.truncate",
+    "patch-header": "kdump.cli.patch_header",
+    "undo": "kdump.cli.undo",
+    "resume": "kdump.cli.resume",
 }
 
 
