@@ -59,15 +59,6 @@ def _metadata_value(is_version: bool, text: str, parts: list[str], name: str) ->
     return version
 
 
-def read_properties(data: bytes) -> dict[str, str]:
-    """Read a file of Java properties, ISO 8859-1: the last value of each name; a broken escape makes it none.
-
-    Source: Properties.load.
-    """
-    found = (_property(line) for _, _, line in _logical_lines(data))
-    return {name: value for name, value in found if name is not None and value is not None}
-
-
 def read_meta_properties(data: bytes, damage: Damage) -> Properties:
     """Read a file of Java properties, ISO 8859-1. Source: Properties.load, MetaProperties.Builder."""
     entries: list[Property] = []
@@ -87,6 +78,12 @@ def read_meta_properties(data: bytes, damage: Damage) -> Properties:
         for name, why in complaints:
             damage.add(*places.get(name, (0, len(data))), Complaint(why, RUNTIME))
     return version, entries
+
+
+def read_properties(data: bytes) -> dict[str, str]:
+    """Return the names and values of a file of Java properties; a broken line is passed over."""
+    found = (_property(line) for _, _, line in _logical_lines(data))
+    return {name: value for name, value in found if name is not None and value is not None}
 
 
 def _judge_properties(values: Mapping[str, str]) -> tuple[int | None, list[tuple[str, str]]]:
