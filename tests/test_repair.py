@@ -13,7 +13,7 @@ import subprocess
 import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -29,7 +29,7 @@ from kdump.format.source import BytesSource
 from kdump.log.lazy import Shelf
 from kdump.log.names import parse_partition
 from kdump.repair import guard
-from kdump.repair.again import undo
+from kdump.repair.again import resume, undo
 from kdump.repair.apply import apply
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.lock import DirectoryLock, users_of
@@ -587,6 +587,43 @@ def test_a_journal_that_is_none_is_refused(content: str, tmp_path: Path) -> None
         status, _, said = run(command, journal)
         assert status == 12
         assert "no journal" in said
+
+
+def without(value: Any, path: tuple[Any, ...], put: Any) -> Any:
+    """A copy of a value in which one member is another one."""
+    if not path:
+        return put
+    copy = list(value) if isinstance(value, list) else dict(value)
+    copy[path[0]] = without(value[path[0]], path[1:], put)
+    return copy
+
+
+def members(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of each member of a value."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        yield (*path, key)
+        yield from members(inner, (*path, key))
+
+
+@pytest.mark.parametrize("command", ["reindex", "truncate", "patch-header"])
+def test_a_journal_that_was_tampered_with_is_refused_or_does_no_harm(command: str, tmp_path: Path) -> None:
+    scenario = SCENARIOS[command]
+    scenario.build(tmp_path / "logs")
+    scenario.run(tmp_path)
+    (journal,) = journals(tmp_path / "q")
+    fields = json.loads(journal.read_text("utf-8"))
+    after = contents(tmp_path / "logs" / PARTITION)
+    refusals = 0
+    for path in [one for one in members(fields) if one[0] in ("changes", "inputs", "events", "lock", "directory")]:
+        for put in cast("tuple[Any, ...]", (None, 7, "x/../y", [])):
+            journal.write_text(json.dumps(without(fields, path, put)))
+            try:
+                resume(str(journal), means())
+            except (RefusedError, FailedError):
+                refusals += 1
+            assert contents(tmp_path / "logs" / PARTITION) == after, (path, put)
+    assert refusals > 100
 
 
 def test_an_option_that_makes_no_sense_is_a_wrong_use(tmp_path: Path) -> None:

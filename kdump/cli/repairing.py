@@ -193,7 +193,7 @@ class Repair:
             say(f"kdump: no such file: {error.filename}")
             self.outcome.nothing()
         except OSError as error:
-            say(f"kdump: {error.filename}: {error.strerror}")
+            say(f"kdump: {error.filename or 'a file'}: {error.strerror or error}")
             self.outcome.unreadable()
 
     @property

@@ -26,6 +26,7 @@ _KEYS = {
     "version", "command", "directory", "partition", "planId", "inputs", "changes", "events", "lock", "argv", "user",
     "host", "kdump",
 }  # fmt: skip
+_OF_CHANGE = {"name", "action", "before", "after", "like", "cut", "patches", "saved", "new", "temporary", "back"}
 
 
 class Journal:
@@ -120,23 +121,70 @@ def load(path: str) -> tuple[str, dict[str, Any]]:
 
 
 def _is_sound(fields: object) -> bool:
+    """Whether a journal is whole: what is missing must show before anything is done."""
     if not isinstance(fields, dict) or not fields.keys() >= _KEYS or fields["version"] != VERSION:
         return False
-    events = fields["events"]
-    is_plain = isinstance(events, list) and bool(events) and all(isinstance(one, dict) for one in events)
-    if not is_plain or events[-1].get("state") not in _STATES:
+    events, inputs, lock = fields["events"], fields["inputs"], fields["lock"]
+    if not (isinstance(events, list) and events and isinstance(events[-1], dict)):
         return False
-    return isinstance(fields["changes"], list) and all(_is_plain(one) for one in fields["changes"])
-
-
-def _is_plain(change: object) -> bool:
-    """Whether the names of a change stay in their directories."""
-    if not isinstance(change, dict):
-        return False
-    names = [change.get(key) for key in ("name", "saved", "new", "temporary")]
-    return isinstance(names[0], str) and all(
-        name is None or (isinstance(name, str) and name not in ("", ".", "..") and "/" not in name) for name in names
+    return (
+        events[-1].get("state") in _STATES
+        and all(isinstance(fields[key], str) for key in ("command", "directory", "partition"))
+        and isinstance(lock, dict)
+        and (lock.get("created") is None or _are(int, lock["created"], 2))
+        and isinstance(inputs, dict)
+        and all(_has_numbers(one, ("inode", "size", "modified")) for one in inputs.values())
+        and isinstance(fields["changes"], list)
+        and all(map(_is_change, fields["changes"]))
     )
+
+
+def _is_change(change: object) -> bool:
+    if not isinstance(change, dict) or not change.keys() >= _OF_CHANGE:
+        return False
+    names = [change[key] for key in ("saved", "new", "temporary")]
+    before, after, cut, patches = (change[key] for key in ("before", "after", "cut", "patches"))
+    in_place = cut is not None or bool(patches)
+    return (
+        all(one is None or _is_name(one) for one in names)
+        and all(_is_name(change[key]) for key in ("name", "back"))
+        and (before is None or (_is_metadata(before) and _has_numbers(before, ("size",)) and "sha256" in before))
+        and (after is None or (_has_numbers(after, ("size",)) and "sha256" in after))
+        and (before is not None or after is not None)
+        and not (in_place and (before is None or after is None))
+        and _is_metadata(change["like"])
+        and (cut is None or (isinstance(cut, dict) and cut.keys() >= {"prefix", "tail"} and _is_name(names[0])))
+        and isinstance(patches, list)
+        and all(map(_is_patch, patches))
+        and (in_place or before is None or _is_name(names[0]))
+        and (in_place or after is None or (_is_name(names[1]) and _is_name(names[2])))
+    )
+
+
+def _is_metadata(one: object) -> bool:
+    if not _has_numbers(one, ("device", "inode", "modified", "accessed", "uid", "gid", "mode")):
+        return False
+    attributes = one.get("attributes") if isinstance(one, dict) else None
+    return isinstance(attributes, dict) and all(isinstance(value, str) for value in attributes.values())
+
+
+def _is_patch(one: object) -> bool:
+    if not isinstance(one, list) or len(one) != 3 or not isinstance(one[0], int) or not _are(str, one[1:], 2):
+        return False
+    return len(one[1]) == len(one[2]) and all(char in "0123456789abcdef" for char in one[1] + one[2])
+
+
+def _has_numbers(one: object, keys: tuple[str, ...]) -> bool:
+    return isinstance(one, dict) and all(isinstance(one.get(key), int) for key in keys)
+
+
+def _are(kind: type, values: object, count: int) -> bool:
+    return isinstance(values, list) and len(values) == count and all(isinstance(one, kind) for one in values)
+
+
+def _is_name(name: object) -> bool:
+    """Whether a name stays in its directory."""
+    return isinstance(name, str) and name not in ("", ".", "..") and "/" not in name and "\0" not in name
 
 
 def _exists(directory: int, name: str) -> bool:
