@@ -230,6 +230,7 @@ class Planned(Value):
         kept: files of the kinds that the command is about and that are left alone.
         journal: path of the journal, when it is done; None when nothing was done.
         arguments: what to write after the command to have it done.
+        is_refused: it will not be done.
     """
 
     command: str
@@ -244,6 +245,7 @@ class Planned(Value):
     kept: int
     journal: str | None
     arguments: tuple[str, ...]
+    is_refused: bool
 
 
 class SegmentFate(Value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import struct
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +34,27 @@ OLD_TIME = 1_600_000_000_123_456_789  # ns
 SETTINGS = Settings(TIME, Config({}), 0)
 NOBODY = Users([], 0)
 _OWNER = 1234
+_READS, _READS_AND_WRITES, _NO_ID = 4, 6, 0xFFFFFFFF
+_ACL = struct.pack(
+    "<I" + 5 * "HHI",
+    2,
+    1,
+    _READS_AND_WRITES,
+    _NO_ID,
+    2,
+    _READS,
+    77,
+    4,
+    _READS,
+    _NO_ID,
+    16,
+    _READS,
+    _NO_ID,
+    32,
+    0,
+    _NO_ID,
+)  # its owner, user 77, its group, the mask, others
+_ATTRIBUTES = {"user.kdump": b"\0kept", "system.posix_acl_access": _ACL}
 
 
 def no_users(_files: dict[tuple[int, int], str]) -> Users:
@@ -80,8 +102,9 @@ def dress(log_dir: Path) -> None:
         path.chmod(0o640)
         if os.geteuid() == 0:
             os.chown(path, _OWNER, _OWNER + 1)
-        with suppress(OSError):
-            os.setxattr(path, "user.kdump", b"\0kept")
+        for key, value in _ATTRIBUTES.items():
+            with suppress(OSError):
+                os.setxattr(path, key, value)
         os.utime(path, ns=(OLD_TIME, OLD_TIME))
 
 

@@ -207,6 +207,23 @@ def test_a_log_is_indexed_up_to_its_damage_only_when_that_is_said(tmp_path: Path
     assert (partition / name(0, "index")).read_bytes() == segment(0, BATCHES[:3], interval=0)[name(0, "index")]
 
 
+def test_where_one_segment_is_refused_nothing_is_done_to_the_others_unless_they_are_named(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    log = partition / name(0)
+    data = bytearray(log.read_bytes())
+    data[200] ^= 1
+    log.write_bytes(data)
+    before = seen(partition)
+    args = ("--index-interval-bytes", 0, "--apply", "--quarantine", tmp_path / "q")
+    status, out, said = run("reindex", partition, *args)
+    assert status == 12
+    assert "--up-to-damage" in said
+    assert out.splitlines()[-1] == f"nothing was changed in {partition}, and nothing will be"
+    assert seen(partition) == before
+    assert run("reindex", partition / name(10), *args)[0] == 3  # the damage is still there
+    assert (partition / name(10, "index")).read_bytes() == segment(10, BATCHES[5:], interval=0)[name(10, "index")]
+
+
 def test_a_wrong_offset_never_gets_into_an_index(tmp_path: Path) -> None:
     partition = broken_headers(tmp_path / "logs")
     (partition / name(0, "index")).unlink()

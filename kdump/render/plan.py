@@ -59,11 +59,13 @@ def plan_lines(plan: Planned, *, grouped: bool) -> Iterator[str]:
         size = f"{plan.bytes_lost:,}" if grouped else str(plan.bytes_lost)
         records = counted(plan.records_lost, "record") if grouped else f"{plan.records_lost} records"
         yield f"  {'lost' if done else 'loses'} {records} in {size} bytes; the log ends at offset {plan.log_end_offset}"
-    if plan.kept:
+    if plan.kept and plan.operations:
         yield f"{'left' if done else 'leaves'} {counted(plan.kept, 'file')} of {escape(plan.partition)} alone"
     for announced in plan.announces:
         yield f"note: {escape(announced)}"
-    if not plan.operations:
+    if plan.is_refused:
+        yield f"nothing was changed in {escape(plan.directory)}, and nothing will be"
+    elif not plan.operations:
         yield f"nothing to do in {escape(plan.directory)}"
     elif done:
         yield f"journal: {escape(plan.journal or '')}"

@@ -173,6 +173,7 @@ class Plan(Value):
             self.kept,
             journal,
             arguments,
+            bool(self.refused),
         )
 
     @property
