@@ -315,6 +315,35 @@ def test_a_full_disk_before_anything_is_seen_is_said_to_have_changed_nothing(sta
         assert seen(stage.partition) == stage.before
 
 
+TARGETS = {"reindex": name(0, "timeindex"), "truncate": name(0), "patch-header": name(0)}
+
+
+@pytest.mark.parametrize("command", TARGETS)
+def test_a_file_that_is_swapped_for_a_link_at_any_call_never_leads_outside(command: str, tmp_path: Path) -> None:
+    stage = Stage(SCENARIOS[command], tmp_path / "stage")
+    outside = tmp_path / "outside"
+    ends: set[type[BaseException]] = set()
+    for number in range(len(stage.calls)):
+        stage.build()
+        outside.write_bytes(stage.before[TARGETS[command]].data)
+        before = outside.stat()
+
+        def swap(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+            target = stage.partition / TARGETS[command]
+            target.unlink(missing_ok=True)
+            target.symlink_to(outside)
+            return function(*args, **named)
+
+        try:
+            stage.scenario.run(stage.root, Faulty(number, swap))
+        except (FailedError, RefusedError) as error:
+            ends.add(type(error))
+        now = outside.stat()
+        assert (now.st_size, now.st_mtime_ns, now.st_mode) == (before.st_size, before.st_mtime_ns, before.st_mode)
+        assert outside.read_bytes() == stage.before[TARGETS[command]].data
+    assert ends == {FailedError, RefusedError}
+
+
 # --- power loss -----------------------------------------------------------------------------------------------
 def crashes(stage: Stage, forgets: Callable[[str], bool] = lambda _path: False) -> tuple[list[Tree], list[str]]:
     """Every state in which a disk can be after a crash in the middle of a run, and what was waited for."""
