@@ -197,6 +197,58 @@ class PartitionChecked(Value):
     size: int
 
 
+class Operation(Value):
+    """What becomes of one file by a repair.
+
+    Args:
+        file: name in the partition directory.
+        action: rebuild-index, create, replace, truncate, empty, delete or patch.
+        before, after: sizes in bytes; None where there is no file.
+        why: what is wrong with it now; empty when nothing is.
+        detail: what else there is to say.
+    """
+
+    file: str
+    action: str
+    before: int | None
+    after: int | None
+    why: str = ""
+    detail: str = ""
+
+
+class Planned(Value):
+    """What a repair would do to one partition directory, or has done.
+
+    Args:
+        command: reindex, truncate or patch-header.
+        plan_id: by what the plan is known again.
+        partition: name of the directory.
+        directory: as the user wrote it.
+        operations: in the order in which they are made.
+        bytes_lost, records_lost: that are cut from logs.
+        log_end_offset: afterwards; None where it is not known.
+        announces: what there is to know of it, a sentence each.
+        kept: files of the kinds that the command is about and that are left alone.
+        journal: path of the journal, when it is done; None when nothing was done.
+        arguments: what to write after the command to have it done.
+        is_refused: it will not be done.
+    """
+
+    command: str
+    plan_id: str
+    partition: str
+    directory: str
+    operations: tuple[Operation, ...]
+    bytes_lost: int
+    records_lost: int
+    log_end_offset: int | None
+    announces: tuple[str, ...]
+    kept: int
+    journal: str | None
+    arguments: tuple[str, ...]
+    is_refused: bool
+
+
 class SegmentFate(Value):
     """What becomes of a segment when a broker starts.
 
@@ -281,6 +333,7 @@ if TYPE_CHECKING:
         | CheckedFile
         | Checked
         | PartitionChecked
+        | Planned
         | Prediction
         | Retained
         | Compacted

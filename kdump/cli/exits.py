@@ -18,6 +18,10 @@ class Exit(IntEnum):
     ERRORS_AND_INCOMPLETE = 6
     PENDING = 7
     NOT_FOUND = 10
+    LOCKED = 11
+    REFUSED = 12
+    FAILED = 13
+    PART_WAY = 14
 
 
 def combine(*, errors: bool, warnings: bool, incomplete: bool, missing: bool, fail_on: str) -> Exit:

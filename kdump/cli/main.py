@@ -15,6 +15,11 @@ _COMMANDS = {
     "find-offset": "kdump.cli.find_offset",
     "find-time": "kdump.cli.find_time",
     "retention": "kdump.cli.retention",
+    "reindex": "kdump.cli.reindex",
+    "truncate": "kdump.cli.truncate",
+    "patch-header": "kdump.cli.patch_header",
+    "undo": "kdump.cli.undo",
+    "resume": "kdump.cli.resume",
 }
 
 

@@ -51,6 +51,13 @@ class Outcome:
         is_warning = item.severity is Severity.WARNING and self._fail_on == "warning"
         return item.severity is Severity.ERROR or is_warning or item.code in NOT_ALL_READ
 
+    def join(self, other: Outcome) -> None:
+        """Take what another one has seen into account."""
+        self._errors |= other._errors
+        self._warnings |= other._warnings
+        self._incomplete |= other._incomplete
+        self._missing |= other._missing
+
     def nothing(self) -> None:
         """What was asked for is not there."""
         self._missing = True

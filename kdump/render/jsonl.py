@@ -44,8 +44,8 @@ def finding_json(finding: Finding) -> str:
             "field": finding.field,
             "expected": _value(finding.expected),
             "found": _value(finding.found),
-            "message": _text(finding.message),
-            "remedy": _text(finding.remedy),
+            "message": text(finding.message),
+            "remedy": text(finding.remedy),
             "count": finding.count,
         },
     )
@@ -56,7 +56,7 @@ def location_json(location: Location) -> str:
     return line(
         "location",
         {
-            "query": _text(location.query.strip()),
+            "query": text(location.query.strip()),
             "offset": location.offset,
             "timestamp": location.timestamp,
             "leaderEpoch": location.leader_epoch,
@@ -85,7 +85,7 @@ def prediction_json(one: Prediction) -> str:
             "logEndOffset": one.log_end_offset,
             "bytesLost": one.bytes_lost,
             "recordsLost": one.records_lost,
-            "assumed": [_text(what) for what in one.assumed],
+            "assumed": [text(what) for what in one.assumed],
             "segments": segments,
         },
     )
@@ -99,7 +99,7 @@ def summary_json(totals: dict[str, int], unchecked: list[tuple[str | None, str]]
         unchecked: what was not read, and why; None for all files.
         status: the exit status.
     """
-    left_out = [{"file": None if path is None else name(path), "reason": _text(why)} for path, why in unchecked]
+    left_out = [{"file": None if path is None else name(path), "reason": text(why)} for path, why in unchecked]
     return line("summary", {**totals, "unchecked": left_out, "exit": status})
 
 
@@ -195,11 +195,11 @@ def name(path: str) -> object:
 
 
 def _value(value: int | str | None) -> int | str | None:
-    return _text(value) if isinstance(value, str) else value
+    return text(value) if isinstance(value, str) else value
 
 
-def _text(text: str) -> str:
+def text(words: str) -> str:
     """Return text for people; bytes in it that were not UTF-8 are made visible, as not all who read JSON take them."""
-    if text.isascii():
-        return text
-    return "".join([escape(char) if "\ud800" <= char <= "\udfff" else char for char in text])
+    if words.isascii():
+        return words
+    return "".join([escape(char) if "\ud800" <= char <= "\udfff" else char for char in words])

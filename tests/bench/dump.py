@@ -180,7 +180,7 @@ class Cost(NamedTuple):
         return f"{self.cpu:6.2f} {self.wall:6.2f} {self.memory / MB:5.0f}"
 
 
-def run(command: list[str], folder: Path) -> Cost:
+def run(command: list[str], folder: Path, wanted: int = 0) -> Cost:
     """Run a command with its stdout piped to `cat >/dev/null`, and let Python keep bytecode, as an installed kdump has.
 
     Memory is never below the peak of this process, which Linux counts as the child's before that has its
@@ -203,7 +203,7 @@ def run(command: list[str], folder: Path) -> Cost:
         _, status, usage = os.wait4(child.pid, 0)
         wall = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
+        if child.returncode != wanted:
             errors.seek(0)
             raise RuntimeError(f"{shlex.join(command)[:200]}: {child.returncode}\n{errors.read().decode()}")
     return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * unit)

@@ -1,0 +1,191 @@
+"""What is left of a partition when its log is cut: a pure function over facts, nothing is written.
+
+A broker that truncates cuts the log before the first batch that reaches the target, keeps of the indexes what lies
+before it, and of epochs and snapshots what is not beyond. Here nobody trusts the indexes: the batch is searched in the
+log itself, and the indexes of the segment that is cut are those that a recovery of what is left makes. The log then
+ends where its last batch does, not at the target; a broker that loads it sees the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.broker.disk import Disk, Part
+from kdump.broker.epochcache import EpochCache
+from kdump.broker.failure import BrokerError
+from kdump.broker.fates import count_records, fates, losses
+from kdump.broker.outcome import Outcome, Stops
+from kdump.broker.producers import Producers
+from kdump.broker.producerstate import SNAPSHOT, ProducerStates
+from kdump.broker.recover import recover
+from kdump.broker.segments import LoadedSegments
+from kdump.broker.swaps import NOTHING
+from kdump.format import layout
+from kdump.format.checkpoint import EpochEntry, read_checkpoint
+from kdump.format.kafkawalk import KafkaWalk
+from kdump.format.kinds import FileKind
+from kdump.log.names import log_bases
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.broker.facts import PartitionFacts
+    from kdump.broker.recover import Recovered
+    from kdump.format.source import Source
+
+_OF_SEGMENT = (".log", ".index", ".timeindex", ".txnindex", SNAPSHOT)
+
+
+class Cut(Value):
+    """Where a log is cut: before the first batch that is not wholly before it.
+
+    Args:
+        base_offset: of the segment.
+        offset: the first offset that goes; None when a position says it.
+        position: the first byte that goes; None when an offset says it.
+    """
+
+    base_offset: int
+    offset: int | None = None
+    position: int | None = None
+
+
+def cut_at_offset(bases: list[int], offset: int) -> Cut:
+    """Return the cut at an offset: in the last segment that begins at or below it.
+
+    Args:
+        bases: of the segments, ascending; at least one.
+        offset: the first one that goes.
+    """
+    return Cut(max((base for base in bases if base <= offset), default=bases[0]), offset=offset)
+
+
+def truncate(facts: PartitionFacts, target: Cut) -> Outcome:
+    """Cut a log.
+
+    Args:
+        facts: of the partition; no producer expires, whatever its clock says.
+        target: where to cut.
+
+    Returns:
+        what becomes of the partition. `stops` is set when a broker would not load what is left, or when the batches
+        before the cut cannot all be read: then the disk is as it was.
+
+    Raises:
+        OSError: a file cannot be read.
+
+    Source: UnifiedLog.truncateTo, LocalLog.truncateTo, LogSegment.truncateTo.
+    """
+    facts = facts.replace(now=0)  # a forensic tool forgets no producer
+    disk = Disk(facts.files, wants_contents=True)
+    base, stem = target.base_offset, f"{target.base_offset:020}"
+    log = disk.before[f"{stem}.log"]
+    size = _kept(log, target, facts.max_batch_bytes)
+    done = _recovered(facts, base, size)
+    if done.valid_bytes < size or done.failure is not None:
+        why = done.failure.exception if done.failure is not None else "no whole batch begins there"
+        note = f"{stem}.log: byte {done.valid_bytes}, before the cut: {why}"
+        return Outcome(disk, [], None, None, 0, 0, Stops.BROKER, why, (note,))
+    end = done.end_offset
+    later = [one for one in log_bases(disk.before) if one > base]
+    notes: list[str] = []
+    if size < log.size or later:
+        for one in later:
+            for suffix in _OF_SEGMENT:
+                disk.delete(f"{one:020}{suffix}")
+        _cut(disk, stem, done)
+        _cut_epochs(disk, end)
+        notes += [*_open_transactions(done), *_take_snapshots(disk, facts, end)]
+    segments = fates(disk, set(), NOTHING)
+    lost = losses(disk, segments, count_records)
+    start = max(facts.log_start, log_bases(disk.names())[0])
+    return Outcome(disk, segments, start, end, *lost, None, "", tuple(notes))
+
+
+def _kept(log: Source, target: Cut, most: int) -> int:
+    """How many bytes lie before the cut, as far as batches follow each other."""
+    end = log.size if target.position is None else min(max(target.position, 0), log.size)
+    if target.position is not None and end == log.size:
+        return end
+    kept = 0
+    walk = KafkaWalk(log, log.name, 0, log.size, most)
+    for window in walk.windows():
+        lasts = window.column(layout.LAST_OFFSET)
+        for k in range(window.count):
+            if window.end(k + 1) > end or (target.offset is not None and lasts[k] >= target.offset):
+                return kept
+            kept = window.end(k + 1)
+    return end if target.offset is None else log.size
+
+
+def _recovered(facts: PartitionFacts, base: int, size: int) -> Recovered:
+    """Recover what is left of the segment, with what was known of producers before it."""
+    scratch = Disk(facts.files, wants_contents=True)
+    name = f"{base:020}.log"
+    segments = LoadedSegments(scratch, facts)
+    for one in log_bases(scratch.before):
+        if one <= base:
+            segments.add(one)
+    states = ProducerStates(scratch, facts)
+    producers = Producers.empty()
+    if base > segments.bases[0]:
+        try:
+            states.rebuild(segments, facts.log_start, base, was_clean=False)
+            producers = states.producers
+        except BrokerError:
+            pass  # what lies before is damaged: whoever asks has said so
+    return recover(
+        Part(facts.files[name], 0, size),
+        base,
+        facts.interval,
+        producers,
+        partition=facts.name,
+        max_index_bytes=facts.max_index_bytes,
+        max_batch_bytes=facts.max_batch_bytes,
+        max_uncompressed_bytes=facts.max_uncompressed_bytes,
+    )
+
+
+def _cut(disk: Disk, stem: str, done: Recovered) -> None:
+    disk.cut(f"{stem}.log", done.valid_bytes)
+    disk.write(f"{stem}.index", done.index())
+    disk.write(f"{stem}.timeindex", done.timeindex())
+    if done.aborted or disk.get(f"{stem}.txnindex") is not None:
+        disk.write(f"{stem}.txnindex", done.txnindex())
+
+
+def _cut_epochs(disk: Disk, end: int) -> None:
+    """Source: LeaderEpochFileCache.truncateFromEnd."""
+    source = disk.get(FileKind.EPOCHS.value)
+    if source is None:
+        return
+    damage: list[object] = []
+    entries = read_checkpoint(FileKind.EPOCHS, source, damage.append).entries
+    cache = EpochCache(one for one in entries if isinstance(one, EpochEntry))
+    before = list(cache.entries)
+    cache.truncate_from_end(end)
+    if not damage and not cache.complaint and cache.entries != before:
+        disk.write(FileKind.EPOCHS.value, cache.file())
+
+
+def _open_transactions(done: Recovered) -> list[str]:
+    firsts = [one.current_txn_first_offset for one in done.producers.entries.values()]
+    still = [first for first in firsts if first >= 0]
+    if not still:
+        return []
+    what = f"{len(still)} transactions are" if len(still) > 1 else "1 transaction is"
+    return [f"{what} open at the new end: readers of committed data stop at offset {min(still)}"]
+
+
+def _take_snapshots(disk: Disk, facts: PartitionFacts, end: int) -> list[str]:
+    """Remove the snapshots beyond the end, and take one there. Source: UnifiedLog.rebuildProducerState."""
+    had = [name for name in disk.names() if name.endswith(SNAPSHOT)]
+    try:
+        segments = LoadedSegments(disk, facts)
+        for base in log_bases(disk.names()):
+            segments.add(base)
+        states = ProducerStates(disk, facts)
+        if had:
+            states.rebuild(segments, facts.log_start, end, was_clean=False)
+    except BrokerError as error:
+        return [f"no producer snapshot was taken at offset {end}: {error.exception}"]
+    return []

@@ -1,0 +1,58 @@
+"""`kdump patch-header`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.cli.commonoptions import fail_on_option, help_option
+from kdump.cli.repairing import Repair
+from kdump.cli.repairoptions import (
+    apply_option,
+    demand_quarantine,
+    format_option,
+    plan_id_option,
+    quarantine_option,
+)
+
+if TYPE_CHECKING:
+    from kdump.finding import Finding
+
+
+@click.command("patch-header", add_help_option=False, short_help="Restore header fields that no CRC covers.")
+@click.argument("file", metavar="FILE")
+@apply_option
+@quarantine_option
+@plan_id_option
+@format_option
+@fail_on_option
+@help_option
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Restore base offset, length, leader epoch and magic of batches, where they can have one value only.
+
+    FILE is a log. Without --apply nothing is changed, and what would be is shown. At most 17 bytes of a batch are
+    changed; where anything is ambiguous nothing is. Exit status: 0 done, or nothing to do; 3 a field is wrong, or other
+    errors are left; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong
+    use.
+    """
+    from kdump.repair.patchheader import plan_patches
+
+    demand_quarantine(given)
+    repair, path = Repair(given), os.fspath(given["file"])
+    with repair.guarded():
+        if not os.path.lexists(path):
+            raise FileNotFoundError(2, "no such file", path)
+        findings: list[Finding] = []
+        examined = repair.examine([path], findings.append, deep=False)
+        plan = plan_patches(path, findings)
+        repair.carry_out(plan, path, examined, _with_indexes(path))
+    sys.exit(repair.end())
+
+
+def _with_indexes(path: str) -> list[str]:
+    stem = path.removesuffix(".log")
+    beside = [f"{stem}{suffix}" for suffix in (".index", ".timeindex")]
+    return [path, *(one for one in beside if os.path.lexists(one))]

@@ -1,0 +1,118 @@
+"""`kdump reindex`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.cli.brokeroptions import settings
+from kdump.cli.commonoptions import fail_on_option, help_option
+from kdump.cli.repairing import Repair
+from kdump.cli.repairoptions import (
+    apply_option,
+    demand_quarantine,
+    format_option,
+    partitions_of,
+    plan_id_option,
+    quarantine_option,
+    segment_bases,
+)
+from kdump.log.names import parse_partition
+from kdump.repair.errors import RefusedError
+
+if TYPE_CHECKING:
+    from kdump.broker.logdir import Settings
+    from kdump.cli.repairing import Examined
+    from kdump.repair.plan import Plan
+    from kdump.repair.reasons import Reasons
+
+
+@click.command("reindex", add_help_option=False, short_help="Build missing and unsound indexes anew.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@apply_option
+@quarantine_option
+@plan_id_option
+@click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="index.interval.bytes of the topics.  [default: what --config or the sound indexes tell]",
+)
+@click.option("--config", metavar="FILE", help="Configuration of the broker or a topic: Java properties.")
+@click.option("--up-to-damage", is_flag=True, help="Index a damaged log up to the damage, as a broker would.")
+@click.option("--force", is_flag=True, help="Build sound indexes anew too.")
+@click.option("--snapshot", is_flag=True, help="Build wrong and missing producer snapshots too.")
+@click.option("--output", type=click.Path(file_okay=False), metavar="DIR", help="Write the new indexes here, aside.")
+@format_option
+@fail_on_option
+@help_option
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Build missing and unsound indexes anew, byte for byte as a broker does when it recovers the segment.
+
+    PATH is a partition directory, a log.dir or a file of a segment. Without --apply nothing is changed, and what would
+    be is shown. Logs are never changed, and sound indexes are left alone. Exit status: 0 done, or nothing to do; 3 an
+    index is missing or unsound, or other errors are left; 7 only --force would change something; 11 in use; 12 refused;
+    13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
+    """
+    demand_quarantine(given)
+    if given["output"] is not None and given["wants_apply"]:
+        raise click.UsageError("--output writes aside, and --apply in place: choose one", click.get_current_context())
+    repair = Repair(given)
+    given["settings"] = settings({**given, "now": None})
+    for path in given["paths"]:
+        _path(repair, path, given)
+        if repair.has_failed:
+            break
+    sys.exit(repair.end())
+
+
+def _path(repair: Repair, path: str, given: dict[str, Any]) -> None:
+    """Take all partitions that a path stands for, up to the first in which something fails."""
+    with repair.guarded():
+        directory, bases = path, None
+        if not os.path.lexists(path):
+            raise FileNotFoundError(2, "no such file", path)
+        if os.path.isdir(path):
+            if not partitions_of(path):
+                raise RefusedError(f"{path}: no segment is here; name a partition directory or a log directory")
+        elif (named := segment_bases(path)) is not None:
+            directory, bases = named
+        else:
+            raise RefusedError(f"{path}: is no file of a segment under the name that a broker gives it")
+        for partition, reasons, examined in repair.examine_each(directory):
+            with repair.guarded():
+                _partition(
+                    repair, partition, reasons, examined, path if bases else partition, {**given, "bases": bases}
+                )
+            if repair.has_failed:
+                return
+
+
+def _partition(
+    repair: Repair, directory: str, reasons: Reasons, examined: Examined, argument: str, given: dict[str, Any]
+) -> None:
+    from kdump.repair.reindex import ReindexOptions, plan_reindex
+
+    interval = _interval(directory, given["settings"])
+    asked = given["up_to_damage"], given["force"], given["snapshot"], given["bases"]
+    plan = plan_reindex(directory, reasons, ReindexOptions(interval, *asked), examined.end_offset)
+    if given["output"] is not None:
+        _write_aside(plan, given["output"])
+    repair.carry_out(plan, argument, examined, [directory])
+
+
+def _write_aside(plan: Plan, output: str) -> None:
+    from kdump.repair.aside import write_aside
+
+    write_aside(plan, output)
+
+
+def _interval(directory: str, chosen: Settings) -> int | None:
+    """Return the interval that was given for a topic; None when none was."""
+    if chosen.interval is not None or not chosen.config.is_given("index.interval.bytes"):
+        return chosen.interval
+    name = parse_partition(os.path.basename(os.path.abspath(directory)))
+    return chosen.config.of_topic(None if name is None else name.topic).index_interval_bytes

@@ -1,0 +1,293 @@
+"""What the commands that write have in common: options, plans shown, refusals, and the check of the result."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kdump.cli.exits import Exit
+from kdump.cli.outcome import Outcome
+from kdump.cli.repairoptions import options_of
+from kdump.cli.say import say
+from kdump.finding import Code, Finding, Severity
+from kdump.item import Checked, PartitionChecked
+from kdump.log.source import DoorProblem
+from kdump.render.findings import FindingLines
+from kdump.render.jsonl import finding_json, summary_json
+from kdump.render.numbers import counted
+from kdump.render.plan import plan_json, plan_lines
+from kdump.render.tally import Tally
+from kdump.repair.errors import FailedError, RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.item import Item
+    from kdump.repair.plan import Plan
+    from kdump.repair.reasons import Reasons
+
+_ANNOUNCED = (Code.K01,)  # checkpoints above the end: a broker lowers them itself
+_WORST = (Exit.PART_WAY, Exit.FAILED, Exit.REFUSED, Exit.LOCKED)
+
+
+class Repair:
+    """One run of a command that writes.
+
+    Args:
+        given: what click was given.
+        cuts: a dry run is about what would be lost, not about what is wrong.
+
+    Attributes:
+        outcome: takes what is found in what is left.
+        fail_on: error, warning or never.
+    """
+
+    def __init__(self, given: dict[str, Any], *, cuts: bool = False) -> None:
+        self._cuts = cuts
+        self.fail_on: str = given["fail_on"]
+        self.outcome = Outcome(self.fail_on, compat=False)
+        self._json = given["layout"] == "json"
+        self._given = given
+        self._tally = Tally()
+        self._exits: set[Exit] = set()
+        self._pending = self._severe = False
+        self._unclean_warning = False
+
+    # --- what is there --------------------------------------------------------------------------------------
+    def examine(self, paths: list[str], see: Callable[[Finding], None], *, deep: bool) -> Examined:
+        """Let verify judge some paths before anything is planned.
+
+        Args:
+            paths: files or directories.
+            see: takes each finding.
+            deep: read the records.
+        """
+        found = Examined(self.fail_on)
+        for item in _verified(paths, deep=deep):
+            found.outcome.see(item)
+            if isinstance(item, Finding):
+                found.severities[item.severity] += 1
+                see(item)
+            elif isinstance(item, DoorProblem):
+                say(f"kdump: {item.sentence}")
+            elif isinstance(item, PartitionChecked):
+                found.end_offset = item.end_offset
+            self._count(item)
+        return found
+
+    def examine_each(self, path: str) -> Iterator[tuple[str, Reasons, Examined]]:
+        """Let verify judge a directory, and yield each partition in it once that is judged.
+
+        Args:
+            path: of a partition directory or a log directory.
+
+        Yields:
+            the directory, what is wrong with its files, and what was found in all.
+        """
+        from kdump.repair.reasons import Reasons
+
+        found, reasons = Examined(self.fail_on), dict[str, Reasons]()
+        for item in _verified([path], deep=False):
+            found.outcome.see(item)
+            self._count(item)
+            if isinstance(item, Finding):
+                found.severities[item.severity] += 1
+                directory = os.path.dirname(item.file)
+                if directory not in reasons:
+                    reasons[directory] = Reasons(directory)
+                reasons[directory].see(item)
+            elif isinstance(item, DoorProblem):
+                say(f"kdump: {item.sentence}")
+            elif isinstance(item, PartitionChecked):
+                found.end_offset = item.end_offset
+                known = reasons.get(item.path.rstrip(os.sep))
+                yield item.path, known or Reasons(item.path), found
+                found, reasons = Examined(self.fail_on), {}
+        self._take(found)  # of the log directory itself
+
+    def _take(self, found: Examined) -> None:
+        """Let what was found count: nothing is done about it."""
+        self.outcome.join(found.outcome)
+        self._tally.severities += found.severities
+
+    def _count(self, item: Item) -> None:
+        if isinstance(item, Checked | PartitionChecked | DoorProblem):
+            self._tally.see(item)
+
+    # --- what is to be done ---------------------------------------------------------------------------------
+    def carry_out(self, plan: Plan, path: str, examined: Examined, result: list[str]) -> None:
+        """Show a plan, or have it done when that was asked for.
+
+        Args:
+            plan: what is to be done.
+            path: what names it on the command line.
+            examined: what was found before.
+            result: the paths that are checked afterwards.
+        """
+        for sentence in plan.refused:
+            self.refuse(sentence)
+        self._check_id(plan)
+        wanted = self._given["wants_apply"] and plan.changes and not plan.refused
+        if not wanted or Exit.REFUSED in self._exits:
+            self._show(plan, path, None)
+            if self._cuts and plan.changes:
+                self._tally.severities += examined.severities
+            else:
+                self._take(examined)
+            self._pending |= bool(plan.changes)
+            self._severe |= plan.is_severe and bool(plan.changes) and not self._cuts
+            return
+        from kdump.repair.apply import apply, argv_of
+
+        with self.guarded():
+            with gracefully():
+                done = apply(plan, self._given["quarantine"], argv_of())
+            self._show(plan, path, done.journal)
+            self.say_unseen(done.unseen)
+            self.check(result)
+
+    def _check_id(self, plan: Plan) -> None:
+        ids = self._given["plan_id"]
+        if ids and plan.changes and plan.plan_id not in ids:
+            self.refuse(
+                f"{plan.directory}: the plan is {plan.plan_id} by now, and not the one that was named; look again"
+            )
+
+    def refuse(self, sentence: str) -> None:
+        """Say why something is not done."""
+        say(f"kdump: {sentence}")
+        self._exits.add(Exit.REFUSED)
+
+    def say_unseen(self, unseen: int) -> None:
+        """Say that other processes could not be looked at."""
+        if unseen:
+            who = counted(unseen, "process of others", "processes of others")
+            say(f"kdump: warning: {who} could not be looked at: the files may be open there")
+
+    def _show(self, plan: Plan, path: str, journal: str | None) -> None:
+        shown = plan.shown((path, *options_of(self._given)), journal)
+        if self._json:
+            _write(f"{plan_json(shown)}\n")
+            if journal is not None:
+                say(f"kdump: journal: {journal}")
+            return
+        for text in plan_lines(shown, grouped=sys.stdout.isatty()):
+            _write(f"{text}\n")
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Turn what is refused or fails into a line and an exit status."""
+        try:
+            yield
+        except RefusedError as error:
+            say(f"kdump: {error.sentence}")
+            self._exits.add(Exit.LOCKED if error.locked else Exit.REFUSED)
+        except FailedError as error:
+            say(f"kdump: {error.sentence}")
+            self._exits.add(Exit.FAILED if error.journal is None else Exit.PART_WAY)
+        except FileNotFoundError as error:
+            say(f"kdump: no such file: {error.filename}")
+            self.outcome.nothing()
+        except OSError as error:
+            say(f"kdump: {error.filename or 'a file'}: {error.strerror or error}")
+            self.outcome.unreadable()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether something failed: nothing more is begun then."""
+        return bool(self._exits & {Exit.FAILED, Exit.PART_WAY})
+
+    # --- afterwards -----------------------------------------------------------------------------------------
+    def check(self, paths: list[str]) -> None:
+        """Let verify judge the result, and show what is wrong with it."""
+        lines = FindingLines(lambda text: _write(f"{text}\n"))
+        for item in _verified(paths, deep=True):
+            if isinstance(item, Finding) and (item.code in _ANNOUNCED or item.severity is Severity.NOTE):
+                continue
+            self.outcome.see(item)
+            if isinstance(item, DoorProblem):
+                say(f"kdump: {item.sentence}")
+            if isinstance(item, Finding):
+                self._tally.see(item)
+                self._unclean_warning |= item.severity is Severity.WARNING
+                if self._json:
+                    _write(f"{finding_json(item)}\n")
+                else:
+                    lines(item)
+
+    def end(self) -> Exit:
+        """Write the summary; return the exit status."""
+        code = self._exit()
+        if self._json:
+            _write(f"{summary_json(self._tally.totals(), self._tally.unchecked, code)}\n")
+        sys.stdout.flush()
+        return code
+
+    def _exit(self) -> Exit:
+        for code in _WORST:
+            if code in self._exits:
+                return code
+        code = self.outcome.exit
+        if self._severe and self.fail_on != "never":
+            code = {Exit.INCOMPLETE: Exit.ERRORS_AND_INCOMPLETE, Exit.ERRORS_AND_INCOMPLETE: code}.get(
+                code, Exit.ERRORS
+            )
+        if code is Exit.OK and self._pending:
+            return Exit.PENDING
+        if code is Exit.OK and self._unclean_warning and self.fail_on != "never":
+            return Exit.WARNINGS
+        return code
+
+
+class _SignalledError(KeyboardInterrupt):
+    """A signal came; `args` has its number."""
+
+
+@contextmanager
+def gracefully() -> Iterator[None]:
+    """Let a signal end what is being done in order, where it can be: what was prepared is removed first."""
+
+    def stop(number: int, _frame: object) -> None:
+        raise _SignalledError(number)
+
+    before = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    except _SignalledError as error:
+        signal.signal(error.args[0], signal.SIG_DFL)
+        os.kill(os.getpid(), error.args[0])  # whoever has started us is to see it
+        raise
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+class Examined:
+    """What verify found before anything was done.
+
+    Attributes:
+        outcome: what it would exit with.
+        severities: how many findings of each there are.
+        end_offset: the log end offset of the partition, None when it is not known.
+    """
+
+    def __init__(self, fail_on: str) -> None:
+        self.outcome = Outcome(fail_on, compat=False)
+        self.severities: Counter[Severity] = Counter()
+        self.end_offset: int | None = None
+
+
+def _verified(paths: list[str], *, deep: bool) -> Iterator[Item]:
+    from kdump.verify.options import VerifyOptions
+    from kdump.verify.run import verify
+
+    return verify(paths, VerifyOptions(deep=deep))
+
+
+def _write(text: str) -> None:
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.flush()

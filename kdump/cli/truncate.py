@@ -1,0 +1,78 @@
+"""`kdump truncate`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from kdump.cli.brokeroptions import settings
+from kdump.cli.commonoptions import fail_on_option, help_option
+from kdump.cli.repairing import Repair
+from kdump.cli.repairoptions import (
+    apply_option,
+    demand_quarantine,
+    format_option,
+    plan_id_option,
+    quarantine_option,
+    segment_bases,
+)
+
+
+@click.command("truncate", add_help_option=False, short_help="Cut the end of a log off, and keep it aside.")
+@click.argument("path", metavar="PATH")
+@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="The first offset that goes.")
+@click.option("--to-position", type=click.IntRange(min=0), metavar="N", help="The first byte that goes.")
+@click.option("--at-damage", is_flag=True, help="Cut before the first batch that is damaged.")
+@click.option("--with-later-segments", is_flag=True, help="Later segments may go too.")
+@apply_option
+@quarantine_option
+@plan_id_option
+@click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="index.interval.bytes of the topic.  [default: what --config or the indexes tell]",
+)
+@click.option("--config", metavar="FILE", help="Configuration of the broker or the topic: Java properties.")
+@format_option
+@fail_on_option
+@help_option
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Cut the end of a log off at an offset, a byte or the first damage, with its indexes, and keep it aside.
+
+    PATH is a partition directory, or a log. Batches are never rewritten: the one that has the offset or the byte goes
+    as a whole. Without --apply nothing is changed, and what would be is shown. The first remedy is another replica:
+    what is cut here, followers will lose too. Exit status: 0 done, or nothing to do; 7 something would be cut; 3 errors
+    are left; 10 no such path; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the
+    journal; 2 wrong use.
+    """
+    wanted = [given["to_offset"] is not None, given["to_position"] is not None, given["at_damage"]]
+    if sum(wanted) != 1:
+        message = "say where to cut: --to-offset N, --to-position N or --at-damage"
+        raise click.UsageError(message, click.get_current_context())
+    demand_quarantine(given)
+    repair, path = Repair(given, cuts=True), os.fspath(given["path"])
+    with repair.guarded():
+        if not os.path.lexists(path):
+            raise FileNotFoundError(2, "no such file", path)
+        _run(repair, path, given)
+    sys.exit(repair.end())
+
+
+def _run(repair: Repair, path: str, given: dict[str, Any]) -> None:
+    from kdump.repair.truncate import Damage, Target, plan_truncate
+
+    named = (path, None) if os.path.isdir(path) else segment_bases(path)
+    if named is None:
+        repair.refuse(f"{path}: is no log under the name that a broker gives it, <20 digits>.log")
+        return
+    directory, bases = named
+    base = None if bases is None else min(bases)
+    damage = Damage(directory)
+    examined = repair.examine([directory], damage.see, deep=True)
+    target = Target(given["to_offset"], given["to_position"], given["at_damage"], base, given["with_later_segments"])
+    plan = plan_truncate(directory, target, damage, settings({**given, "now": None}))
+    repair.carry_out(plan, path, examined, [directory])

@@ -1,0 +1,32 @@
+"""`kdump undo`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from kdump.cli.commonoptions import help_option
+from kdump.cli.repairing import Repair, gracefully
+
+
+@click.command("undo", add_help_option=False, short_help="Take back what a repair has done.")
+@click.argument("journal", metavar="JOURNAL")
+@help_option
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
+    """Take back what reindex, truncate or patch-header has done, wherever it has got to.
+
+    JOURNAL is the journal.json of its quarantine. Every file gets back its bytes, its owner, its rights and its times.
+    Refused when somebody else has changed the files since. Exit status: 0 done, 10 no such journal, 11 in use, 12
+    refused, 14 failed: undo again, 2 wrong use.
+    """
+    from kdump.repair.again import undo
+
+    repair = Repair({"fail_on": "error", "layout": "text"})
+    with repair.guarded():
+        with gracefully():
+            done = undo(given["journal"])
+        click.echo(f"undone: {done.directory} is as it was")
+        repair.say_unseen(done.unseen)
+    sys.exit(repair.end())

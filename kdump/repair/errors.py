@@ -1,0 +1,31 @@
+"""Why a repair does not happen, or not to its end."""
+
+from __future__ import annotations
+
+
+class RefusedError(Exception):
+    """Nothing was done: the sentence says why, and what to do.
+
+    Args:
+        sentence: one line for the user, without the name of the program.
+        locked: another process has the files.
+    """
+
+    def __init__(self, sentence: str, *, locked: bool = False) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.locked = locked
+
+
+class FailedError(Exception):
+    """A system call failed on the way.
+
+    Args:
+        sentence: one line for the user, without the name of the program.
+        journal: path of the journal when something may have changed; None when nothing has.
+    """
+
+    def __init__(self, sentence: str, journal: str | None = None) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.journal = journal

@@ -1,0 +1,158 @@
+"""What is looked at before anything is changed: each refusal says what is in the way, and what to do."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from kdump.log.names import parse_name
+from kdump.repair.errors import RefusedError
+from kdump.repair.lock import is_log_dir, users_of
+from kdump.repair.look import state_of
+from kdump.repair.plan import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.repair.lock import Users
+    from kdump.repair.look import FileState
+    from kdump.repair.plan import Change, Plan
+
+_SPARE = 1.1  # of what is needed
+_SMALL = 64 * 1024  # for the journal, and what a file system needs for names
+_UNFINISHED = (".swap", ".cleaned")
+
+
+def check_directory(path: str) -> None:
+    """Refuse a partition directory in which others could put something in the place of a file.
+
+    Args:
+        path: of the partition directory.
+    """
+    found = os.stat(path)
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        raise RefusedError(f"{path}: everybody may write here; take that right away first: chmod o-w {path}")
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        raise RefusedError(f"{path}: the file system is mounted read-only; mount it for writing, or work on a copy")
+
+
+def check_plan(plan: Plan, directory: int) -> None:
+    """Refuse what is not as it was planned, or must not be changed.
+
+    Args:
+        plan: what is to be done.
+        directory: descriptor of the partition directory.
+    """
+    again = f"look at it again: kdump {plan.command}"
+    if names_of(plan.directory) != tuple(sorted(plan.names)):
+        raise RefusedError(f"{plan.directory}: files have come or gone since the plan was made; {again}")
+    for name, state in plan.inputs.items():
+        _demand_same(plan, name, state, state_of(directory, name), again)
+    for change in plan.changes:
+        now = state_of(directory, change.name)
+        _demand_same(plan, change.name, change.before, now, again)
+        if now is not None:
+            _demand_plain(_path(plan, change.name), now)
+        _demand_owner(plan, change, now, state_of(directory, change.like))
+    _demand_finished(plan)
+
+
+def check_users(plan: Plan, directory: int, look: Callable[[dict[tuple[int, int], str]], Users] = users_of) -> int:
+    """Refuse files that another process has open; a broker without its lock may still be at work.
+
+    Args:
+        plan: what is to be done.
+        directory: descriptor of the partition directory.
+        look: tells who has files open.
+
+    Returns:
+        how many processes could not be looked at.
+    """
+    states = [(one.name, state_of(directory, one.name)) for one in plan.changes]
+    states += [(name, state_of(directory, name)) for name in plan.inputs]
+    users = look({(state.device, state.inode): name for name, state in states if state is not None})
+    if users.found:
+        raise RefusedError(f"{plan.directory}: {users.found[0]}. Stop it, or work on a copy.", locked=True)
+    return users.unseen
+
+
+def check_quarantine(path: str, directory: str) -> None:
+    """Refuse a quarantine where a broker looks, or where a broker would remove it.
+
+    Args:
+        path: the quarantine, as the user wrote it; it need not be there.
+        directory: the partition directory.
+    """
+    real, inside = os.path.realpath(path), os.path.realpath(directory)
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise RefusedError(f"{path}: is no directory; name one for --quarantine")
+    if not os.path.isdir(os.path.dirname(real)):
+        raise RefusedError(f"{path}: there is no directory to make it in")
+    above = real
+    while True:
+        if above == inside or is_log_dir(above):
+            where = "the partition directory" if above == inside else f"the log directory {above}"
+            raise RefusedError(f"{path}: lies in {where}, where a broker would trip over it; name another place")
+        if above == os.path.dirname(above):
+            return
+        above = os.path.dirname(above)
+
+
+def check_room(directory: str, wanted: int, quarantine: str, saved: int) -> None:
+    """Refuse when there is not enough room.
+
+    Args:
+        directory: the partition directory.
+        wanted: bytes that are written there.
+        quarantine: a directory on the file system of the quarantine.
+        saved: bytes that are written there.
+    """
+    needs = {os.stat(directory).st_dev: wanted}
+    device = os.stat(quarantine).st_dev
+    needs[device] = needs.get(device, 0) + saved
+    for path in (directory, quarantine):
+        room = os.statvfs(path)
+        free, need = room.f_bavail * room.f_frsize, int(needs[os.stat(path).st_dev] * _SPARE) + _SMALL
+        if free < need:
+            raise RefusedError(f"{path}: {need} bytes are needed here, and {free} are free; make room")
+
+
+def _path(plan: Plan, name: str) -> str:
+    return os.path.join(plan.directory, name)
+
+
+def _demand_same(plan: Plan, name: str, planned: FileState | None, now: FileState | None, again: str) -> None:
+    if planned is None and now is None:
+        return
+    if planned is None or now is None or planned.fields() != now.fields():
+        raise RefusedError(f"{_path(plan, name)}: is not as it was when the plan was made; {again}")
+
+
+def _demand_plain(path: str, state: FileState) -> None:
+    if state.kind != "regular":
+        raise RefusedError(f"{path}: is {state.kind}; only regular files are changed")
+    if state.links != 1:
+        raise RefusedError(f"{path}: has {state.links} names, and would change under all; copy it, so that it has one")
+
+
+def _demand_owner(plan: Plan, change: Change, now: FileState | None, like: FileState | None) -> None:
+    """The owner of a file must stay, and be the one of its segment: a broker must be able to open it."""
+    if like is None:
+        raise RefusedError(f"{_path(plan, change.like)}: is gone")
+    owner = now or like
+    if (owner.uid, owner.gid) != (like.uid, like.gid):
+        names = f"{change.name} and {change.like}"
+        raise RefusedError(f"{plan.directory}: {names} belong to different owners; give them to one: chown")
+    if os.geteuid() != 0 and (owner.uid != os.geteuid() or owner.gid not in {os.getegid(), *os.getgroups()}):
+        raise RefusedError(f"{_path(plan, change.name)}: belongs to another user; run as the owner of the files")
+
+
+def _demand_finished(plan: Plan) -> None:
+    bases = {parse_name(change.name).base_offset for change in plan.changes}
+    for name in plan.names:
+        found = parse_name(name)
+        is_leftover = name.endswith(_UNFINISHED) or (name.endswith(".deleted") and found.base_offset in bases)
+        if is_leftover:
+            why = "a broker was about to put it in the place of others, or to remove it"
+            raise RefusedError(f"{_path(plan, name)}: {why}; start the broker once, or move it away knowingly")

@@ -1,0 +1,235 @@
+"""The lock of a log directory, as a broker takes it, and who has the files open.
+
+A broker holds a POSIX record lock on `<log.dir>/.lock`. It is taken here as an open-file-description lock: that
+excludes a broker all the same, and does not vanish when this process closes another descriptor of the file. A free lock
+proves nothing alone: a broker whose log directory went offline lets go of it and lives on, with the files open. A
+directory that is no log directory is a copy: only another kdump could be at work there, and `flock` on the directory
+tells.
+
+Source: org.apache.kafka.server.util.FileLock, LogManager.lockLogDirs.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kdump.format.kinds import FileKind
+from kdump.repair.errors import FailedError, RefusedError
+from kdump.repair.look import state_of, state_of_open
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+    from kdump.repair.fsops import FileOps
+
+LOCK = ".lock"
+_MARKS = (FileKind.META_PROPERTIES.value, FileKind.RECOVERY_POINT.value, FileKind.CLEAN_SHUTDOWN.value)
+_FLOCK = "hhqqi4x"  # l_type, l_whence, l_start, l_len, l_pid, as Linux has them on 64 bits
+_TAKEN = (errno.EACCES, errno.EAGAIN)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # to make the file, or to look at it
+_TRIES = 5
+
+
+def is_log_dir(path: str) -> bool:
+    """Tell whether a directory is the log directory of a broker, by the files that only such a one has.
+
+    A `.lock` is none of them: other programs have such files too.
+    """
+    return any(os.path.lexists(os.path.join(path, name)) for name in _MARKS)
+
+
+class DirectoryLock:
+    """Held as long as a repair is at work in a partition directory.
+
+    Args:
+        directory: the partition directory, as the user wrote it.
+        ops: makes the calls.
+
+    Attributes:
+        how: what was locked, for the journal.
+        created: device and inode of the lock file, when it was made here.
+
+    Raises:
+        RefusedError: another process has the lock, or nobody knows.
+        FailedError: the lock file cannot be made.
+    """
+
+    def __init__(self, directory: str, ops: FileOps) -> None:
+        self._ops = ops
+        self._log_dir = os.path.join(directory, os.pardir)
+        self._parent = self._fd = -1
+        self.created: tuple[int, int] | None = None
+        try:
+            if is_log_dir(self._log_dir) or os.path.lexists(os.path.join(self._log_dir, LOCK)):
+                self.how = f"record lock on {os.path.join(os.path.realpath(self._log_dir), LOCK)}"
+                self._parent = os.open(self._log_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                self._take()
+            else:
+                self.how = "flock on the partition directory: it lies in no log directory of a broker"
+                self._take_directory(directory)
+        except OSError as error:
+            self.release()
+            if error.errno in _NO_ROOM:
+                raise FailedError(f"{self._path}: {error.strerror}; nothing was changed") from error
+            raise RefusedError(self._unknown(error)) from error
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Let go; a lock file that was made here goes too."""
+        if self.created is not None:
+            now = state_of(self._parent, LOCK)
+            with suppress(OSError):  # it is empty, and stops nobody
+                if now is not None and (now.device, now.inode) == self.created:
+                    self._ops.remove(self._parent, LOCK)
+            self.created = None
+        for fd in (self._fd, self._parent):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = self._parent = -1
+
+    def adopt(self, made: tuple[int, int]) -> None:
+        """Remove the lock file at the end, if it is one that an earlier run has made and was ended before it could."""
+        if self._parent >= 0 and self._fd >= 0:
+            now = state_of_open(self._fd)
+            if (now.device, now.inode) == made and not now.size:
+                self.created = made
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _take(self) -> None:
+        for _ in range(_TRIES):
+            self._fd = self._open()
+            try:
+                fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+            except OSError as error:
+                if error.errno not in _TAKEN:
+                    raise
+                raise RefusedError(self._taken(), locked=True) from None
+            named, opened = state_of(self._parent, LOCK), state_of_open(self._fd)
+            if named is not None and (named.device, named.inode) == (opened.device, opened.inode):
+                return
+            os.close(self._fd)  # who let go of it has removed it: a lock on it would exclude nobody
+            self._fd, self.created = -1, None
+        raise RefusedError(f"{self._path}: comes and goes: a broker is starting or ending here", locked=True)
+
+    def _open(self) -> int:
+        with suppress(FileNotFoundError):
+            return self._ops.open_to_change(self._parent, LOCK)
+        owner = state_of(self._parent, FileKind.META_PROPERTIES.value) or state_of_open(self._parent)
+        fd = self._ops.create(self._parent, LOCK)
+        made = state_of_open(fd)
+        self.created = made.device, made.inode
+        if (owner.uid, owner.gid) != (made.uid, made.gid):
+            self._ops.own(fd, owner.uid, owner.gid)  # a broker must be able to open it later
+        self._ops.permit(fd, owner.mode & 0o666)
+        return fd
+
+    def _take_directory(self, directory: str) -> None:
+        self._fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RefusedError(f"{directory}: another kdump is at work here; wait for it", locked=True) from None
+
+    @property
+    def _path(self) -> str:
+        return os.path.join(os.path.realpath(self._log_dir), LOCK)
+
+    def _taken(self) -> str:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        with suppress(OSError):
+            holder = struct.unpack_from(_FLOCK, fcntl.fcntl(self._fd, fcntl.F_GETLK, asked))[4]
+            if holder > 0:
+                who = f"pid {holder} holds {self._path}"
+                return f"{os.path.dirname(self._path)} is in use by a broker ({who}). Stop it, or work on a copy."
+        who = f"somebody outside of this container holds {self._path}, or another kdump"
+        return f"{os.path.dirname(self._path)} is in use ({who}). Stop the broker, or work on a copy."
+
+    def _unknown(self, error: OSError) -> str:
+        why = f"cannot be locked ({error.strerror}), so nobody knows whether a broker is running"
+        return f"{self._path}: {why}; work on a copy, or run as the owner of the files"
+
+
+class Users(Value):
+    """Who has files open.
+
+    Args:
+        found: a sentence for each process and file.
+        unseen: processes into which this one may not look.
+    """
+
+    found: list[str]
+    unseen: int
+
+
+def users_of(files: dict[tuple[int, int], str]) -> Users:
+    """Look through /proc for other processes that have some files open or mapped.
+
+    Args:
+        files: names by device and inode.
+    """
+    found: list[str] = []
+    unseen = 0
+    own = os.getpid()
+    for pid in _processes():
+        if pid == own:
+            continue
+        try:
+            names = {files[at] for at in _open_files(pid) if at in files} | _mapped(pid, files)
+        except PermissionError:
+            unseen += 1
+            continue
+        except OSError:  # it has ended
+            continue
+        found += [f"pid {pid} ({_command(pid)}) has {name} open" for name in sorted(names)]
+    return Users(found, unseen)
+
+
+def _processes() -> Iterable[int]:
+    try:
+        return sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
+    except OSError:
+        return ()
+
+
+def _open_files(pid: int) -> Iterable[tuple[int, int]]:
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):
+            found = os.stat(f"/proc/{pid}/fd/{fd}")
+            yield found.st_dev, found.st_ino
+
+
+def _mapped(pid: int, files: dict[tuple[int, int], str]) -> set[str]:
+    by_text = {(os.major(device), os.minor(device), inode): name for (device, inode), name in files.items()}
+    inodes = {str(inode).encode() for _, inode in files}
+    found: set[str] = set()
+    with Path(f"/proc/{pid}/maps").open("rb") as maps:
+        for line in maps:
+            parts = line.split(None, 5)
+            if len(parts) > 4 and parts[4] in inodes:
+                major, _, minor = parts[3].partition(b":")
+                name = by_text.get((int(major, 16), int(minor, 16), int(parts[4])))
+                if name is not None:
+                    found.add(name)
+    return found
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
+    except OSError:
+        return "?"

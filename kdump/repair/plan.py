@@ -1,0 +1,203 @@
+"""What a repair would do to one partition directory: changes of files, and what they cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from kdump.item import Operation, Planned
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.repair.look import FileState
+
+_ID_DIGITS = 16
+
+
+class Content(Protocol):
+    """What a file is to have: known by its hash, made again when it is needed.
+
+    Attributes:
+        size: bytes.
+        sha256: of the bytes.
+    """
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash, in hex."""
+
+    def data(self) -> bytes:
+        """Return the bytes."""
+
+
+class Bytes:
+    """Content that is held."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
+        self.sha256 = hashlib.sha256(data).hexdigest()
+
+    def data(self) -> bytes:
+        """Return the bytes."""
+        return self._data
+
+
+class Patch(Value):
+    """Some bytes of a file that become others, of the same number.
+
+    Args:
+        position: of the first.
+        old, new: the bytes.
+    """
+
+    position: int
+    old: bytes
+    new: bytes
+
+
+class Change(Value):
+    """What becomes of one file.
+
+    Args:
+        name: in the partition directory.
+        action: rebuild-index, create, replace, truncate, empty, delete or patch.
+        before: what is there; None for nothing.
+        size: bytes afterwards, 0 where the file goes.
+        like: the file whose owner and rights a new one gets.
+        content: what it is to have; None for a file that is cut, patched or goes.
+        patches: of a file that is patched.
+        why: for people: what is wrong now.
+        severe: an error or a warning is the reason.
+    """
+
+    name: str
+    action: str
+    before: FileState | None
+    size: int
+    like: str
+    content: Content | None = None
+    patches: tuple[Patch, ...] = ()
+    why: str = ""
+    severe: bool = True
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the file is shortened in its place."""
+        return self.content is None and not self.patches and self.action != "delete"
+
+    def facts(self) -> list[object]:
+        """Return what the plan id is made from."""
+        patches = [[one.position, one.old.hex(), one.new.hex()] for one in self.patches]
+        before = None if self.before is None else self.before.fields()
+        return [
+            self.name,
+            self.action,
+            before,
+            self.size,
+            None if self.content is None else self.content.sha256,
+            patches,
+        ]
+
+
+class Plan(Value):
+    """What a repair would do to one partition directory.
+
+    Args:
+        command: reindex, truncate or patch-header.
+        directory: of the partition, as the user wrote it.
+        changes: in the order in which they are made.
+        inputs: the files from which all this follows, and that stay as they are.
+        names: of all files in the directory: one more would make it another plan.
+        bytes_lost: that are cut from logs.
+        records_lost: in these bytes, as far as they can be counted.
+        log_end_offset: of the partition afterwards; None where it is not known.
+        announces: what a broker will do then, or what the operator must know; a sentence each.
+        kept: sound files of the kinds that the command is about.
+        refused: why parts were left out, a sentence each: with one of them nothing is applied.
+    """
+
+    command: str
+    directory: str
+    changes: tuple[Change, ...]
+    inputs: dict[str, FileState]
+    names: tuple[str, ...]
+    bytes_lost: int = 0
+    records_lost: int = 0
+    log_end_offset: int | None = None
+    announces: tuple[str, ...] = ()
+    kept: int = 0
+    refused: tuple[str, ...] = ()
+
+    @property
+    def partition(self) -> str:
+        """The name of the partition directory."""
+        return os.path.basename(os.path.abspath(self.directory))
+
+    @property
+    def plan_id(self) -> str:
+        """By what the plan is known again: the same in every run while inputs and outcome are the same."""
+        facts = [
+            self.command,
+            os.path.realpath(self.directory),
+            sorted((name, state.fields()) for name, state in self.inputs.items()),
+            sorted(self.names),
+            [change.facts() for change in self.changes],
+        ]
+        text = json.dumps(facts, sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
+
+    def shown(self, arguments: tuple[str, ...], journal: str | None = None) -> Planned:
+        """Return what users see of it.
+
+        Args:
+            arguments: what to write after the command to have it done.
+            journal: path of the journal, when it is done.
+        """
+        return Planned(
+            self.command,
+            self.plan_id,
+            self.partition,
+            self.directory,
+            tuple(_operation(one) for one in self.changes),
+            self.bytes_lost,
+            self.records_lost,
+            self.log_end_offset,
+            self.announces,
+            self.kept,
+            journal,
+            arguments,
+            bool(self.refused),
+        )
+
+    @property
+    def is_severe(self) -> bool:
+        """Whether something is wrong that the plan repairs."""
+        return any(change.severe for change in self.changes)
+
+
+def _operation(change: Change) -> Operation:
+    before = None if change.before is None else change.before.size
+    after = None if change.action == "delete" else change.size
+    detail = ", ".join(_patch(one) for one in change.patches)
+    return Operation(change.name, change.action, before, after, change.why, detail)
+
+
+def _patch(one: Patch) -> str:
+    return f"bytes {one.position}..{one.position + len(one.old) - 1}: {one.old.hex()} becomes {one.new.hex()}"
+
+
+def names_of(directory: str) -> tuple[str, ...]:
+    """Return the names in a directory that a broker may look at; our own temporary files are none."""
+    return tuple(sorted(name for name in os.listdir(directory) if not is_temporary(name)))
+
+
+def is_temporary(name: str) -> bool:
+    """Tell whether a file is one of those that a repair makes beside the others, under a name no broker looks at."""
+    return name.startswith("kdump-") and name.endswith(".tmp")

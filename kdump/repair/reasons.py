@@ -1,0 +1,71 @@
+"""What is wrong with the files of one partition directory, as far as a repair goes by it: findings, given as data."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Severity
+from kdump.format.kinds import FileKind
+from kdump.log.names import parse_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_WRONG_SNAPSHOT = (Code.S01, Code.S03)
+_WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
+
+
+class Here:
+    """Tells whether a directory is the one that is meant, however it is written.
+
+    Args:
+        directory: its path.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._real = os.path.realpath(directory)
+        self._known: dict[str, bool] = {}  # of many findings most are of one directory
+
+    def __call__(self, directory: str) -> bool:
+        """Tell it; an empty path is the current directory."""
+        if directory not in self._known:
+            self._known[directory] = os.path.realpath(directory or ".") == self._real
+        return self._known[directory]
+
+
+class Reasons:
+    """Takes findings, and keeps what counts: of each file the first one that says most.
+
+    Args:
+        directory: the partition directory; findings about other files are passed over.
+
+    Attributes:
+        unsound: the indexes that are missing or wrong, by name, with the first finding of the highest severity.
+        wrong_offsets: by the name of a log the position of its first batch whose base offset is wrong.
+        distrusted: snapshots that do not say what the log says.
+    """
+
+    def __init__(self, directory: str, findings: Iterable[Finding] = ()) -> None:
+        self._here = Here(directory)
+        self.unsound: dict[str, Finding] = {}
+        self.wrong_offsets: dict[str, int] = {}
+        self.distrusted: dict[str, Finding] = {}
+        for finding in findings:
+            self.see(finding)
+
+    def see(self, finding: Finding) -> None:
+        """Take one finding."""
+        directory, name = os.path.split(finding.file)
+        if not self._here(directory):
+            return
+        kind = parse_name(name).kind
+        if finding.code in _WRONG_SNAPSHOT:
+            self.distrusted.setdefault(name, finding)
+        elif finding.code in _WRONG_OFFSET and finding.position is not None:
+            self.wrong_offsets[name] = min(finding.position, self.wrong_offsets.get(name, finding.position))
+        elif kind in _INDEX_KINDS and (finding.severity is not Severity.NOTE or finding.code is Code.F09):
+            known = self.unsound.get(name)
+            if known is None or (known.severity, finding.severity) == (Severity.WARNING, Severity.ERROR):
+                self.unsound[name] = finding

@@ -1,0 +1,257 @@
+"""What `kdump reindex` would do: the indexes that are missing or unsound, as a recovery of the segment makes them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING
+
+from kdump.broker.interval import DEFAULT, infer_interval
+from kdump.broker.producerstate import in_java_order
+from kdump.finding import Code, Finding
+from kdump.format.kinds import FileKind
+from kdump.format.snapshot import encode_snapshot
+from kdump.log.lazy import Shelf, lazy_files
+from kdump.log.names import parse_partition
+from kdump.repair.look import open_directory, sha256_of_name, state_of
+from kdump.repair.plan import Bytes, Change, Plan, names_of
+from kdump.repair.segments import INDEX_KINDS, Segments, file_name
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.broker.recover import Recovered
+    from kdump.repair.look import FileState
+    from kdump.repair.plan import Content
+    from kdump.repair.reasons import Reasons
+
+_HELD = 8 * 1024 * 1024  # bytes of new indexes that are kept until they are written; the rest is made again
+_PATCH = "kdump patch-header restores it where it is determined, or --up-to-damage indexes what lies before it"
+
+
+class ReindexOptions(Value):
+    """What is asked for.
+
+    Args:
+        interval: index.interval.bytes; None to infer it from the indexes that are there.
+        up_to_damage: index what lies before damage in a log; else a damaged log is left alone.
+        force: build sound indexes anew too.
+        snapshot: producer snapshots as well.
+        bases: of the segments that are meant; None for all.
+    """
+
+    interval: int | None = None
+    up_to_damage: bool = False
+    force: bool = False
+    snapshot: bool = False
+    bases: frozenset[int] | None = None
+
+
+class _Rebuilt:
+    """The content of an index that is made when it is needed."""
+
+    def __init__(self, make: Callable[[], bytes], data: bytes, *, held: bool) -> None:
+        self._make = make
+        self._data = data if held else None
+        self.size = len(data)
+        self.sha256 = hashlib.sha256(data).hexdigest()
+
+    def data(self) -> bytes:
+        """Return the bytes."""
+        return self._make() if self._data is None else self._data
+
+
+def plan_reindex(directory: str, reasons: Reasons, options: ReindexOptions, end_offset: int | None = None) -> Plan:
+    """Return what would be done to the indexes of one partition directory.
+
+    Args:
+        directory: its path, as the user wrote it.
+        reasons: what is wrong with its files.
+        options: what is asked for.
+        end_offset: the log end offset, when it is known.
+
+    Raises:
+        RefusedError: the directory cannot be read.
+        OSError: a file cannot be read.
+    """
+    names = names_of(directory)
+    fd = open_directory(directory)
+    try:
+        return _Planner(directory, fd, names, reasons, options).plan(end_offset)
+    finally:
+        os.close(fd)
+
+
+class _Planner:
+    """Makes one plan."""
+
+    def __init__(
+        self, directory: str, fd: int, names: tuple[str, ...], reasons: Reasons, options: ReindexOptions
+    ) -> None:
+        self._directory = directory
+        self._fd = fd
+        self._names = names
+        self._there = frozenset(names)
+        self._reasons = reasons
+        self._options = options
+        self._segments = Segments(directory, self._there, reasons.distrusted)
+        self._changes: list[Change] = []
+        self._inputs: dict[str, FileState] = {}
+        self._refused: list[str] = []
+        self._held = 0
+        self._kept = 0
+
+    def plan(self, end_offset: int | None) -> Plan:
+        """Return the plan."""
+        wanted = self._options.bases
+        bases = [base for base in self._segments.bases if wanted is None or base in wanted]
+        named = parse_partition(os.path.basename(os.path.abspath(self._directory)))
+        is_leftover = named is not None and named.state == "delete"
+        work = {} if is_leftover and not self._options.force else {base: self._unsound(base) for base in bases}
+        announces = []
+        interval = self._options.interval or 0
+        if self._options.interval is None and any(work.values()):
+            interval, said = self._interval()
+            announces.append(said)
+        for base, kinds in work.items():
+            there = sum(self._segments.has(base, kind) for kind in INDEX_KINDS)
+            before = len(self._changes)
+            if kinds:
+                self._segment(base, kinds, interval)
+            self._kept += there - sum(one.before is not None for one in self._changes[before:])
+        if self._options.snapshot:
+            for base in bases:
+                self._snapshot(base)
+        return Plan(
+            "reindex",
+            self._directory,
+            tuple(self._changes),
+            self._inputs,
+            self._names,
+            log_end_offset=end_offset,
+            announces=tuple(announces),
+            kept=self._kept,
+            refused=tuple(self._refused),
+        )
+
+    def _unsound(self, base: int) -> list[FileKind]:
+        """The kinds of index that are to be built."""
+        if self._options.force:
+            return list(INDEX_KINDS)
+        found = []
+        for kind in INDEX_KINDS:
+            reason = self._reasons.unsound.get(file_name(base, kind))
+            is_gone = reason is not None and reason.code is Code.F09
+            if reason is not None and not (is_gone and not self._size(base)):
+                found.append(kind)
+        return found
+
+    def _size(self, base: int) -> int:
+        state = state_of(self._fd, file_name(base, FileKind.LOG))
+        return 0 if state is None else state.size
+
+    def _interval(self) -> tuple[int, str]:
+        with Shelf() as shelf:
+            files = lazy_files(self._directory, shelf)
+            found = infer_interval({name: one for name, one in files.items() if name not in self._reasons.unsound})
+        if found is None:
+            return DEFAULT, f"index.interval.bytes {DEFAULT} is assumed: no sound index tells it"
+        return found, f"index.interval.bytes {found} is taken from the indexes that are sound"
+
+    def _segment(self, base: int, kinds: list[FileKind], interval: int) -> None:
+        """Add what is to be done to the indexes of one segment."""
+        log = file_name(base, FileKind.LOG)
+        state = state_of(self._fd, log)
+        if state is None or state.kind != "regular":
+            self._refused.append(f"{self._path(log)}: is no regular file; only such are read")
+            return
+        limit = self._reasons.wrong_offsets.get(log)
+        if limit is not None and not self._options.up_to_damage:
+            why = f"the base offset of the batch at byte {limit} is wrong, and would be in the index"
+            self._refused.append(f"{self._path(log)}: {why}; {_PATCH}")
+            return
+        done = self._segments.recovered(base, interval, limit)
+        why = _damage(done, state.size if limit is None else limit)
+        if why and (not self._options.up_to_damage or (done.failure is not None and done.failure.escapes)):
+            self._refused.append(f"{self._path(log)}: {why}")
+            return
+        self._inputs[log] = state
+        for kind in kinds:
+            self._index(base, kind, done, lambda: self._segments.recovered(base, interval, limit))
+
+    def _index(self, base: int, kind: FileKind, done: Recovered, again: Callable[[], Recovered]) -> None:
+        name, data = file_name(base, kind), _content(done, kind)
+        before = state_of(self._fd, name)
+        is_wanted = kind is FileKind.INDEX or name in self._reasons.unsound or bool(data)
+        if (before is None and not is_wanted) or self._is_same(name, before, data):
+            return
+        reason = self._reasons.unsound.get(name)
+        content = self._content_of(data, lambda: _content(again(), kind))
+        self._add(name, base, before, content, reason)
+
+    def _content_of(self, data: bytes, make: Callable[[], bytes]) -> Content:
+        held = self._held + len(data) <= _HELD
+        self._held += len(data) if held else 0
+        return _Rebuilt(make, data, held=held)
+
+    def _add(self, name: str, base: int, before: FileState | None, content: Content, reason: Finding | None) -> None:
+        self._changes.append(
+            Change(
+                name,
+                "create" if before is None else "rebuild-index" if _is_index(name) else "replace",
+                before,
+                content.size,
+                file_name(base, FileKind.LOG),
+                content,
+                why="" if reason is None else reason.message,
+                severe=reason is not None,
+            )
+        )
+
+    def _snapshot(self, base: int) -> None:
+        """Add the producer snapshot at the start of a segment, where it is wrong, or missing for the last one."""
+        name = file_name(base, FileKind.SNAPSHOT)
+        reason = self._reasons.distrusted.get(name)
+        is_missing = base == self._segments.bases[-1] and name not in self._there and base > 0
+        if reason is None and not is_missing:
+            return
+        known = self._segments.producers_at(base)
+        before = state_of(self._fd, name)
+        data = encode_snapshot(in_java_order(known.entries))
+        if not self._is_same(name, before, data):
+            self._add(name, base, before, Bytes(data), reason)
+
+    def _is_same(self, name: str, before: FileState | None, data: bytes) -> bool:
+        if before is None or before.size != len(data):
+            return False
+        return sha256_of_name(self._fd, name) == hashlib.sha256(data).hexdigest()
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+
+def _is_index(name: str) -> bool:
+    return not name.endswith(FileKind.SNAPSHOT.value)
+
+
+def _content(done: Recovered, kind: FileKind) -> bytes:
+    if kind is FileKind.INDEX:
+        return done.index()
+    return done.timeindex() if kind is FileKind.TIMEINDEX else done.txnindex()
+
+
+def _damage(done: Recovered, size: int) -> str:
+    """Why a recovery has not come to the end of a log; empty when it has."""
+    if done.failure is not None:
+        why = done.failure.exception.rpartition(".")[2] if " " not in done.failure.exception else done.failure.exception
+        where = f"a broker does not get past the batch at byte {done.failure.position} ({why})"
+    elif done.valid_bytes < size:
+        where = f"no whole batch begins at byte {done.valid_bytes}"
+    else:
+        return ""
+    if done.failure is not None and done.failure.escapes:
+        return f"{where}: such a segment has no index; see what kdump verify says of it"
+    return (
+        f"{where}: an index would hide that; see what kdump verify says, or index what lies before with --up-to-damage"
+    )

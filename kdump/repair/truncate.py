@@ -1,0 +1,266 @@
+"""What `kdump truncate` would do: the outcome of a cut as changes of files, and what it costs."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kdump.broker.disk import Part
+from kdump.broker.facts import PartitionFacts
+from kdump.broker.interval import DEFAULT, infer_interval
+from kdump.broker.logdir import LogDir
+from kdump.broker.truncate import Cut, cut_at_offset, truncate
+from kdump.finding import Code, Finding, Severity
+from kdump.format.checkpoint import TopicPartitionOffset, read_checkpoint
+from kdump.format.kinds import FileKind
+from kdump.log.lazy import Shelf, lazy_files
+from kdump.log.names import log_bases, parse_name, parse_partition
+from kdump.log.source import FileSource
+from kdump.repair.errors import RefusedError
+from kdump.repair.look import open_directory, state_of
+from kdump.repair.patchheader import is_of_header
+from kdump.repair.plan import Bytes, Change, Plan, names_of
+from kdump.repair.reasons import Here
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kdump.broker.logdir import Settings
+    from kdump.broker.outcome import Outcome
+    from kdump.format.source import Source
+    from kdump.repair.look import FileState
+
+_CHECKPOINTS = {
+    FileKind.RECOVERY_POINT: "the recovery point",
+    FileKind.REPLICATION: "the high watermark",
+    FileKind.CLEANER: "the cleaner's offset",
+}
+_INTERNAL = {
+    "__consumer_offsets": "committed offsets of groups go back to older ones, or are lost",
+    "__transaction_state": "transactions can be lost, or stay open",
+    "__share_group_state": "the state of share groups goes back to an older one",
+    "__remote_log_metadata": "segments in remote storage can be forgotten",
+    "__cluster_metadata": "changes of the cluster are lost: another controller must not have them committed",
+}
+_BEYOND = (Code.O06, Code.O07)
+
+
+class Target(Value):
+    """Where to cut; one of the three.
+
+    Args:
+        offset: the first offset that goes.
+        position: the first byte that goes, of the segment `base`, or of the last one.
+        at_damage: at the first damage of the partition, or of the segment `base`.
+        base: of the segment that was named; None when the directory was.
+        with_later: later segments may go.
+    """
+
+    offset: int | None = None
+    position: int | None = None
+    at_damage: bool = False
+    base: int | None = None
+    with_later: bool = False
+
+
+class Damage:
+    """Takes findings, and keeps where logs are damaged.
+
+    Args:
+        directory: of the partition.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._here = Here(directory)
+        self.first: dict[int, Finding] = {}  # by base offset of the segment, the first of what cannot be put right
+        self.patchable: dict[int, Finding] = {}
+
+    def see(self, finding: Finding) -> None:
+        """Take one finding."""
+        if finding.severity is not Severity.ERROR or finding.position is None or finding.code in _BEYOND:
+            return
+        directory, name = os.path.split(finding.file)
+        found = parse_name(name)
+        if found.kind is not FileKind.LOG or found.base_offset is None or not self._here(directory):
+            return
+        if finding.code is Code.E03:  # the checkpoint may be what is wrong
+            return
+        is_determined = is_of_header(finding) and isinstance(finding.expected, int)
+        kept = self.patchable if is_determined else self.first
+        known = kept.get(found.base_offset)
+        if known is None or known.position is None or finding.position < known.position:
+            kept[found.base_offset] = finding
+
+
+def plan_truncate(directory: str, target: Target, damage: Damage, settings: Settings) -> Plan:
+    """Return what would be done to one partition directory.
+
+    Args:
+        directory: its path, as the user wrote it.
+        target: where to cut.
+        damage: of its logs.
+        settings: what a broker is configured to do.
+
+    Raises:
+        RefusedError: it cannot be cut there.
+        OSError: a file cannot be read.
+    """
+    names = names_of(directory)
+    bases = log_bases(names)
+    if not bases:
+        raise RefusedError(f"{directory}: no segment is here; name a partition directory or a log")
+    cut = _where(directory, bases, target, damage)
+    if cut is None:
+        return Plan("truncate", directory, (), {}, names)
+    with Shelf() as shelf:
+        facts, assumed = _facts(directory, settings, shelf)
+        outcome = truncate(facts, cut)
+        _demand(directory, facts, outcome, cut, damage)
+        fd = open_directory(directory)
+        try:
+            states = {name: state_of(fd, name) for name in names}
+        finally:
+            os.close(fd)
+        changes = _changes(outcome, states)
+    later = [one for one in bases if one > cut.base_offset]
+    refused: list[str] = []
+    if changes and later and not target.with_later:
+        what = f"{len(later)} later segments" if len(later) > 1 else "1 later segment"
+        why = "would go too, as a broker does not see a hole before them"
+        refused.append(f"{directory}: {what} {why}; say so: --with-later-segments")
+    announces = _announces(directory, facts, outcome, assumed) if changes else ()
+    log = f"{cut.base_offset:020}.log"
+    state = states[log]
+    inputs = {} if state is None or any(one.name == log for one in changes) else {log: state}
+    return Plan(
+        "truncate",
+        directory,
+        changes,
+        inputs,
+        names,
+        outcome.bytes_lost,
+        outcome.records_lost,
+        outcome.log_end_offset,
+        announces,
+        refused=tuple(refused),
+    )
+
+
+def _where(directory: str, bases: Sequence[int], target: Target, damage: Damage) -> Cut | None:
+    """Return where to cut, None where there is nothing to cut."""
+    if target.base is not None and target.base not in bases:
+        raise RefusedError(f"{directory}: there is no segment {target.base}")
+    if target.position is not None:
+        return Cut(bases[-1] if target.base is None else target.base, position=target.position)
+    if target.offset is not None:
+        cut = cut_at_offset(list(bases), target.offset)
+        if target.base not in (None, cut.base_offset):
+            raise RefusedError(
+                f"{directory}: offset {target.offset} is in segment {cut.base_offset}; name the directory"
+            )
+        return cut
+    for base in bases if target.base is None else (target.base,):
+        found, patchable = damage.first.get(base), damage.patchable.get(base)
+        if patchable is not None and (found is None or (patchable.position or 0) < (found.position or 0)):
+            why = f"{patchable.field} of the batch at byte {patchable.position} is wrong, and its value is determined"
+            raise RefusedError(f"{patchable.file}: {why}; restore it without loss: kdump patch-header")
+        if found is not None:
+            return Cut(base, position=found.position)
+    return None
+
+
+def _facts(directory: str, settings: Settings, shelf: Shelf) -> tuple[PartitionFacts, list[str]]:
+    named = parse_partition(os.path.basename(os.path.abspath(directory)))
+    if named is not None:
+        return LogDir(os.path.join(directory, os.pardir)).partition(directory, named, settings, shelf)
+    files = lazy_files(directory, shelf)
+    interval = settings.interval if settings.interval is not None else infer_interval(files)
+    return PartitionFacts(directory, os.path.basename(directory), 0, "", files, interval or DEFAULT, settings.now), []
+
+
+def _demand(directory: str, facts: PartitionFacts, outcome: Outcome, cut: Cut, damage: Damage) -> None:
+    """Refuse a cut after damage, and one that would make a broker delete all."""
+    kept = next((one.size for one in outcome.segments if one.base_offset == cut.base_offset), 0)
+    for base, found in sorted([*damage.first.items(), *damage.patchable.items()]):
+        is_before = base < cut.base_offset or (base == cut.base_offset and (found.position or 0) < kept)
+        if is_before:
+            why = f"damage at byte {found.position} ({found.code.name}) would stay before the cut"
+            raise RefusedError(f"{found.file}: {why}; see kdump verify, and cut --at-damage if it is to be")
+    if not outcome.loads:
+        raise RefusedError(f"{directory}: {outcome.notes[0]}; see kdump verify, and cut --at-damage if it is to be")
+    end = outcome.log_end_offset
+    assert end is not None
+    if facts.log_start and end <= facts.log_start and outcome.bytes_lost:
+        why = f"the log would end at offset {end}, and the log-start-offset-checkpoint has {facts.log_start}"
+        raise RefusedError(f"{directory}: {why}: a broker would delete all of it")
+
+
+def _changes(outcome: Outcome, states: dict[str, FileState | None]) -> tuple[Change, ...]:
+    """Return the changes in the order in which they are made: indexes before the log that they belong to.
+
+    A broker believes an index that is longer than its log, and takes the log for one that ends at its base offset.
+    Later segments go first, the last one first: the partition has no hole at any time.
+    """
+    disk, found = outcome.disk, dict[str, Change]()
+    lasting = f"{max(log_bases(disk.names())):020}.log"
+    for name in sorted({*disk.before, *disk.names()}):
+        before, now = disk.before.get(name), disk.get(name)
+        state = states.get(name)
+        if now is None:
+            found[name] = Change(name, "delete", state, 0, name)
+        elif isinstance(now, Part) and before is not None and now.size < before.size:
+            action = "truncate" if now.size else "empty"
+            found[name] = Change(name, action, state, now.size, name, why=f"at byte {now.size}")
+        elif disk.is_changed(name):
+            action = "create" if before is None else "rebuild-index" if _is_index(name) else "replace"
+            found[name] = Change(name, action, state, now.size, name if state else lasting, Bytes(_all(now)))
+    return tuple(sorted(found.values(), key=_order))
+
+
+def _order(change: Change) -> tuple[int, int, int, str]:
+    name = parse_name(change.name)
+    base = name.base_offset or 0
+    is_log = name.kind is FileKind.LOG
+    if change.action == "delete" and name.kind is not FileKind.SNAPSHOT:
+        return 0, -base, 0 if is_log else 1, change.name
+    if _is_index(change.name):
+        return 1, base, 0, change.name
+    return (2 if is_log else 3), base, 0, change.name
+
+
+def _is_index(name: str) -> bool:
+    return parse_name(name).kind in (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+
+
+def _all(source: Source) -> bytes:
+    return source.read_at(0, source.size)
+
+
+def _announces(directory: str, facts: PartitionFacts, outcome: Outcome, assumed: Iterable[str]) -> tuple[str, ...]:
+    found = ["another replica may hold these records: if one does, move this directory away and let it be replicated"]
+    found += [f"assumed: {one}" for one in assumed]
+    if facts.topic in _INTERNAL:
+        found.append(f"{facts.topic}: {_INTERNAL[facts.topic]}")
+    end = outcome.log_end_offset or 0
+    log_dir = os.path.join(directory, os.pardir)
+    for kind, what in _CHECKPOINTS.items():
+        offset = _checkpointed(os.path.join(log_dir, kind.value), kind, facts)
+        if offset is not None and offset > end:
+            found.append(f"{kind.value}: {what} is {offset}, and a broker lowers it to {end}")
+    if os.path.lexists(os.path.join(log_dir, FileKind.CLEAN_SHUTDOWN.value)):
+        found.append(f"{FileKind.CLEAN_SHUTDOWN.value} is there: a broker will take the files as they are")
+    found += outcome.notes
+    return tuple(found)
+
+
+def _checkpointed(path: str, kind: FileKind, facts: PartitionFacts) -> int | None:
+    with suppress(OSError), FileSource(path) as source:
+        for entry in read_checkpoint(kind, source, lambda _finding: None).entries:
+            if isinstance(entry, TopicPartitionOffset) and (entry.topic, entry.partition) == (
+                facts.topic,
+                facts.partition,
+            ):
+                return entry.offset
+    return None
