@@ -15,9 +15,11 @@ from kdump.cli.commonoptions import (
     max_uncompressed_bytes_option,
     raw_option,
 )
+from kdump.cli.formatoptions import check_formats, format_options, key_reader
 from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
 from kdump.cli.outcome import Outcome
 from kdump.cli.say import fail_to_write
+from kdump.cli.selectoptions import selection_of, selection_options
 from kdump.cli.textsink import Layout, text_sink
 from kdump.dialect import DIALECTS
 from kdump.dump.options import DumpOptions
@@ -99,6 +101,8 @@ _KINDS = (
     help="For files whose name tells no base offset.",
 )
 @click.option("--type", "kind", type=click.Choice(_KINDS), help="For files whose name does not tell what they are.")
+@selection_options
+@format_options
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -113,9 +117,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """
     compat = given["compat"]
     paths = _paths(given["files"], given["paths"], compat)
+    check_formats(click.get_current_context())
+    selection = selection_of(given, key_reader(given["key_format"]))
     shown = Layout.of(given, terminal=sys.stdout.isatty())
     options = DumpOptions(
-        deep=shown.deep,
+        deep=shown.deep or (selection is not None and selection.by_record),
         contents=shown.contents,
         verify_index_only=given["verify_index_only"],
         index_sanity_check=given["index_sanity_check"],
@@ -125,6 +131,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         kind=given["kind"],
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
+        selection=selection,
     )
     outcome = Outcome(given["fail_on"], compat=compat is not None)
     sink = text_sink(shown, DIALECTS[compat or "4.3"])
@@ -132,6 +139,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         from kdump.dump.kafka import KafkaDump
 
         items = KafkaDump(DIALECTS[compat], options, late_failures(given)).files(paths)
+    elif selection is not None:
+        from kdump.dump.selected import SelectedDump
+
+        items = SelectedDump(options, selection).files(paths)
     else:
         from kdump.dump.checked import CheckedDump
 

@@ -20,10 +20,10 @@ _COMMANDS = {
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kdump.format import _records, _scan
+    from kdump.format import _records, _scan, _select
     from kdump.render import _text
 
-    compiled = all(kernel.is_compiled() for kernel in (_scan, _records, _text))
+    compiled = all(kernel.is_compiled() for kernel in (_scan, _records, _select, _text))
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()
 

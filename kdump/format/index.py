@@ -248,6 +248,11 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
                 positions.append(position)
         return positions
 
+    def before(self, position: int) -> OffsetPosition | None:
+        """Return the last entry at or before a byte of the log, None where there is none."""
+        slot = self._search(position, 1)
+        return None if slot < 0 or self._read(slot).position > position else self._read(slot)
+
     def _absolute(self, slot: tuple[int, int]) -> OffsetPosition:
         return OffsetPosition(_int64(self.base_offset + slot[0]), slot[1])
 
