@@ -75,6 +75,10 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
         if given[name] not in (None, False, ())
     }  # fmt: skip
     fields |= {name: _time(name, given[name]) for name in ("from_time", "to_time") if given[name] is not None}
+    for what in ("offset", "time"):
+        start, end = fields.get(f"from_{what}"), fields.get(f"to_{what}")
+        if start is not None and end is not None and start > end:
+            raise click.UsageError(f"--from-{what} {start} is after --to-{what} {end}.")
     if given["committed"] or given["aborted"]:
         fields["outcome"] = "committed" if given["committed"] else "aborted"
     if given["keys"]:

@@ -85,6 +85,8 @@ def _in_ranges(row: cython.p_longlong, q: cython.Py_ssize_t, bounds: cython.p_lo
     wrapper: cython.bint = magic < 2 and attributes & 7 != 0
     latest: cython.longlong = row[q + _MAX_TIMESTAMP]
     earliest: cython.longlong = latest
+    if bounds[0] >= bounds[1] or bounds[2] >= bounds[3]:
+        return False  # an empty range
     if records and row[q + _CRC] != row[q + _COMPUTED_CRC]:
         return True  # what its header says is in doubt
     if row[q + _LAST_OFFSET] < bounds[0] or (not wrapper and row[q + _BASE_OFFSET] >= bounds[1]):
