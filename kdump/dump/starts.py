@@ -159,15 +159,14 @@ class Starts:
         walk = CheckedWalk(
             self._source, found.append, max_batch_bytes=self._limit, border=border, resync=False, segment=layout.UNKNOWN
         )
-        largest, reached = layout.NO_OFFSET, False
+        largest = layout.NO_OFFSET
         for window in walk.windows():
             if not window.all_trusted:
                 return None
-            columns = (layout.BASE_OFFSET, layout.LAST_OFFSET, layout.MAX_TIMESTAMP)
-            for base, last, time in zip(*map(window.column, columns), strict=True):
-                if last > after and base <= entry.offset and time > largest:
+            lasts, times = window.column(layout.LAST_OFFSET), window.column(layout.MAX_TIMESTAMP)
+            for last, time in zip(lasts, times, strict=True):
+                if last > after and time > largest:
                     largest = time
-                reached = reached or last >= entry.offset
-            if reached:
-                return largest
+                if last >= entry.offset:
+                    return largest
         return None if any(finding.gap for finding in found) else largest
