@@ -18,6 +18,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kdump.decode import Decoder
     from kdump.dialect import Dialect
 
 # Which decoder wins when several are given. Source: DumpLogSegmentsOptions.messageParser.
@@ -41,6 +42,8 @@ class Layout(Value):
         key_class, value_class: Java classes of Kafka's tool.
         compat: end where Kafka's tool ends.
         careful: escape what could drive a terminal.
+        key_form, value_form: how keys and payloads are written; None for the classes.
+        iso: times as ISO 8601.
     """
 
     deep: bool
@@ -51,6 +54,9 @@ class Layout(Value):
     value_class: str
     compat: bool
     careful: bool
+    key_form: str | None = None
+    value_form: str | None = None
+    iso: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, Any], *, terminal: bool) -> Layout:
@@ -58,7 +64,8 @@ class Layout(Value):
         decoder = next((name for option, name in _DECODERS if given[option]), None)
         contents = given["print_data_log"] or decoder is not None
         classes = (given["key_decoder_class"], given["value_decoder_class"])
-        contents = contents or classes != (None, None)
+        forms = (given["key_format"], given["value_format"])
+        contents = contents or classes != (None, None) or forms != (None, None) or bool(given["decoder_command"])
         return cls(
             given["deep_iteration"] or contents,
             contents,
@@ -68,16 +75,23 @@ class Layout(Value):
             classes[1] or STRING,
             given["compat"] is not None,
             terminal and not given["raw"],
+            *forms,
+            given["timestamps"] == "iso",
         )
 
 
-def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
+def text_sink(shown: Layout, dialect: Dialect, command: Decoder | None = None) -> TextSink:
     """Return the sink for stdout and stderr.
+
+    Args:
+        shown: how records are shown.
+        dialect: the release whose layout it is.
+        command: decodes payloads; None where the layout says how.
 
     Raises:
         click.BadParameter: a decoder does not exist.
     """
-    return TextSink(_writer(shown, dialect), _error_line, dialect, careful=shown.careful)
+    return TextSink(_writer(shown, dialect, command), _error_line, dialect, careful=shown.careful, iso=shown.iso)
 
 
 def text_writer(*, careful: bool) -> TextWriter:
@@ -89,7 +103,7 @@ def text_writer(*, careful: bool) -> TextWriter:
     return _writer(Layout(True, True, False, None, STRING, STRING, False, careful), DEFAULT)
 
 
-def _writer(shown: Layout, dialect: Dialect) -> TextWriter:
+def _writer(shown: Layout, dialect: Dialect, command: Decoder | None = None) -> TextWriter:
     mode = (
         (_text.CONTENTS if shown.contents else 0)
         | (_text.SKIP_METADATA if shown.skip_metadata else 0)
@@ -97,9 +111,11 @@ def _writer(shown: Layout, dialect: Dialect) -> TextWriter:
         | (_text.BARE_PAYLOAD if dialect.bare_payload else 0)
         | (_text.KAFKA if shown.compat else 0)
         | (_text.CAREFUL if shown.careful else 0)
+        | (_text.ISO if shown.iso else 0)
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
-    return TextWriter(sys.stdout.buffer.write, mode, slow_text, _contents(shown, dialect), _control(shown, dialect))
+    contents = _contents(shown, dialect, command)
+    return TextWriter(sys.stdout.buffer.write, mode, slow_text, contents, _control(shown, dialect))
 
 
 def _java_utf8(data: bytes) -> bytes:
@@ -114,10 +130,16 @@ def _error_line(line: str) -> None:
     sys.stderr.buffer.flush()
 
 
-def _contents(shown: Layout, dialect: Dialect) -> _text.Contents | None:
+def _contents(shown: Layout, dialect: Dialect, command: Decoder | None) -> _text.Contents | None:
     """What makes the text of keys and payloads; None for plain UTF-8."""
     if not shown.contents:
         return None
+    if command is not None:
+        return _as_contents(command, shown, dialect)
+    if shown.key_form or shown.value_form:
+        from kdump.decode.formats import decoder as of_forms
+
+        return _as_contents(of_forms(shown.key_form or "utf8", shown.value_form or "utf8"), shown, dialect)
     if shown.decoder is None and (shown.key_class, shown.value_class) == (STRING, STRING):
         return None
     from kdump.decode import classes, decoder
@@ -134,6 +156,11 @@ def _contents(shown: Layout, dialect: Dialect) -> _text.Contents | None:
         if shown.compat:
             return None  # Kafka's tool dies of it when it comes to the first log
         raise click.BadParameter(decode)
+    return _as_contents(decode, shown, dialect)
+
+
+def _as_contents(decode: Decoder, shown: Layout, dialect: Dialect) -> _text.Contents:
+    """What a decoder makes, as the text after the metadata of a record."""
     first = b"| " if shown.skip_metadata else b" "
     bare = dialect.bare_payload
 

@@ -1,7 +1,7 @@
 """Keys and values in the forms of --key-format and --value-format.
 
-What has not the form (a number of another size, text that is no JSON) is shown as 0x and hexadecimal digits, so that
-nothing is lost and nothing looks like what it is not.
+What has not the form is still shown, and never looks as if it had: numbers of another size as 0x and hexadecimal
+digits, what is no JSON as the text that it is.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Form:
             return java_utf8(data)
         if self._name == "json":
             made = one_line(data)
-            return b"0x" + data.hex().encode() if made is None else made
+            return java_utf8(data) if made is None else made
         value = self._value(data)
         return b"0x" + data.hex().encode() if value is None else str(value).encode()
 

@@ -42,12 +42,14 @@ class TextSink:
         error: takes one line for stderr.
         dialect: the release whose layout it is.
         careful: stdout is a terminal: no name may drive it.
+        iso: times as ISO 8601.
     """
 
     def __init__(
-        self, writer: TextWriter, error: Callable[[str], None], dialect: Dialect, *, careful: bool = False
+        self, writer: TextWriter, error: Callable[[str], None], dialect: Dialect, *, careful: bool = False, iso: bool = False
     ) -> None:
         self._careful = careful
+        self._iso = iso
         self._writer = writer
         self._error = error
         self._dialect = dialect
@@ -116,15 +118,19 @@ class TextSink:
             return ["".join([f"offset: {offset} position: {position}\n" for offset, position in pairs])]
         if isinstance(item, TimeEntries):
             pairs = zip(item.timestamps, item.offsets, strict=True)
+            if self._iso:
+                from kdump.render.times import time_text
+
+                pairs = ((time_text(timestamp, iso=True), offset) for timestamp, offset in pairs)
             return ["".join([f"timestamp: {timestamp} offset: {offset}\n" for timestamp, offset in pairs])]
         if isinstance(item, IndexEmpty):
             return [f"{self._name(item.path)} is empty.\n"]
         if isinstance(item, IndexPassed):
             return [f"{self._name(item.path)} passed sanity check.\n"]
-        return _edge(item, self._dialect)
+        return _edge(item, self._dialect, iso=self._iso)
 
 
-def _edge(item: Item, dialect: Dialect) -> Iterable[str]:
+def _edge(item: Item, dialect: Dialect, *, iso: bool) -> Iterable[str]:
     """What stands at the beginning or the end of a file."""
     if isinstance(item, LogStart):
         return [f"Log starting offset: {item.base_offset}\n"]
@@ -136,4 +142,4 @@ def _edge(item: Item, dialect: Dialect) -> Iterable[str]:
         return [f"Found {item.size} invalid bytes at the end of {item.name}\n"]
     from kdump.render.state import state_text
 
-    return state_text(item, dialect)
+    return state_text(item, dialect, iso=iso)
