@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 import re
+import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kdump.dump.selection import Selection
+from kdump.dump.selection import Selection, literal_of
 from kdump.finding import Code
 from kdump.format import layout
 from tests.corpus import FIXTURES
@@ -113,3 +116,25 @@ def test_damage_hides_nothing_from_a_selection(folder: Path) -> None:
         )
         if not (misled and by_range):
             check(folder, dump, one, deep=deep)
+
+
+# --- the shortcut of regular expressions -----------------------------------------------------------------------
+@settings(derandomize=True, max_examples=3000, deadline=None)
+@given(st.text("aab1.*+?{}[]^$\\|()-d,:x", max_size=8), st.text("ab1-]x\\.", max_size=6))
+def test_a_literal_of_a_pattern_is_in_every_key_where_it_is_found(pattern: str, key: str) -> None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = re.search(pattern, key)
+    except re.error:
+        return
+    if found:
+        assert literal_of(pattern) in key.encode()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [("user-", b"user-"), ("^ab.*z$", b"ab"), (r"^user-\d+:eu", b"user-"), ("a|b", b""), (r"\x41bc", b""), ("ab?", b"a")],
+)
+def test_the_longest_plain_run_is_the_literal(pattern: str, literal: bytes) -> None:
+    assert literal_of(pattern) == literal

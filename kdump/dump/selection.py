@@ -7,16 +7,14 @@ comes out is a window or a chunk like any other.
 
 from __future__ import annotations
 
+import os
+import re
 from array import array
-from typing import TYPE_CHECKING
-
 from kdump.format import _select, layout
 from kdump.format.chunk import Chunk
 from kdump.format.window import Window
 from kdump.value import Value
 
-if TYPE_CHECKING:
-    import re
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _NO_LIMIT = _HIGHEST
@@ -92,6 +90,7 @@ class Filter:
         self._keys, self._key_places = _packed([(key,) for key in one.keys])
         self._headers, self._header_places = _packed(one.headers)
         self._searches = [pattern.search for pattern in one.patterns]
+        self._literal = literal_of(one.patterns[0].pattern) if len(one.patterns) == 1 else b""
         by_offset = one.from_offset is not None or one.to_offset is not None
         self._by_range = bool(by_offset or by_time or one.tombstones)
         self._by_header = bool(by_offset or by_time or one.from_position or flags or one.producers or one.epochs)
@@ -171,7 +170,20 @@ class Filter:
         if self._header_places:
             _select.with_headers(chunk.view, chunk.rows, n, self._headers, self._header_places, mask)
         if self._searches:
-            _select.with_pattern(chunk.view, chunk.rows, n, self._searches, mask)
+            _select.with_pattern(chunk.view, chunk.rows, n, self._searches, self._literal, mask)
+
+
+def literal_of(pattern: str) -> bytes:
+    r"""Return bytes that are in every text in which a regular expression is found; empty where none are known.
+
+    Only plain characters and escaped signs outside groups count: `^user-[0-9]+\.eu$` has `user-`.
+    """
+    if "|" in pattern or "(" in pattern or re.search(r"\\[^dws.:/_-]", pattern):
+        return b""
+    without_optional = re.sub(r"(\\?.)([*?]|\{[^}]*\})", ".", pattern)
+    runs = re.split(r"\\[dws]|\[\^?\]?[^\]]*\]|[.^$+]", without_optional)
+    plain = [run for run in runs if re.fullmatch(r"[\w\- :;,/@=]*", run)]
+    return os.fsencode(max(plain, key=len, default=""))
 
 
 def _or(value: int | None, otherwise: int) -> int:

@@ -20,6 +20,9 @@ from kdump.format import layout
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+if cython.compiled:
+    from cython.cimports.cpython.unicode import PyUnicode_DecodeUTF8
+
 _POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
 _BASE_OFFSET = cython.declare(cython.Py_ssize_t, layout.BASE_OFFSET)
 _LAST_OFFSET = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET)
@@ -274,11 +277,39 @@ def with_keys(
         mask[i] = good
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _has(
+    b: cython.p_uchar, at: cython.Py_ssize_t, last: cython.Py_ssize_t, w: cython.p_uchar, size: cython.Py_ssize_t
+) -> cython.bint:
+    """Whether `size` bytes stand somewhere from `at` on, at `last` at the latest."""
+    if size == 0:
+        return True
+    while at <= last:
+        if b[at] == w[0] and _same(b, at, w, 0, size):
+            return True
+        at += 1
+    return False
+
+
+@cython.cfunc
+@cython.inline
+def _text(b: cython.p_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> str:
+    """Bytes of the buffer as text, those that are not UTF-8 as surrogates."""
+    if cython.compiled:
+        text = PyUnicode_DecodeUTF8(cython.cast(cython.p_char, b + at), size, "surrogateescape")
+    else:
+        text = bytes(b[at : at + size]).decode("utf-8", "surrogateescape")
+    return text
+
+
 def with_pattern(
     view: cython.const[cython.uchar][::1],
     records: cython.longlong[::1],
     n: cython.Py_ssize_t,
     searches: list[Callable[[str], object]],
+    literal: bytes,
     mask: cython.uchar[::1],
 ) -> None:
     """Unmark the records whose key no pattern is found in.
@@ -288,13 +319,21 @@ def with_pattern(
         records: record rows.
         n: how many.
         searches: take a key as text, bytes that are not UTF-8 as surrogates; None where nothing is found.
+        literal: bytes that are in every key in which something is found.
         mask: n bytes.
     """
     b: cython.p_uchar
-    b = cython.cast(cython.p_uchar, cython.address(view[0])) if cython.compiled else view
+    w: cython.p_uchar
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+        w = cython.cast(cython.p_uchar, cython.cast(cython.p_char, literal))
+    else:
+        b = view
+        w = literal
     i: cython.Py_ssize_t
     at: cython.Py_ssize_t
     size: cython.longlong
+    length: cython.Py_ssize_t = len(literal)
     good: cython.bint
     for i in range(n):
         if mask[i] == 0:
@@ -302,8 +341,8 @@ def with_pattern(
         at = records[i * _WIDTH + _R_KEY_AT]
         size = records[i * _WIDTH + _R_KEY_SIZE]
         good = False
-        if size >= 0 and at >= 0:
-            key = bytes(b[at : at + size]).decode("utf-8", "surrogateescape")
+        if size >= 0 and at >= 0 and _has(b, at, at + size - length, w, length):
+            key = _text(b, at, size)
             for search in searches:
                 if search(key) is not None:
                     good = True
