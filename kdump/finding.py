@@ -156,6 +156,7 @@ class Code(Enum):
     V01 = ("changed", Severity.WARNING, "the file changed while it was read", "copy the directory and look at the copy")
     V02 = ("vanished", Severity.WARNING, "the file was there and is gone: retention or compaction at work", "look again, or at a copy")
     V03 = ("unfinished", Severity.NOTE, "the last batch is not finished: a broker is writing", "none")
+    V04 = ("decoder-command", Severity.WARNING, "a payload is shown as it is, the decoder command did not decode it: {why}", "run the command by hand on such a payload")
     # fmt: on
 
 

@@ -89,12 +89,12 @@ def _add(batches: list[tuple[str, tuple[int, ...], list[Record]]], file: str, ch
         records[row[layout.R_BATCH]].append(one)
     assert set(records) <= set(range(chunk.first, chunk.last))
     for k in range(chunk.first, chunk.last):
-        row = tuple(chunk.window.row(k)[:_STABLE])
+        cells = tuple(chunk.window.row(k)[:_STABLE])
         if k == chunk.first and chunk.begun:
-            assert batches[-1][:2] == (file, row)
+            assert batches[-1][:2] == (file, cells)
             batches[-1][2].extend(records[k])
         else:
-            batches.append((file, row, records[k]))
+            batches.append((file, cells, records[k]))
 
 
 def expected(full: Dump, one: Selection, *, deep: bool) -> list[Batch]:

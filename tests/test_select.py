@@ -1,4 +1,4 @@
-"""Selection is a filter: whatever way it takes through indexes, headers and columns, it gives what reading all gives."""
+"""A selection is a filter: whatever way it takes through indexes and headers, it gives what reading all gives."""
 
 from __future__ import annotations
 
@@ -134,7 +134,14 @@ def test_a_literal_of_a_pattern_is_in_every_key_where_it_is_found(pattern: str, 
 
 @pytest.mark.parametrize(
     ("pattern", "literal"),
-    [("user-", b"user-"), ("^ab.*z$", b"ab"), (r"^user-\d+:eu", b"user-"), ("a|b", b""), (r"\x41bc", b""), ("ab?", b"a")],
+    [
+        ("user-", b"user-"),
+        ("^ab.*z$", b"ab"),
+        (r"^user-\d+:eu", b"user-"),
+        ("a|b", b""),
+        (r"\x41bc", b""),
+        ("ab?", b"a"),
+    ],
 )
 def test_the_longest_plain_run_is_the_literal(pattern: str, literal: bytes) -> None:
     assert literal_of(pattern) == literal

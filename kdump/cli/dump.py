@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +16,7 @@ from kdump.cli.commonoptions import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.formatoptions import check_formats, format_options, key_reader
+from kdump.cli.formatoptions import PayloadCommand, check_formats, command_of, format_options, key_reader
 from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
 from kdump.cli.outcome import Outcome
 from kdump.cli.say import fail_to_write
@@ -134,7 +135,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         selection=selection,
     )
     outcome = Outcome(given["fail_on"], compat=compat is not None)
-    sink = text_sink(shown, DIALECTS[compat or "4.3"])
+    arguments = command_of(given["decoder_command"])
+    command = None if arguments is None else PayloadCommand(arguments, given["key_format"])
+    sink = text_sink(shown, DIALECTS[compat or "4.3"], None if command is None else command.decode)
     if compat:
         from kdump.dump.kafka import KafkaDump
 
@@ -148,17 +151,25 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
         items = CheckedDump(options).files(paths)
     try:
-        _run(items, sink, outcome, to_the_end=compat is None)
+        with command or nullcontext():
+            _run(items, sink, outcome, command, to_the_end=compat is None)
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
 
 
-def _run(items: Iterator[Item], sink: TextSink, outcome: Outcome, *, to_the_end: bool) -> None:
+def _run(
+    items: Iterator[Item], sink: TextSink, outcome: Outcome, command: PayloadCommand | None, *, to_the_end: bool
+) -> None:
     """Hand every item to the sink; a line in which Kafka's tool dies ends the run that mirrors it."""
     for item in items:
         outcome.see(item)
+        if command is not None:
+            command.sees(item)
         stop = sink(item)
+        for finding in command.findings() if command is not None else ():
+            outcome.see(finding)
+            sink(finding)
         if stop is not None and not to_the_end:
             outcome.died(stop)
             sink.died(stop)

@@ -116,9 +116,12 @@ def _read(option: str, read: Callable[[str], Any], text: str) -> Any:  # noqa: A
 
 def _compiled(text: str) -> re.Pattern[str]:
     import re
+    import warnings
 
     try:
-        return re.compile(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a later Python may read otherwise
+            return re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(f"'{text}' is no regular expression: {error}") from None
 

@@ -16,7 +16,6 @@ from kdump.decode import Decoded
 from kdump.decode.javatext import java_utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
 
     from kdump.decode import Decoder
 
@@ -104,7 +103,10 @@ def parse(form: str, text: str) -> bytes:
         except (binascii.Error, UnicodeEncodeError):
             raise ValueError(f"'{text}' is not Base64") from None
     size = _SIZES[form]
-    if not re.fullmatch(r"[+-]?[0-9]{1,19}", text, re.ASCII) or not -(1 << 8 * size - 1) <= int(text) < 1 << 8 * size - 1:
+    if (
+        not re.fullmatch(r"[+-]?[0-9]{1,19}", text, re.ASCII)
+        or not -(1 << 8 * size - 1) <= int(text) < 1 << 8 * size - 1
+    ):
         raise ValueError(f"'{text}' is no whole number of {size} bytes")
     return int(text).to_bytes(size, "big", signed=True)
 

@@ -55,7 +55,7 @@ class Outcomes:
         self._last_seen: dict[int, tuple[str, int]] = {}  # open transactions that were met in what is shown
 
     def window(self, path: str, window: Window, wanted: str) -> Window:
-        """Return the batches of a window with an outcome; markers have none, and what is in no transaction is committed.
+        """Return the batches with an outcome. Markers have none; what is in no transaction is committed.
 
         Args:
             path: of the log.

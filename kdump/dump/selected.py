@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kdump.dump.selectedlog import Tail
     from kdump.item import Item
 
+
 class SelectedDump:
     """Dumps what is selected of the logs among some files.
 

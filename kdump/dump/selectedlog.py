@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from kdump.dump.checkedlog import Records, cut, drain, log_head, open_walk
 from kdump.dump.starts import Starts
-from kdump.finding import Finding
 from kdump.format.chunk import Chunk
 from kdump.item import FileStart
 from kdump.log.names import java_file
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from kdump.dump.options import DumpOptions
     from kdump.dump.outcomes import Outcomes
     from kdump.dump.selection import Filter, Selection
+    from kdump.finding import Finding
     from kdump.format.index import OffsetPosition
     from kdump.format.source import Source
     from kdump.format.walk import CheckedWalk

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 from array import array
+
 from kdump.format import _select, layout
 from kdump.format.chunk import Chunk
 from kdump.format.window import Window
 from kdump.value import Value
-
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _NO_LIMIT = _HIGHEST
@@ -137,7 +137,7 @@ class Filter:
         first_is_bare = not self._has_records
         rows_of_last = chunk.filled and chunk.rows[(chunk.filled - 1) * width + layout.R_BATCH] == chunk.last - 1
         bare = (2 * first_is_bare + chunk.done) * self._bare
-        if size == 1 and bare != 3:  # noqa: PLR2004 (both bits: the one batch is the first and the last)
+        if size == 1 and bare != 3:  # the one batch is the first and the last
             bare = 0
         self._shown = _room(self._shown, size)
         rows = chunk.window.rows

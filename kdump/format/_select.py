@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kdump.format import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 if cython.compiled:
     from cython.cimports.cpython.unicode import PyUnicode_DecodeUTF8
@@ -308,7 +308,7 @@ def with_pattern(
     view: cython.const[cython.uchar][::1],
     records: cython.longlong[::1],
     n: cython.Py_ssize_t,
-    searches: list[Callable[[str], object]],
+    searches: Sequence[Callable[[str], object]],
     literal: bytes,
     mask: cython.uchar[::1],
 ) -> None:

@@ -46,7 +46,13 @@ class TextSink:
     """
 
     def __init__(
-        self, writer: TextWriter, error: Callable[[str], None], dialect: Dialect, *, careful: bool = False, iso: bool = False
+        self,
+        writer: TextWriter,
+        error: Callable[[str], None],
+        dialect: Dialect,
+        *,
+        careful: bool = False,
+        iso: bool = False,
     ) -> None:
         self._careful = careful
         self._iso = iso
@@ -117,12 +123,13 @@ class TextSink:
             pairs = zip(item.offsets, item.positions, strict=True)
             return ["".join([f"offset: {offset} position: {position}\n" for offset, position in pairs])]
         if isinstance(item, TimeEntries):
-            pairs = zip(item.timestamps, item.offsets, strict=True)
+            times: Iterable[int | str] = item.timestamps
             if self._iso:
                 from kdump.render.times import time_text
 
-                pairs = ((time_text(timestamp, iso=True), offset) for timestamp, offset in pairs)
-            return ["".join([f"timestamp: {timestamp} offset: {offset}\n" for timestamp, offset in pairs])]
+                times = [time_text(time, iso=True) for time in item.timestamps]
+            entries = zip(times, item.offsets, strict=True)
+            return ["".join([f"timestamp: {time} offset: {offset}\n" for time, offset in entries])]
         if isinstance(item, IndexEmpty):
             return [f"{self._name(item.path)} is empty.\n"]
         if isinstance(item, IndexPassed):

@@ -9,6 +9,7 @@ from kdump.render.times import moment
 if TYPE_CHECKING:
     from kdump.item import Location
 
+
 def location_line(location: Location, *, with_query: bool) -> str:
     """Return the line of an answer, without its end; fields that it has no value for are left out.
 
