@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -141,7 +142,8 @@ def _touches(batch: Batch, one: Selection, *, records: bool = False) -> bool:
     is_wrapper = magic < layout.MAGIC_V2 and attributes & layout.CODEC_MASK
     if one.from_offset is not None and batch.cell(layout.LAST_OFFSET) < one.from_offset:
         return False
-    if one.to_offset is not None and not is_wrapper and batch.cell(layout.BASE_OFFSET) >= one.to_offset:
+    file_base = int(os.path.basename(batch.file)[:20])  # a wrapper does not say where it begins
+    if one.to_offset is not None and (file_base if is_wrapper else batch.cell(layout.BASE_OFFSET)) >= one.to_offset:
         return False
     if one.from_time is None and one.to_time is None:
         return True

@@ -63,6 +63,7 @@ def some_selections(dump: Dump, rng: random.Random) -> list[tuple[Selection, boo
         "epochs": lambda: (rng.choice(cells[layout.LEADER_EPOCH]),),
         "control": lambda: True,
         "transactional": lambda: True,
+        "outcome": lambda: rng.choice(("committed", "aborted")),
         "tombstones": lambda: True,
         "keys": lambda: tuple(rng.sample(keys, min(2, len(keys)))),
         "patterns": lambda: (key_part(),),
@@ -102,7 +103,8 @@ def test_a_selection_of_an_intact_log_has_no_finding_of_its_own(folder: Path) ->
     known = {(finding.code, finding.file, finding.position) for finding in dump.findings}
     for one, deep in some_selections(dump, rng):
         found = selected([folder], one, deep=deep).findings
-        assert {(finding.code, finding.file, finding.position) for finding in found} <= known, one
+        new = {(finding.code, finding.file, finding.position) for finding in found} - known
+        assert {code for code, *_ in new} <= {Code.P04}, one  # what is open says so when it is asked for
 
 
 @pytest.mark.parametrize("folder", DAMAGED, ids=lambda path: str(path.relative_to(FIXTURES)))

@@ -23,7 +23,7 @@ _OPTIONS = (
     click.option("--to-offset", type=_LONG, metavar="N", help="Only what is before this offset."),
     click.option("--from-time", metavar="TIME", help="Only what is at or after this time: ms, ISO 8601, now-2h."),
     click.option("--to-time", metavar="TIME", help="Only what is before this time."),
-    click.option("--from-position", type=_LONG, metavar="N", help="Only batches that begin at byte N of a log, or after."),
+    click.option("--from-position", type=_LONG, metavar="N", help="Only batches that begin at byte N or after."),
     click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show N records, then stop."),
     click.option("--tail", type=click.IntRange(min=1), metavar="N", help="Show the last N records of each partition."),
     click.option("--key", "keys", multiple=True, metavar="KEY", help="Only records with this key."),

@@ -16,7 +16,6 @@ from kdump.decode import Decoded
 from kdump.decode.javatext import java_utf8
 
 if TYPE_CHECKING:
-
     from kdump.decode import Decoder
 
 _SIZES = {"int": 4, "long": 8}

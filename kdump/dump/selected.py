@@ -104,7 +104,7 @@ class SelectedDump:
         """Whether the names say that nothing of a log of a directory is in the range of offsets."""
         one = self._selection
         if log.place.follow or log.file.kind is not FileKind.LOG or log.file.base is None:
-            return False
+            return False  # what the user names is read
         if one.to_offset is not None and log.file.base >= one.to_offset:
             return True
         following = next((other.file.base for other in after if other.file.kind is FileKind.LOG), None)

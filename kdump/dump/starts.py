@@ -83,10 +83,15 @@ class Starts:
             return self._confirmed(entry, index.name, by_offset=False)
 
     def pass_window(self, window: Window) -> None:
-        """Forget the doubts about places where a walk has met a batch."""
-        if self.doubts:
-            for position in set(self.doubts).intersection(window.column(layout.POSITION)):
-                del self.doubts[position]
+        """Settle the doubts about places in a window: a batch begins there, or the index is wrong."""
+        if not self.doubts or not window.count:
+            return
+        start, end = window.cell(0, layout.POSITION), window.end(window.count)
+        begins = set(window.column(layout.POSITION))
+        for position in [one for one in sorted(self.doubts) if start <= one < end]:
+            entry = self.doubts.pop(position)
+            if position not in begins:
+                self._points_nowhere(entry)
 
     def pass_damage(self, finding: Finding) -> None:
         """Forget the doubts about places that are damaged: no fault of the index."""
@@ -97,10 +102,13 @@ class Starts:
 
     def settle(self) -> None:
         """Report the entries that point to no batch: all of the log from its start on was walked over."""
-        name = sibling(self._path, "index")
-        for position, entry in sorted(self.doubts.items()):
-            self._report(Finding(Code.X04, name, offset=entry.offset, found=position))
+        for _, entry in sorted(self.doubts.items()):
+            self._points_nowhere(entry)
         self.doubts.clear()
+
+    def _points_nowhere(self, entry: OffsetPosition) -> None:
+        name = sibling(self._path, "index")
+        self._report(Finding(Code.X04, name, offset=entry.offset, found=entry.position))
 
     def _index(self, stack: ExitStack) -> OffsetIndex | None:
         if self._base is None:
@@ -115,10 +123,13 @@ class Starts:
     def _confirmed(self, entry: OffsetPosition, name: str, *, by_offset: bool) -> int:
         """The position of an entry that the data confirms, else 0."""
         position = entry.position
-        header = self._source.read_at(max(0, position), layout.RECORDS_AT)
-        if position < 0 or not self._resync.is_batch(position):
+        if not 0 <= position < self._source.size:
+            self._points_nowhere(entry)
+            return 0
+        if not self._resync.is_batch(position):
             self.doubts[position] = entry
             return 0
+        header = self._source.read_at(position, layout.RECORDS_AT)
         if header[layout.MAGIC_AT] < layout.MAGIC_V2 and header[layout.LEGACY_ATTRIBUTES_AT] & layout.CODEC_MASK:
             return 0 if by_offset else position  # a wrapper: where its records begin is not in its header
         base = int.from_bytes(header[:8], "big", signed=True)
