@@ -373,6 +373,7 @@ MORE: dict[str, tuple[list[str], str, Callable[[], bytes]]] = {
     "C03": (["--max-uncompressed-bytes", "1024"], ZERO, (NODE / "bigbatch-0" / ZERO).read_bytes),
     "C06": ([], ZERO, lambda: wrong_content_checksum(intact("lz4", ZERO))),
     "P02": ([], ZERO, lambda: lower_epoch(intact("txn", ZERO))),
+    "V04": (["--decoder-command", "false"], ZERO, lambda: intact("none", ZERO)),
 }
 
 
