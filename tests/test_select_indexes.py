@@ -243,3 +243,12 @@ def test_segments_out_of_the_range_are_not_opened(tmp_path: Path) -> None:
     assert [record.offset for batch in got.batches for record in batch.records] == list(range(60, 90))
     assert not got.findings
     assert not got.problems
+
+
+def test_the_times_that_old_brokers_noted_for_magic_0_are_no_fault() -> None:
+    folder = FIXTURES / "releases" / "0.10.2.2" / "logs" / "upg-0"
+    full = everything([folder])
+    for one in (Selection(from_time=time) for time in (1700086557234, 1700086559434, 1700086559436)):
+        got = selected([folder], one, deep=True)
+        assert not got.findings
+        assert [batch[1:] for batch in got.batches] == [batch[1:] for batch in expected(full, one, deep=True)]

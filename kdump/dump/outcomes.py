@@ -62,11 +62,14 @@ class Outcomes:
             window: batches of it.
             wanted: "committed" or "aborted".
         """
-        self._walk_until_known(self._numbers[path])
-        width = layout.BATCH_WIDTH
         in_question = set(_select.with_any(window.rows, window.count, _FLAGS))
+        if not in_question and wanted == COMMITTED:
+            return window
+        if in_question:
+            self._walk_until_known(self._numbers[path])
+        width = layout.BATCH_WIDTH
         kept = array("q")
-        for k in range(window.count):
+        for k in range(window.count) if wanted == COMMITTED else sorted(in_question):
             outcome = self._outcome(path, window, k) if k in in_question else COMMITTED
             if outcome == wanted:
                 kept.extend(window.rows[k * width : (k + 1) * width])

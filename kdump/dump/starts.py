@@ -161,7 +161,7 @@ class Starts:
             return self.offset(entry.offset)
 
     def _largest(self, before: TimestampOffset, entry: TimestampOffset) -> int | None:
-        """The largest timestamp of the batches after one entry up to another; None where damage is in between."""
+        """The largest timestamp of the batches after one entry up to another; None where it cannot be told."""
         after = before.offset if before.timestamp >= 0 else layout.UNKNOWN
         if after >= entry.offset:
             return layout.NO_OFFSET  # they do not ascend
@@ -172,8 +172,8 @@ class Starts:
         )
         largest = layout.NO_OFFSET
         for window in walk.windows():
-            if not window.all_trusted:
-                return None
+            if not window.all_trusted or not all(window.column(layout.MAGIC)):
+                return None  # magic 0 has no times, and brokers made entries for it all the same
             lasts, times = window.column(layout.LAST_OFFSET), window.column(layout.MAX_TIMESTAMP)
             for last, time in zip(lasts, times, strict=True):
                 if last > after and time > largest:
