@@ -112,7 +112,7 @@ def expected(full: Dump, one: Selection, *, deep: bool) -> list[Batch]:
     for batch in chosen:
         records = tuple(record for record in batch.records if _is_wanted(record, one))
         is_bare = not batch.records and not one.by_record
-        if records or (is_bare and (_touches(batch, one, records=True) or not _is_trusted(batch))):
+        if records or (is_bare and (_touches(batch, one, records=True) or not is_trusted(batch))):
             left.append(batch._replace(records=records))
     if one.tail is not None:
         left = _last(left, one.tail)
@@ -179,7 +179,7 @@ def _has_header(record: Record, name: bytes, value: bytes | None) -> bool:
     return any(key == name and value in (None, data) for key, data in record.headers)
 
 
-def _is_trusted(batch: Batch) -> bool:
+def is_trusted(batch: Batch) -> bool:
     return batch.cell(layout.CRC) == batch.cell(layout.COMPUTED_CRC)
 
 
@@ -210,8 +210,11 @@ def outcomes(batches: list[Batch]) -> dict[int, str]:
 
 
 def _marker(batch: Batch, later: Batch) -> str | None:
-    if later.cell(layout.PRODUCER_ID) != batch.cell(layout.PRODUCER_ID) or not _is_trusted(later):
+    if later.cell(layout.PRODUCER_ID) != batch.cell(layout.PRODUCER_ID) or not is_trusted(later):
         return None
     if not later.cell(layout.ATTRIBUTES) & layout.CONTROL_FLAG or not later.records:
         return None
-    return {0: "aborted", 1: "committed"}.get((later.records[0].key or b"\0\0\0\xff")[3])
+    key, value = later.records[0].key or b"", later.records[0].value or b""
+    if len(key) < 4 or key[0] > 0x7F or len(value) < 6 or value[0] > 0x7F:
+        return None  # no broker could read it
+    return {0: "aborted", 1: "committed"}.get(key[3])

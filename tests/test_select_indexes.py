@@ -1,4 +1,4 @@
-"""A selection begins where the indexes say; an index that lies costs time and is a finding, and never hides a record."""
+"""A selection begins where the indexes say; one that lies costs time and is a finding, and never hides a record."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kdump.dump.selection import Selection
 
 _LONG = click.IntRange(min=0, max=2**63 - 1)
+_COUNT = click.IntRange(min=1, max=2**62)
 
 
 _OPTIONS = (
@@ -24,8 +25,8 @@ _OPTIONS = (
     click.option("--from-time", metavar="TIME", help="Only what is at or after this time: ms, ISO 8601, now-2h."),
     click.option("--to-time", metavar="TIME", help="Only what is before this time."),
     click.option("--from-position", type=_LONG, metavar="N", help="Only batches that begin at byte N or after."),
-    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show N records, then stop."),
-    click.option("--tail", type=click.IntRange(min=1), metavar="N", help="Show the last N records of each partition."),
+    click.option("--limit", type=_COUNT, metavar="N", help="Show N records, then stop."),
+    click.option("--tail", type=_COUNT, metavar="N", help="Show the last N records of each partition."),
     click.option("--key", "keys", multiple=True, metavar="KEY", help="Only records with this key."),
     click.option("--key-regex", "patterns", multiple=True, metavar="REGEX", help="Only records in whose key this is."),
     click.option("--header", "headers", multiple=True, metavar="NAME[=VALUE]", help="Only records with this header."),

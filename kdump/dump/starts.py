@@ -7,6 +7,7 @@ hold the log is read from its start, and what is wrong with the index is a findi
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -124,7 +125,8 @@ class Starts:
         """The position of an entry that the data confirms, else 0."""
         position = entry.position
         if not 0 <= position < self._source.size:
-            self._points_nowhere(entry)
+            if os.stat(self._path).st_size == self._source.size:  # else a broker has appended what it points to
+                self._points_nowhere(entry)
             return 0
         if not self._resync.is_batch(position):
             self.doubts[position] = entry

@@ -3,8 +3,8 @@
 
     python -m tests.bench.select [FOLDER] [--runs N] [--kdump COMMAND]
 
-The data is that of find.py and of dump.py; it is made once and kept in FOLDER. Bars are on CPU time, for the clock tells
-more about neighbours; ends with 1 when one is missed.
+The data is that of find.py and of dump.py; it is made once and kept in FOLDER. Bars are on CPU time, for the clock
+tells more about neighbours; ends with 1 when one is missed.
 """
 
 from __future__ import annotations
