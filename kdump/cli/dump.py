@@ -18,16 +18,32 @@ from kdump.cli.commonoptions import (
 from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
 from kdump.cli.outcome import Outcome
 from kdump.cli.say import fail_to_write
-from kdump.cli.textsink import Layout, text_sink
+from kdump.cli.textsink import Layout, decoding, text_sink
 from kdump.dialect import DIALECTS
 from kdump.dump.options import DumpOptions
 from kdump.format import layout
+from kdump.format.chunk import Chunk
+from kdump.item import FileStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
 
+    from kdump.cli.decoding import Decoding
     from kdump.item import Item
-    from kdump.render.lines import TextSink
+
+    class Sink(Protocol):
+        """Writes items."""
+
+        def __call__(self, item: Item) -> str | None:
+            """Write one item; return why Kafka's tool ends in the middle of it."""
+
+        def died(self, exception: str) -> None:
+            """Write how Kafka's tool ends when it dies."""
+
+        def end(self, *, dead: bool) -> None:
+            """Write what is held back."""
+
 
 _KINDS = (
     "log",
@@ -87,6 +103,19 @@ _KINDS = (
 @click.option("--remote-log-metadata-decoder", is_flag=True, help="Read records as those of __remote_log_metadata.")
 @click.option("--share-group-state-decoder", is_flag=True, help="Read records as those of __share_group_state.")
 @click.option(
+    "--decoder",
+    type=click.Choice(["offsets", "transaction", "metadata", "remote", "share", "auto", "none"]),
+    help="The same by name; auto goes by the topic of each directory, and is the default in JSON.",
+)
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Kafka's layout, or JSON: one object a line, see man kdump-json.",
+)
+@click.option(
     "--compat",
     is_eager=True,
     type=click.Choice(list(DIALECTS)),
@@ -113,6 +142,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """
     compat = given["compat"]
     paths = _paths(given["files"], given["paths"], compat)
+    is_json = given["layout"] == "json"
+    if compat and is_json:
+        raise click.UsageError("--compat mirrors the text of Kafka's tool: it does not go with --format json.")
     shown = Layout.of(given, terminal=sys.stdout.isatty())
     options = DumpOptions(
         deep=shown.deep,
@@ -127,7 +159,15 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
     )
     outcome = Outcome(given["fail_on"], compat=compat is not None)
-    sink = text_sink(shown, DIALECTS[compat or "4.3"])
+    dialect = DIALECTS[compat or "4.3"]
+    decodes = decoding(shown, dialect)
+    sink: Sink
+    if is_json:
+        from kdump.cli.dumpjson import json_sink
+
+        sink = json_sink(shown, dialect, decodes, outcome)
+    else:
+        sink = text_sink(shown, dialect, decodes)
     if compat:
         from kdump.dump.kafka import KafkaDump
 
@@ -137,21 +177,27 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
         items = CheckedDump(options).files(paths)
     try:
-        _run(items, sink, outcome, to_the_end=compat is None)
+        _run(items, sink, outcome, decodes, to_the_end=compat is None)
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
 
 
-def _run(items: Iterator[Item], sink: TextSink, outcome: Outcome, *, to_the_end: bool) -> None:
+def _run(items: Iterator[Item], sink: Sink, outcome: Outcome, decodes: Decoding | None, *, to_the_end: bool) -> None:
     """Hand every item to the sink; a line in which Kafka's tool dies ends the run that mirrors it."""
     for item in items:
         outcome.see(item)
+        if decodes is not None and isinstance(item, FileStart):
+            decodes.begin(item)
         stop = sink(item)
         if stop is not None and not to_the_end:
             outcome.died(stop)
             sink.died(stop)
             break
+        if decodes is not None and isinstance(item, Chunk):
+            for finding in decodes.findings(item):
+                outcome.see(finding)
+                sink(finding)
     sink.end(dead=outcome.dead)
     sys.stdout.flush()
 

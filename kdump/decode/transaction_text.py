@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.decode import Decoded
-from kdump.decode.coordinator import DELETED
+from kdump.decode import DELETED, Decoded
 from kdump.decode.wire import UNDERFLOW, MalformedError, Value, int32
 
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ class CheckedDump:
         if base is None and kind in _NEED_BASE:
             yield DoorProblem(path, "base", f"{path}: no base offset in the name; say it with --base-offset N")
             return
-        yield FileStart(java_file(path))
+        yield FileStart(java_file(path), kind, base, source.size)
         if kind in (FileKind.LOG, FileKind.CHECKPOINT):
             from kdump.dump.checkedlog import dump_log
 
