@@ -13,6 +13,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from array import array
 
+    from kdump.figures import Figures
     from kdump.finding import Finding
     from kdump.format.checkpoint import Checkpoint
     from kdump.format.chunk import Chunk
@@ -241,4 +242,5 @@ if TYPE_CHECKING:
         | Checked
         | PartitionChecked
         | Progress
+        | Figures
     )

@@ -18,7 +18,7 @@ from kdump.cli.commonoptions import (
 from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
 from kdump.cli.outcome import Outcome
 from kdump.cli.say import fail_to_write
-from kdump.cli.textsink import Layout, decoding, text_sink
+from kdump.cli.textsink import Layout, decoding, error_line, text_sink, write_text
 from kdump.dialect import DIALECTS
 from kdump.dump.options import DumpOptions
 from kdump.format import layout
@@ -128,6 +128,7 @@ _KINDS = (
     help="For files whose name tells no base offset.",
 )
 @click.option("--type", "kind", type=click.Choice(_KINDS), help="For files whose name does not tell what they are.")
+@click.option("--stats", is_flag=True, help="Show what the logs of each directory come to, not what is in them.")
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -143,11 +144,12 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     compat = given["compat"]
     paths = _paths(given["files"], given["paths"], compat)
     is_json = given["layout"] == "json"
-    if compat and is_json:
-        raise click.UsageError("--compat mirrors the text of Kafka's tool: it does not go with --format json.")
+    if compat and (is_json or given["stats"]):
+        other = "--format json" if is_json else "--stats"
+        raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
     shown = Layout.of(given, terminal=sys.stdout.isatty())
     options = DumpOptions(
-        deep=shown.deep,
+        deep=shown.deep or given["stats"],
         contents=shown.contents,
         verify_index_only=given["verify_index_only"],
         index_sanity_check=given["index_sanity_check"],
@@ -165,7 +167,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if is_json:
         from kdump.cli.dumpjson import json_sink
 
-        sink = json_sink(shown, dialect, decodes, outcome)
+        sink = json_sink(shown, dialect, decodes, outcome, stats=given["stats"])
+    elif given["stats"]:
+        from kdump.render.statslines import StatsLines
+
+        sink = StatsLines(write_text, error_line, careful=shown.careful)
     else:
         sink = text_sink(shown, dialect, decodes)
     if compat:
@@ -176,6 +182,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         from kdump.dump.checked import CheckedDump
 
         items = CheckedDump(options).files(paths)
+    if given["stats"]:
+        from kdump.dump.stats import with_figures
+
+        items = with_figures(items)
     try:
         _run(items, sink, outcome, decodes, to_the_end=compat is None)
     except OSError as error:  # what is read has its own findings: this is where the text goes

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kdump.dialect import Dialect
 
 
-def json_sink(shown: Layout, dialect: Dialect, decodes: Decoding | None, outcome: Outcome) -> DumpJson:
+def json_sink(shown: Layout, dialect: Dialect, decodes: Decoding | None, outcome: Outcome, *, stats: bool) -> DumpJson:
     """Return the sink for stdout and stderr.
 
     Args:
@@ -26,10 +26,18 @@ def json_sink(shown: Layout, dialect: Dialect, decodes: Decoding | None, outcome
         dialect: the release whose words control records have.
         decodes: reads keys and values; None where nothing does.
         outcome: knows the exit status.
+        stats: figures and findings only.
     """
     writer = json_writer(dialect, contents=shown.contents)
     decode = (lambda: None) if decodes is None else decodes.json
-    return DumpJson(writer, decode, lambda line: error_line(escape(line)), lambda: int(outcome.exit), deep=shown.deep)
+    return DumpJson(
+        writer,
+        decode,
+        lambda line: error_line(escape(line)),
+        lambda: int(outcome.exit),
+        deep=shown.deep or stats,
+        stats=stats,
+    )
 
 
 def json_writer(dialect: Dialect, *, contents: bool) -> JsonWriter:

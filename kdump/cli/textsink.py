@@ -109,6 +109,11 @@ def _java_utf8(data: bytes) -> bytes:
     return java_utf8(data)
 
 
+def write_text(text: str) -> None:
+    """Write text to stdout; names that are not UTF-8 go out as the bytes they are."""
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+
+
 def error_line(line: str) -> None:
     """Write one line to stderr, after all that stdout got."""
     sys.stdout.buffer.flush()

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 
 from kdump.decode import DELETED, Decoded
 from kdump.decode.javatext import java_json
-from kdump.decode.usual import quick
+from kdump.decode.programs import quick
 from kdump.decode.wire import RUNTIME, MalformedError, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.decode import Decoder, Texts, Usual
+    from kdump.decode.programs import Quick
     from kdump.decode.schema import Schema
     from kdump.decode.table import Table
-    from kdump.decode.usual import Quick
 
 _SHORT_KEY = 512
 _REMEMBERED_KEYS = 4096

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from kdump.decode import Decoded, wire
 from kdump.decode.javatext import java_json
-from kdump.decode.usual import quick
+from kdump.decode.programs import quick
 from kdump.decode.wire import MalformedError, Value
 
 if TYPE_CHECKING:
     from kdump.decode import Decoder, Texts, Usual
+    from kdump.decode.programs import Quick
     from kdump.decode.schema import Schema
     from kdump.decode.table import Table
-    from kdump.decode.usual import Quick
 
 _LARGEST = 0x7FFF
 _SHORT_FRAME = 3  # frame version, type, version: a byte each

@@ -289,7 +289,7 @@ def _unit_size(byte: cython.uint) -> cython.Py_ssize_t:
     if byte == 34 or byte == 92:
         return 2
     if byte >= 0x20:
-        return 1
+        return 1 if byte < 0x7F else 6
     return 2 if _SHORT[byte] != 0 else 6
 
 
@@ -379,10 +379,10 @@ def _escaped(
             out[to] = 92
             out[to + 1] = lead
             to += 2
-        elif lead >= 0x20:
+        elif 0x20 <= lead < 0x7F:
             out[to] = lead
             to += 1
-        elif _SHORT[lead] != 0:
+        elif lead < 0x20 and _SHORT[lead] != 0:
             out[to] = 92
             out[to + 1] = _SHORT[lead]
             to += 2

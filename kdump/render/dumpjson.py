@@ -6,12 +6,14 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kdump.figures import Figures
 from kdump.finding import Finding, Severity
 from kdump.format import layout
 from kdump.format.chunk import Chunk
 from kdump.format.kinds import FileKind
 from kdump.item import Complaint, FileStart, LogStart, OffsetEntries, SanityFailed, TimeEntries
 from kdump.log.source import DoorProblem
+from kdump.render.figures import figures_json
 from kdump.render.jsonl import finding_json, line, name, summary_json
 from kdump.render.tally import Tally, status
 
@@ -34,6 +36,7 @@ class DumpJson:
         decode: at the start of each file, what decodes its records; None for nothing.
         error: takes one line for stderr.
         deep: the records are read, and can be counted.
+        stats: figures and findings only, not what is in the files.
         exit_status: tells what the exit status is, at the end.
     """
 
@@ -45,7 +48,9 @@ class DumpJson:
         exit_status: Callable[[], int],
         *,
         deep: bool,
+        stats: bool = False,
     ) -> None:
+        self._stats = stats
         self._writer = writer
         self._decode = decode
         self._error = error
@@ -63,7 +68,8 @@ class DumpJson:
         if isinstance(item, Chunk):
             assert self._log is not None
             self._log.add(item)
-            self._writer.chunk(item)
+            if not self._stats:
+                self._writer.chunk(item)
         elif isinstance(item, Finding):
             self._finding(item)
         elif isinstance(item, Complaint | SanityFailed):
@@ -75,7 +81,9 @@ class DumpJson:
             self._tally.see(item)
             self._writer.flush()
             self._error(f"kdump: {item.sentence}")
-        else:
+        elif isinstance(item, Figures):
+            self._line(figures_json(item))
+        elif not self._stats:
             self._other(item)
 
     def end(self, *, dead: bool) -> None:
@@ -115,6 +123,8 @@ class DumpJson:
         if file.kind in (FileKind.LOG, FileKind.CHECKPOINT):
             self._log = _Log(deep=self._deep)
             self._writer.begin(file.path, self._decode())
+        if self._stats:
+            return
         fields = {"file": name(file.path), "kind": file.kind.value, "baseOffset": file.base_offset, "size": file.size}
         self._line(line("file", fields))
 
@@ -125,7 +135,7 @@ class DumpJson:
             return
         self._tally.batches += log.batches
         self._tally.records += (log.records or 0) if self._deep else 0
-        if self._file.kind is not FileKind.LOG:
+        if self._file.kind is not FileKind.LOG or self._stats:
             return
         base = self._file.base_offset
         fields = {
