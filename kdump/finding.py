@@ -107,6 +107,8 @@ class Code(Enum):
     R05 = ("header-text", Severity.NOTE, "record {index}: {why}", "none: readers replace what is not UTF-8")
     R06 = ("offset-delta", Severity.ERROR, "record {index}: offset delta {found} is not above {previous} and at most {limit}", "restore from another replica")
 
+    R07 = ("decoder", Severity.WARNING, "read as a record of {topic}: {why}", "none if it is no such record; otherwise see whether it was written by a newer Kafka")
+
     C01 = ("codec-data", Severity.ERROR, "the {codec} data is damaged although the CRC is right: {why}", "restore from another replica")
     C02 = ("codec-ends", Severity.ERROR, "{why}", "restore from another replica")
     C03 = ("codec-limit", Severity.WARNING, "the records were not all read: {why}", "raise --max-uncompressed-bytes")

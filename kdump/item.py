@@ -13,6 +13,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from array import array
 
+    from kdump.figures import Figures
     from kdump.finding import Finding
     from kdump.format.checkpoint import Checkpoint
     from kdump.format.chunk import Chunk
@@ -23,9 +24,19 @@ if TYPE_CHECKING:
 
 
 class FileStart(Value):
-    """A file begins. `path` is as the user wrote it."""
+    """A file begins.
+
+    Args:
+        path: as the user wrote it.
+        kind: which file it is; None where Kafka's tool is mirrored.
+        base_offset: the number of its name, or of the user; None where neither says one.
+        size: bytes.
+    """
 
     path: str
+    kind: FileKind | None = None
+    base_offset: int | None = None
+    size: int | None = None
 
 
 class LogStart(Value):
@@ -75,9 +86,10 @@ class IndexPassed(Value):
 
 
 class SanityFailed(Value):
-    """An index that failed the broker's own check, in its words."""
+    """An index that failed the broker's own check, in its words; and as a finding."""
 
     message: str
+    finding: Finding
 
 
 class Unknown(Value):
@@ -138,12 +150,13 @@ class Location(Value):
 
 
 class Complaint(Value):
-    """One complaint about the file at the absolute path: the two numbers that Kafka prints."""
+    """One complaint about the file at the absolute path: the two numbers that Kafka prints; where true, a finding."""
 
     kind: ComplaintKind
     path: str
     first: int
     second: int
+    finding: Finding | None = None
 
 
 class Died(Value):
@@ -229,4 +242,5 @@ if TYPE_CHECKING:
         | Checked
         | PartitionChecked
         | Progress
+        | Figures
     )

@@ -66,6 +66,8 @@ def check_formats(ctx: click.Context) -> None:
     own = [given[name] for name in _OWN if name in given]
     if own and "compat" in given:
         raise click.UsageError(f"{own[0]} works without --compat only: Kafka's tool has no such option.")
+    if ctx.params.get("timestamps") == "iso" and ctx.params.get("layout") == "json":
+        raise click.UsageError("--timestamps iso is for text: times are ms in JSON.")
     ways = {
         "key": ("key_format", "key_decoder_class", *_DECODERS),
         "value": ("value_format", "decoder_command", "value_decoder_class", *_DECODERS),

@@ -14,16 +14,18 @@ _COMMANDS = {
     "verify": "kdump.cli.verify",
     "find-offset": "kdump.cli.find_offset",
     "find-time": "kdump.cli.find_time",
+    "partition-for": "kdump.cli.partition_for",
 }
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
+    from kdump.decode import _usual
     from kdump.format import _records, _scan, _select
-    from kdump.render import _text
+    from kdump.render import _json, _text
 
-    compiled = all(kernel.is_compiled() for kernel in (_scan, _records, _select, _text))
+    compiled = all(kernel.is_compiled() for kernel in (_scan, _records, _select, _text, _json, _usual))
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()
 

@@ -46,7 +46,7 @@ class Form:
         """Return bytes as a JSON value; what has not the form as an object with Base64, as bytes elsewhere."""
         value: object
         if self._name == "json":
-            value = _loaded(data) if one_line(data) is not None else _NO_JSON
+            value = _exact(data)
         elif self._name == "utf8":
             value = _utf8(data)
         else:
@@ -77,6 +77,8 @@ def decoder(key_form: str, value_form: str) -> Decoder:
         return Decoded(
             None if key is None else of_key.text(key),
             None if value is None else of_value.text(value),
+            key_object=None if key is None else of_key.object(key),
+            payload_object=None if value is None else of_value.object(value),
         )
 
     return decode
@@ -122,6 +124,18 @@ def one_line(data: bytes) -> bytes | None:
 
 def _loaded(data: bytes) -> object:
     return json.loads(data.decode("utf-8"), parse_constant=_refuse)
+
+
+def _exact(data: bytes) -> object:
+    """JSON as a value that can be written as JSON again: a number beyond all floats cannot."""
+    if one_line(data) is None:
+        return _NO_JSON
+    value = _loaded(data)
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+    return value
 
 
 def _refuse(name: str) -> object:

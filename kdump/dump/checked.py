@@ -68,7 +68,7 @@ class CheckedDump:
         if isinstance(file, DoorProblem):
             yield file
             return
-        yield FileStart(java_file(path))
+        yield FileStart(java_file(path), file.kind, file.base, source.size)
         if file.is_log:
             from kdump.dump.checkedlog import dump_log
 

@@ -102,7 +102,7 @@ class SelectedLog:
             for item in self._wanted(window):
                 if isinstance(item, Chunk) and not is_announced:
                     is_announced = True
-                    yield FileStart(java_file(self.path))
+                    yield FileStart(java_file(self.path), self._file.kind, self._file.base, source.size)
                     yield from log_head(self.path, source, base, self._file.name)
                 yield item
             if self._filter.is_full:

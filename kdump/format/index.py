@@ -60,6 +60,8 @@ class _SlotIndex(ABC, Generic[Entry]):
 
     Attributes:
         name: of the file.
+        size: of the file, bytes.
+        entry_size: bytes of one entry.
         entries: as many as the file has room for, zeros of an untrimmed tail included.
     """
 
@@ -71,6 +73,8 @@ class _SlotIndex(ABC, Generic[Entry]):
     def __init__(self, source: Source, base_offset: int) -> None:
         self.base_offset = base_offset
         self.name = source.name
+        self.size = source.size
+        self.entry_size = self._slot.size
         self.entries = source.size // self._slot.size
         self._source = source
         self._page_slots = PAGE_BYTES // self._slot.size

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from kdump.dialect import Dialect
     from kdump.item import Item
+    from kdump.render._text import Contents
     from kdump.render.text import TextWriter
 
 
@@ -41,6 +42,7 @@ class TextSink:
         writer: takes what belongs on stdout.
         error: takes one line for stderr.
         dialect: the release whose layout it is.
+        contents: at the start of each file, what makes the text of its keys and payloads; None for UTF-8.
         careful: stdout is a terminal: no name may drive it.
         iso: times as ISO 8601.
     """
@@ -50,6 +52,7 @@ class TextSink:
         writer: TextWriter,
         error: Callable[[str], None],
         dialect: Dialect,
+        contents: Callable[[], Contents | None] | None = None,
         *,
         careful: bool = False,
         iso: bool = False,
@@ -59,6 +62,7 @@ class TextSink:
         self._writer = writer
         self._error = error
         self._dialect = dialect
+        self._contents = contents
         self._complaints = Complaints(dialect)
         self._findings = FindingLines(self._stderr)
         self._path = ""
@@ -78,6 +82,8 @@ class TextSink:
         elif isinstance(item, FileStart):
             self._findings.end_of_file(self._path)
             self._path = item.path
+            if self._contents is not None:
+                self._writer.contents = self._contents()
             self._line(f"Dumping {item.path}")
         elif isinstance(item, SnapshotError | SanityFailed):
             self._stderr(item.message)
