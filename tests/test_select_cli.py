@@ -81,6 +81,12 @@ def test_files_without_batches_that_are_named_are_said_to_be_left_out() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["no-such-file", "00000000000000000000.index", ZERO])
+def test_a_file_that_is_not_there_is_missing(name: str, tmp_path: Path) -> None:
+    run = run_kdump(["dump", "--limit", "1", name], tmp_path)
+    assert (run.exit, run.stdout, run.stderr.decode()) == (10, b"", f"kdump: no such file: {name}\n")
+
+
 def test_times_are_read_as_find_time_reads_them() -> None:
     by_ms = lines(["--from-time", "1700000000100", "--to-time", "1700000000105", "--deep-iteration", "plain-0"])
     run = run_kdump(

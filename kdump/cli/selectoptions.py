@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from kdump.dump.selection import Selection
 
-_LONG = click.IntRange(min=0, max=2**63 - 1)
-_COUNT = click.IntRange(min=1, max=2**62)
+_LONG = click.IntRange(min=0)
+_COUNT = click.IntRange(min=1)
+_MAX_LONG = 2**63 - 1
 
 
 _OPTIONS = (
@@ -75,6 +76,9 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
         )
         if given[name] not in (None, False, ())
     }  # fmt: skip
+    for name in ("from_offset", "to_offset", "from_position", "limit", "tail"):
+        if name in fields:
+            fields[name] = min(fields[name], _MAX_LONG)  # nothing is above it
     fields |= {name: _time(name, given[name]) for name in ("from_time", "to_time") if given[name] is not None}
     for what in ("offset", "time"):
         start, end = fields.get(f"from_{what}"), fields.get(f"to_{what}")

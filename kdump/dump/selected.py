@@ -20,6 +20,7 @@ from kdump.log.source import DoorProblem, open_source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.dump.checked import Identity, Place
     from kdump.dump.options import DumpOptions
     from kdump.dump.outcomes import Outcomes
     from kdump.dump.selectedlog import Tail
@@ -52,7 +53,7 @@ class SelectedDump:
         logs: list[Log] = []
         others: list[str] = []
         for place in places(paths):
-            file = place if isinstance(place, DoorProblem) else identify(place.path, self._options)
+            file = place if isinstance(place, DoorProblem) else self._identify(place)
             if isinstance(place, DoorProblem) or isinstance(file, DoorProblem):
                 yield from self._partition(logs)
                 logs = []
@@ -73,6 +74,17 @@ class SelectedDump:
             count = f"{len(others)} files without batches are not shown" if len(others) > 1 else "not shown"
             why = f"{others[0]}: {count}: only logs have what can be selected"
             yield DoorProblem(others[0], "skipped", why)
+
+    def _identify(self, place: Place) -> Identity | DoorProblem:
+        """What a file is, or why it cannot be read: what has no batches is not opened again."""
+        file = identify(place.path, self._options)
+        if not isinstance(file, DoorProblem) and file.is_log:
+            return file
+        opened = open_source(place.path, follow=place.follow)
+        if isinstance(opened, DoorProblem):
+            return opened
+        opened.close()
+        return file
 
     def _partition(self, all_logs: list[Log]) -> Iterator[Item]:
         """The logs of one directory, in order."""
