@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import io
 import json
@@ -569,3 +570,16 @@ def test_the_examples_with_jq_print_what_the_readme_shows(
     command = f"$ kdump {' '.join(args)} | jq {options} '{program}'\n"
     assert answers
     assert command + "\n".join(answers) + "\n" in (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("kernel", ["render/_json.py", "render/_text.py"])
+def test_a_literal_is_as_long_as_the_kernel_says(kernel: str) -> None:
+    """A compiled kernel copies so many bytes as it is told, whatever there is."""
+    tree = ast.parse((Path(kdump.__file__).parent / kernel).read_text("utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "_put"]
+    pairs = [(call.args[2], call.args[3]) for call in calls]
+    literals = [(text.value, size) for text, size in pairs if isinstance(text, ast.Constant)]
+    assert len(literals) > 40
+    for text, size in literals:
+        assert isinstance(text, bytes)
+        assert ast.literal_eval(size) == len(text), text
