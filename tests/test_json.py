@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kdump
 from kdump.format.checksum import crc32c
 from kdump.format.records import RecordReader
 from kdump.format.source import BytesSource
