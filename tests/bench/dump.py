@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import re
 import shlex
 import statistics
 import struct
@@ -235,12 +234,10 @@ def measure(case: str, options: argparse.Namespace) -> dict[str, Cost]:
 
 # --- the verdict --------------------------------------------------------------------------------------------
 # At least so many times the speed of DumpLogSegments 4.3.1: CPU time, wall time.
-PRINT_OTHER = {"kdump": "DumpLogSegments"}
-BARS = {
+PRINT_BARS = {
     "none": (15.0, 8.0), "snappy": (10.0, 6.0), "lz4": (10.0, 6.0), "zstd": (8.0, 5.0), "gzip": (5.0, 4.0),
     "tiny": (7.0, 4.0),
 }  # fmt: skip
-OTHER = {"kdump": "DumpLogSegments"}
 BARS = {
     "kdump --print-data-log": PRINT_BARS,
     "kdump --format json --print-data-log": {"none": (5.0, 0.0)},
