@@ -493,8 +493,9 @@ def test_a_long_name_leaves_room_for_its_line(tmp_path: Path) -> None:
     assert [row["type"] for row in found] == ["file", "batch", "record", "segment", "summary"]
 
 
-def test_compat_and_json_exclude_each_other() -> None:
-    run = run_kdump(["dump", "--compat", "4.3", "--format", "json", "--files", "x.log"], NODE)
+@pytest.mark.parametrize("option", [["--format", "json"], ["--stats"], ["--decoder", "auto"]], ids=" ".join)
+def test_compat_goes_with_nothing_that_kafka_s_tool_does_not_have(option: list[str]) -> None:
+    run = run_kdump(["dump", "--compat", "4.3", *option, "--files", "x.log"], NODE)
     assert (run.exit, run.stdout) == (2, b"")
 
 

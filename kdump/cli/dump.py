@@ -144,8 +144,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     compat = given["compat"]
     paths = _paths(given["files"], given["paths"], compat)
     is_json = given["layout"] == "json"
-    if compat and (is_json or given["stats"]):
-        other = "--format json" if is_json else "--stats"
+    mine = {"--format json": is_json, "--stats": given["stats"], "--decoder auto": given["decoder"] == "auto"}
+    if compat and any(mine.values()):
+        other = next(option for option, is_given in mine.items() if is_given)
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
     shown = Layout.of(given, terminal=sys.stdout.isatty())
     options = DumpOptions(
