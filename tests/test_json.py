@@ -323,6 +323,14 @@ def test_bytes_left_over_after_a_record_are_a_warning(tmp_path: Path) -> None:
     assert run_kdump(failing, tmp_path).exit == 4
 
 
+@pytest.mark.parametrize("options", [["--format", "json", "--print-data-log"], ["--offsets-decoder"]], ids=" ".join)
+def test_an_odd_record_is_told_once_wherever_the_buffer_ends(options: list[str], tmp_path: Path) -> None:
+    internal(tmp_path, *[(COMMIT + b"!", VALUE + bytes(20_000)) for _ in range(90)])
+    run = run_kdump(["dump", *options, "--max-batch-bytes", "4000000", "__consumer_offsets-0"], tmp_path)
+    assert len(run.stdout) > 1 << 20 or "json" not in options
+    assert (run.stdout + run.stderr).count(b"1 byte after the key record; 20000 bytes after the value record") == 90
+
+
 def test_where_kafka_dies_over_a_record_the_dump_goes_on(tmp_path: Path) -> None:
     folder = internal(tmp_path, (COMMIT, VALUE), (None, b"value"), (COMMIT, VALUE))
     found = rows(["dump", "--format", "json", "--print-data-log", "__consumer_offsets-0"], tmp_path)
