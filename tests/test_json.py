@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import io
 import json
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kdump
 from kdump.format.checksum import crc32c
 from kdump.format.records import RecordReader
 from kdump.format.source import BytesSource
@@ -321,6 +323,14 @@ def test_bytes_left_over_after_a_record_are_a_warning(tmp_path: Path) -> None:
     assert run_kdump(failing, tmp_path).exit == 4
 
 
+@pytest.mark.parametrize("options", [["--format", "json", "--print-data-log"], ["--offsets-decoder"]], ids=" ".join)
+def test_an_odd_record_is_told_once_wherever_the_buffer_ends(options: list[str], tmp_path: Path) -> None:
+    internal(tmp_path, *[(COMMIT + b"!", VALUE + bytes(20_000)) for _ in range(90)])
+    run = run_kdump(["dump", *options, "--max-batch-bytes", "4000000", "__consumer_offsets-0"], tmp_path)
+    assert len(run.stdout) > 1 << 20 or "json" not in options
+    assert (run.stdout + run.stderr).count(b"1 byte after the key record; 20000 bytes after the value record") == 90
+
+
 def test_where_kafka_dies_over_a_record_the_dump_goes_on(tmp_path: Path) -> None:
     folder = internal(tmp_path, (COMMIT, VALUE), (None, b"value"), (COMMIT, VALUE))
     found = rows(["dump", "--format", "json", "--print-data-log", "__consumer_offsets-0"], tmp_path)
@@ -491,8 +501,9 @@ def test_a_long_name_leaves_room_for_its_line(tmp_path: Path) -> None:
     assert [row["type"] for row in found] == ["file", "batch", "record", "segment", "summary"]
 
 
-def test_compat_and_json_exclude_each_other() -> None:
-    run = run_kdump(["dump", "--compat", "4.3", "--format", "json", "--files", "x.log"], NODE)
+@pytest.mark.parametrize("option", [["--format", "json"], ["--stats"], ["--decoder", "auto"]], ids=" ".join)
+def test_compat_goes_with_nothing_that_kafka_s_tool_does_not_have(option: list[str]) -> None:
+    run = run_kdump(["dump", "--compat", "4.3", *option, "--files", "x.log"], NODE)
     assert (run.exit, run.stdout) == (2, b"")
 
 
@@ -569,3 +580,16 @@ def test_the_examples_with_jq_print_what_the_readme_shows(
     command = f"$ kdump {' '.join(args)} | jq {options} '{program}'\n"
     assert answers
     assert command + "\n".join(answers) + "\n" in (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("kernel", ["render/_json.py", "render/_text.py"])
+def test_a_literal_is_as_long_as_the_kernel_says(kernel: str) -> None:
+    """A compiled kernel copies so many bytes as it is told, whatever there is."""
+    tree = ast.parse((Path(kdump.__file__).parent / kernel).read_text("utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "_put"]
+    pairs = [(call.args[2], call.args[3]) for call in calls]
+    literals = [(text.value, size) for text, size in pairs if isinstance(text, ast.Constant)]
+    assert len(literals) > 40
+    for text, size in literals:
+        assert isinstance(text, bytes)
+        assert ast.literal_eval(size) == len(text), text

@@ -162,10 +162,6 @@ def test_a_marker_without_data_is_counted_and_has_no_duration(tmp_path: Path) ->
     assert row["transactions"]["committed"]["averageDurationMs"] is None
 
 
-def test_stats_and_compat_exclude_each_other() -> None:
-    assert run_kdump(["dump", "--compat", "4.3", "--stats", "--files", ZERO], NODE).exit == 2
-
-
 # --- partition-for: Utils.abs(id.hashCode()) % partitions of Kafka 4.3.1, run on Java 17 ----------------------
 ANSWERS = [
     ("", 0, 0, 0),

@@ -41,7 +41,7 @@ class Decoding:
         self._plain = plain
         self._compat = compat
         self._decoders: dict[str, tuple[Decoder, Usual]] = {}
-        self._odd: list[tuple[int, str]] = []
+        self._odd: dict[int, str] = {}  # by offset: a line that found no room is made again
         self._path = self._topic = ""
         self._decode = plain
         self._usual: Usual = _nothing_usual
@@ -112,11 +112,11 @@ class Decoding:
         """Return what was odd in the records of a chunk that has been shown."""
         if not self._odd:
             return []
-        found, self._odd = self._odd, []
+        found, self._odd = self._odd, {}
         width = layout.RECORD_WIDTH
         batch_of = {chunk.rows[at + layout.R_OFFSET]: chunk.rows[at] for at in range(0, chunk.filled * width, width)}
         findings = []
-        for offset, why in found:
+        for offset, why in found.items():
             k = batch_of[offset]
             place = chunk.window.cell(k, layout.POSITION), chunk.window.cell(k, layout.SIZE)
             values = {"topic": self._topic, "why": why}
@@ -130,10 +130,10 @@ class Decoding:
         if self._compat:
             return decoded
         if decoded.stop is None:
-            self._odd.append((offset, decoded.warning or ""))
+            self._odd[offset] = decoded.warning or ""
             return decoded
         why = decoded.stop.partition(": ")[2] or decoded.stop
-        self._odd.append((offset, why))
+        self._odd[offset] = why
         return replace(decoded, key=f"Error at offset {offset}, skipping. {why}".encode())
 
     def _choose(self, name: str | None) -> None:

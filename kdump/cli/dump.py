@@ -151,8 +151,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     check_formats(click.get_current_context())
     selection = selection_of(given, key_reader(given["key_format"]))
     is_json = given["layout"] == "json"
-    if compat and (is_json or given["stats"]):
-        other = "--format json" if is_json else "--stats"
+    mine = {"--format json": is_json, "--stats": given["stats"], "--decoder auto": given["decoder"] == "auto"}
+    if compat and any(mine.values()):
+        other = next(option for option, is_given in mine.items() if is_given)
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
     shown = Layout.of(given, terminal=sys.stdout.isatty())
     by_record = given["stats"] or (selection is not None and selection.by_record)

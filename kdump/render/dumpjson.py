@@ -12,6 +12,7 @@ from kdump.format import layout
 from kdump.format.chunk import Chunk
 from kdump.format.kinds import FileKind
 from kdump.item import Complaint, FileStart, LogStart, OffsetEntries, SanityFailed, TimeEntries
+from kdump.log.names import parse_partition
 from kdump.log.source import DoorProblem
 from kdump.render.figures import figures_json
 from kdump.render.jsonl import finding_json, line, name, summary_json
@@ -61,6 +62,7 @@ class DumpJson:
         self._entries = 0  # of an index, so far
         self._log: _Log | None = None
         self._severities: Counter[Severity] = Counter()
+        self._unread = False  # the log in hand could not be read to its end
         self._directories: set[str] = set()
 
     def __call__(self, item: Item) -> None:
@@ -79,6 +81,7 @@ class DumpJson:
             self._start(item)
         elif isinstance(item, DoorProblem):
             self._tally.see(item)
+            self._unread |= item.path == self._file.path
             self._writer.flush()
             self._error(f"kdump: {item.sentence}")
         elif isinstance(item, Figures):
@@ -113,12 +116,15 @@ class DumpJson:
         self._segment()
         self._file, self._entries = file, 0
         self._severities.clear()
+        self._unread = False
         assert file.kind is not None
         assert file.size is not None
         self._tally.files += 1
         self._tally.bytes += file.size
         if file.kind is FileKind.LOG:
-            self._directories.add(os.path.dirname(file.path))
+            directory = os.path.dirname(os.path.abspath(file.path))
+            if parse_partition(os.path.basename(directory)) is not None:
+                self._directories.add(directory)
             self._tally.partitions = len(self._directories)
         if file.kind in (FileKind.LOG, FileKind.CHECKPOINT):
             self._log = _Log(deep=self._deep)
@@ -147,7 +153,7 @@ class DumpJson:
             "records": log.records,
             "firstTimestamp": log.first_timestamp,
             "maxTimestamp": log.max_timestamp,
-            "status": status(self._severities),
+            "status": "UNREAD" if self._unread and not self._severities[Severity.ERROR] else status(self._severities),
         }
         self._line(line("segment", fields))
 

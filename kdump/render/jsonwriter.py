@@ -101,13 +101,13 @@ class JsonWriter(LineBuffer):
             self._field(chunk.view, row[layout.R_KEY_AT], row[layout.R_KEY_SIZE])
             self.text(',"payload":')
             self._field(chunk.view, row[layout.R_VALUE_AT], row[layout.R_VALUE_SIZE])
-        key, value = key_and_value(chunk.view, row)
         is_control = new and batch[layout.ATTRIBUTES] & layout.CONTROL_FLAG
-        self.text(f',"control":{self._control(key, value).decode() if is_control else "null"}')
-        if self._contents:
-            decode = None if is_control else self._decode
-            empty = ',"decodedKey":null,"decodedPayload":null'
-            self.text(empty if decode is None else decode(row[layout.R_OFFSET], key, value).decode())
+        control = self._control(*key_and_value(chunk.view, row)) if is_control else b"null"
+        self.text(f',"control":{control.decode()}')
+        if self._contents and self._decode is not None and not is_control:
+            self.text(self._decode(row[layout.R_OFFSET], *key_and_value(chunk.view, row)).decode())
+        elif self._contents:
+            self.text(',"decodedKey":null,"decodedPayload":null')
         self.text("}\n")
 
     def _field(self, view: memoryview, at: int, size: int) -> None:
