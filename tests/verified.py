@@ -149,6 +149,7 @@ STAGED: dict[Code, tuple[str, Callable[[Path], list[Finding]]]] = {
 NOT_OF_VERIFY = {
     Code.L13: "the answer of a lookup: find-offset and find-time ask for one",
     Code.V04: "a program of the user: dump runs one",
+    Code.R07: "what a decoder makes of a record: dump and find ask for one",
 }
 
 
