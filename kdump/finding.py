@@ -107,6 +107,8 @@ class Code(Enum):
     R05 = ("header-text", Severity.NOTE, "record {index}: {why}", "none: readers replace what is not UTF-8")
     R06 = ("offset-delta", Severity.ERROR, "record {index}: offset delta {found} is not above {previous} and at most {limit}", "restore from another replica")
 
+    R07 = ("decoder", Severity.WARNING, "read as a record of {topic}: {why}", "none if it is no such record; otherwise see whether it was written by a newer Kafka")
+
     C01 = ("codec-data", Severity.ERROR, "the {codec} data is damaged although the CRC is right: {why}", "restore from another replica")
     C02 = ("codec-ends", Severity.ERROR, "{why}", "restore from another replica")
     C03 = ("codec-limit", Severity.WARNING, "the records were not all read: {why}", "raise --max-uncompressed-bytes")
@@ -156,6 +158,7 @@ class Code(Enum):
     V01 = ("changed", Severity.WARNING, "the file changed while it was read", "copy the directory and look at the copy")
     V02 = ("vanished", Severity.WARNING, "the file was there and is gone: retention or compaction at work", "look again, or at a copy")
     V03 = ("unfinished", Severity.NOTE, "the last batch is not finished: a broker is writing", "none")
+    V04 = ("decoder-command", Severity.WARNING, "a payload is shown as it is, the decoder command did not decode it: {why}", "run the command by hand on such a payload")
     # fmt: on
 
 

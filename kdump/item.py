@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from array import array
 
     from kdump.broker.cleanup import Compacted, Retained
+    from kdump.figures import Figures
     from kdump.finding import Finding
     from kdump.format.checkpoint import Checkpoint
     from kdump.format.chunk import Chunk
@@ -24,9 +25,19 @@ if TYPE_CHECKING:
 
 
 class FileStart(Value):
-    """A file begins. `path` is as the user wrote it."""
+    """A file begins.
+
+    Args:
+        path: as the user wrote it.
+        kind: which file it is; None where Kafka's tool is mirrored.
+        base_offset: the number of its name, or of the user; None where neither says one.
+        size: bytes.
+    """
 
     path: str
+    kind: FileKind | None = None
+    base_offset: int | None = None
+    size: int | None = None
 
 
 class LogStart(Value):
@@ -76,9 +87,10 @@ class IndexPassed(Value):
 
 
 class SanityFailed(Value):
-    """An index that failed the broker's own check, in its words."""
+    """An index that failed the broker's own check, in its words; and as a finding."""
 
     message: str
+    finding: Finding
 
 
 class Unknown(Value):
@@ -139,12 +151,13 @@ class Location(Value):
 
 
 class Complaint(Value):
-    """One complaint about the file at the absolute path: the two numbers that Kafka prints."""
+    """One complaint about the file at the absolute path: the two numbers that Kafka prints; where true, a finding."""
 
     kind: ComplaintKind
     path: str
     first: int
     second: int
+    finding: Finding | None = None
 
 
 class Died(Value):
@@ -338,4 +351,5 @@ if TYPE_CHECKING:
         | Retained
         | Compacted
         | Progress
+        | Figures
     )

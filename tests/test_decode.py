@@ -14,11 +14,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kdump.decode import Decoded, Decoder, classes, decoder, plain, topic_decoder
+from kdump.decode import Decoded, Decoder, Usual, classes, decoder, decoder_topic, plain, topic_decoder, usual
 from kdump.decode import table as tables
 from kdump.decode.control import Stopped, control_object, control_text
 from kdump.decode.javatext import java_double, java_json, java_utf8
 from kdump.decode.wire import uvarint
+from kdump.format import layout
+from kdump.format.records import RecordReader, key_and_value
+from kdump.format.source import BytesSource
+from kdump.format.walk import CheckedWalk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -224,6 +228,85 @@ def test_no_decoder_raises_on_damaged_records(release: str) -> None:
 def test_control_text_never_raises(key: bytes | None, value: bytes | None, release: str) -> None:
     assert isinstance(control_text(key, value, release), bytes | Stopped)
     control_object(key, value, release)
+
+
+QUICK = [(name, release) for name, release in KINDS if usual(name, release) is not None]
+
+
+@cache
+def both_ways(name: str, release: str) -> tuple[Usual | None, Decoder]:
+    return usual(name, release), decoder(name, release)
+
+
+def quick_and_slow(name: str, release: str, key: bytes | None, value: bytes | None) -> bool:
+    """Hold the quick way to the decoder; return whether it had an answer."""
+    texts, decode = both_ways(name, release)
+    assert texts is not None
+    shown = decode(7, key, value)
+    found = texts(key, value)
+    assert found is None or (found, None, None) == ((shown.key, shown.payload), shown.stop, shown.warning)
+    return found is not None
+
+
+@pytest.mark.parametrize(("name", "release"), QUICK)
+def test_the_quick_way_says_what_the_decoder_says_or_nothing(name: str, release: str) -> None:
+    answered = [quick_and_slow(name, release, key, value) for kind, _, key, value, _ in cases(release) if kind == name]
+    assert any(answered)
+
+
+@pytest.mark.parametrize("name", ["offsets", "metadata"])
+def test_what_brokers_wrote_is_usual(name: str) -> None:
+    read = [quick_and_slow(name, "4.3", *record) for record in written(decoder_topic(name))]
+    assert len(read) > 20
+    assert sum(read) >= 0.95 * len(read)
+
+
+def written(topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """Yield key and value of each record that a broker wrote into an internal topic, control records left out."""
+    reader = RecordReader(1 << 28)
+    for path in sorted((FIXTURES.parent / "kafka-4.3.1" / "clean").glob(f"node*/{topic}-*/*.log")):
+        for window in CheckedWalk(BytesSource(path.read_bytes()), lambda _: None, max_batch_bytes=1 << 28).windows():
+            for chunk in reader.chunks(window):
+                for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
+                    row = chunk.rows[at : at + layout.RECORD_WIDTH]
+                    if not window.cell(row[layout.R_BATCH], layout.ATTRIBUTES) & layout.CONTROL_FLAG:
+                        yield key_and_value(chunk.view, row)
+
+
+@pytest.mark.parametrize(("name", "release"), QUICK)
+def test_the_quick_way_leaves_damage_to_the_decoder(name: str, release: str) -> None:
+    whole = [case for case in cases(release) if case[0] == name and case[3]]
+
+    @calm
+    @given(st.sampled_from(whole), st.integers(0, 400), st.binary(max_size=3), st.integers(0, 3), st.booleans())
+    def holds(case: Any, at: int, put: bytes, drop: int, of_key: bool) -> None:
+        _, _, key, value, _ = case
+        data = key if of_key and key else value
+        at %= len(data) + 1
+        changed = data[:at] + put + data[at + drop :]
+        quick_and_slow(name, release, *((changed, value) if data is key else (key, changed)))
+
+    holds()
+
+
+@pytest.mark.parametrize(("name", "release"), QUICK)
+def test_the_quick_way_reads_no_byte_past_a_cut(name: str, release: str) -> None:
+    some = [case for case in cases(release) if case[0] == name and 0 < len(case[3] or b"") < 120][::5]
+    for _, _, key, value, _ in some:
+        for end in range(len(value or b"")):
+            quick_and_slow(name, release, key, (value or b"")[:end])
+
+
+def test_the_quick_way_ends_where_its_room_ends() -> None:
+    key, text = b"\0\3\0\1g", b"\0\1\0\1g\0\1t\0\0\0\0"
+    assert quick_and_slow("offsets", "4.3", key, b"\0\0\0\0\0\7\0")
+    for size in (32760, 32767):
+        commit = b"\0\3" + bytes(12) + size.to_bytes(2) + b"\\" * size + bytes(8)
+        assert not quick_and_slow("offsets", "4.3", text, commit), "twice as many characters as there is room for"
+
+
+def test_every_decoder_has_its_topic() -> None:
+    assert [topic_decoder(decoder_topic(name)) for name in NAMES] == list(NAMES)
 
 
 def test_lengths_are_checked_before_anything_is_made() -> None:

@@ -42,8 +42,8 @@ MAN = ROOT / "man"
 README = (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").is_file() else ""
 PAGES = [
     "kdump.1", "kdump-dump.1", "kdump-verify.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-retention.1",
-    "kdump-reindex.1",
-    "kdump-truncate.1", "kdump-patch-header.1", "kdump-undo.1", "kdump-resume.1", "kdump-findings.7",
+    "kdump-reindex.1", "kdump-truncate.1", "kdump-patch-header.1", "kdump-undo.1", "kdump-resume.1",
+    "kdump-partition-for.1", "kdump-json.5", "kdump-findings.7",
 ]  # fmt: skip
 COMMANDS: dict[str, click.Command] = {
     name: command
@@ -372,9 +372,11 @@ MORE: dict[str, tuple[list[str], str, Callable[[], bytes]]] = {
     "F03": ([], ZERO, lambda: intact("none", ZERO)),
     "L12": (["--max-batch-bytes", "1024"], ZERO, lambda: long_record(1_000_000)),
     "E02": ([], ZERO, lambda: intact("none", ZERO)[:12] + struct.pack(">i", -7) + intact("none", ZERO)[16:]),
+    "R07": (["--offsets-decoder"], ZERO, lambda: long_record(10)),
     "C03": (["--max-uncompressed-bytes", "1024"], ZERO, (NODE / "bigbatch-0" / ZERO).read_bytes),
     "C06": ([], ZERO, lambda: wrong_content_checksum(intact("lz4", ZERO))),
     "P02": ([], ZERO, lambda: lower_epoch(intact("txn", ZERO))),
+    "V04": (["--decoder-command", "false"], ZERO, lambda: intact("none", ZERO)),
 }
 
 

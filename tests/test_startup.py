@@ -33,12 +33,13 @@ HEAVY = {
     "socketserver", "sqlite3", "ssl", "subprocess", "tarfile", "tempfile", "tkinter", "tomllib", "unittest",
     "urllib.request", "wsgiref", "xml", "zipfile", "zoneinfo",
 }  # fmt: skip
-# What the decoders of internal topics need, and what only `--compat` does.
+# What the decoders of internal topics need, and what only `--compat`, JSON and `--stats` do.
 LATER = {
-    "kdump.decode.coordinator", "kdump.decode.metadata", "kdump.decode.plain", "kdump.decode.remote",
-    "kdump.decode.schema", "kdump.decode.table", "kdump.decode.transaction_text", "kdump.decode.wire",
-    "kdump.dump.kafka", "kdump.dump.kafkaindex", "kdump.format.javaframes", "kdump.format.javastreams",
-    "kdump.format.kafkastream",
+    "kdump.decode._usual", "kdump.decode.coordinator", "kdump.decode.metadata", "kdump.decode.plain",
+    "kdump.decode.programs", "kdump.decode.remote", "kdump.decode.schema", "kdump.decode.table",
+    "kdump.decode.transaction_text", "kdump.decode.wire", "kdump.dump.kafka", "kdump.dump.kafkaindex",
+    "kdump.dump.stats", "kdump.format.javaframes", "kdump.format.javastreams", "kdump.format.kafkastream",
+    "kdump.render._json", "kdump.render.dumpjson",
 }  # fmt: skip
 
 SCRIPT = """
@@ -76,7 +77,9 @@ def roots(modules: frozenset[str]) -> set[str]:
     return {name for name in names - sys.stdlib_module_names if "cython" not in name}
 
 
-@pytest.mark.parametrize("options", [[], ["--deep-iteration"], ["--print-data-log"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [[], ["--deep-iteration"], ["--print-data-log"], ["--format", "json"], ["--stats"]], ids=" ".join
+)
 def test_a_dump_loads_three_packages_at_most(options: list[str]) -> None:
     assert roots(loaded(RUN, "dump", *options, SMALL)) <= ALLOWED
 

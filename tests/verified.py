@@ -146,7 +146,11 @@ STAGED: dict[Code, tuple[str, Callable[[Path], list[Finding]]]] = {
 }
 """Codes that take more than files that lie there: why, and how to see them in a new directory `topic-0`."""
 
-NOT_OF_VERIFY = {Code.L13: "the answer of a lookup: find-offset and find-time ask for one"}
+NOT_OF_VERIFY = {
+    Code.L13: "the answer of a lookup: find-offset and find-time ask for one",
+    Code.V04: "a program of the user: dump runs one",
+    Code.R07: "what a decoder makes of a record: dump and find ask for one",
+}
 
 
 # --- what verify says otherwise, or cannot say ----------------------------------------------------------------

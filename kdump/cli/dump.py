@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,19 +16,37 @@ from kdump.cli.commonoptions import (
     max_uncompressed_bytes_option,
     raw_option,
 )
+from kdump.cli.formatoptions import PayloadCommand, check_formats, command_of, format_options, key_reader
 from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
 from kdump.cli.outcome import Outcome
 from kdump.cli.say import fail_to_write
-from kdump.cli.textsink import Layout, text_sink
+from kdump.cli.selectoptions import selection_of, selection_options
+from kdump.cli.textsink import Layout, decoding, error_line, text_sink, write_text
 from kdump.dialect import DIALECTS
 from kdump.dump.options import DumpOptions
 from kdump.format import layout
+from kdump.format.chunk import Chunk
+from kdump.item import FileStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
 
+    from kdump.cli.decoding import Decoding
     from kdump.item import Item
-    from kdump.render.lines import TextSink
+
+    class Sink(Protocol):
+        """Writes items."""
+
+        def __call__(self, item: Item) -> str | None:
+            """Write one item; return why Kafka's tool ends in the middle of it."""
+
+        def died(self, exception: str) -> None:
+            """Write how Kafka's tool ends when it dies."""
+
+        def end(self, *, dead: bool) -> None:
+            """Write what is held back."""
+
 
 _KINDS = (
     "log",
@@ -87,6 +106,19 @@ _KINDS = (
 @click.option("--remote-log-metadata-decoder", is_flag=True, help="Read records as those of __remote_log_metadata.")
 @click.option("--share-group-state-decoder", is_flag=True, help="Read records as those of __share_group_state.")
 @click.option(
+    "--decoder",
+    type=click.Choice(["offsets", "transaction", "metadata", "remote", "share", "auto", "none"]),
+    help="The same by name; auto goes by the topic of each directory, and is the default in JSON.",
+)
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Kafka's layout, or JSON: one object a line, see man kdump-json.",
+)
+@click.option(
     "--compat",
     is_eager=True,
     type=click.Choice(list(DIALECTS)),
@@ -99,6 +131,9 @@ _KINDS = (
     help="For files whose name tells no base offset.",
 )
 @click.option("--type", "kind", type=click.Choice(_KINDS), help="For files whose name does not tell what they are.")
+@selection_options
+@format_options
+@click.option("--stats", is_flag=True, help="Show what the logs of each directory come to, not what is in them.")
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -113,9 +148,17 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """
     compat = given["compat"]
     paths = _paths(given["files"], given["paths"], compat)
+    check_formats(click.get_current_context())
+    selection = selection_of(given, key_reader(given["key_format"]))
+    is_json = given["layout"] == "json"
+    mine = {"--format json": is_json, "--stats": given["stats"], "--decoder auto": given["decoder"] == "auto"}
+    if compat and any(mine.values()):
+        other = next(option for option, is_given in mine.items() if is_given)
+        raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
     shown = Layout.of(given, terminal=sys.stdout.isatty())
+    by_record = given["stats"] or (selection is not None and selection.by_record)
     options = DumpOptions(
-        deep=shown.deep,
+        deep=shown.deep or by_record,
         contents=shown.contents,
         verify_index_only=given["verify_index_only"],
         index_sanity_check=given["index_sanity_check"],
@@ -125,33 +168,76 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         kind=given["kind"],
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
+        selection=selection,
     )
     outcome = Outcome(given["fail_on"], compat=compat is not None)
-    sink = text_sink(shown, DIALECTS[compat or "4.3"])
+    dialect = DIALECTS[compat or "4.3"]
+    arguments = command_of(given["decoder_command"])
+    command = None if arguments is None else PayloadCommand(arguments, given["key_format"])
+    decodes = decoding(shown, dialect, None if command is None else command.decode)
+    sink: Sink
+    if is_json:
+        from kdump.cli.dumpjson import json_sink
+
+        sink = json_sink(shown, dialect, decodes, outcome, deep=options.deep, stats=given["stats"])
+    elif given["stats"]:
+        from kdump.render.statslines import StatsLines
+
+        sink = StatsLines(write_text, error_line, careful=shown.careful)
+    else:
+        sink = text_sink(shown, dialect, decodes)
     if compat:
         from kdump.dump.kafka import KafkaDump
 
         items = KafkaDump(DIALECTS[compat], options, late_failures(given)).files(paths)
+    elif selection is not None:
+        from kdump.dump.selected import SelectedDump
+
+        items = SelectedDump(options, selection).files(paths)
     else:
         from kdump.dump.checked import CheckedDump
 
         items = CheckedDump(options).files(paths)
+    if given["stats"]:
+        from kdump.dump.stats import with_figures
+
+        items = with_figures(items)
     try:
-        _run(items, sink, outcome, to_the_end=compat is None)
+        with command or nullcontext():
+            _run(items, sink, outcome, decodes, command, to_the_end=compat is None)
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
 
 
-def _run(items: Iterator[Item], sink: TextSink, outcome: Outcome, *, to_the_end: bool) -> None:
+def _run(
+    items: Iterator[Item],
+    sink: Sink,
+    outcome: Outcome,
+    decodes: Decoding | None,
+    command: PayloadCommand | None,
+    *,
+    to_the_end: bool,
+) -> None:
     """Hand every item to the sink; a line in which Kafka's tool dies ends the run that mirrors it."""
     for item in items:
         outcome.see(item)
+        if command is not None:
+            command.sees(item)
+        if decodes is not None and isinstance(item, FileStart):
+            decodes.begin(item)
         stop = sink(item)
+        for finding in command.findings() if command is not None else ():
+            outcome.see(finding)
+            sink(finding)
         if stop is not None and not to_the_end:
             outcome.died(stop)
             sink.died(stop)
             break
+        if decodes is not None and isinstance(item, Chunk):
+            for finding in decodes.findings(item):
+                outcome.see(finding)
+                sink(finding)
     sink.end(dead=outcome.dead)
     sys.stdout.flush()
 

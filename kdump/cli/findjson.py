@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from kdump.decode.control import control_object
+from kdump.cli.decoding import Decoding
+from kdump.cli.dumpjson import json_writer
+from kdump.cli.textsink import AUTO
 from kdump.dialect import DEFAULT
-from kdump.format import layout
-from kdump.format.records import key_and_value
-from kdump.render.jsonl import batch_json, finding_json, location_json, record_json
+from kdump.format.kinds import FileKind
+from kdump.item import FileStart
+from kdump.render.jsonl import finding_json, location_json
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 class JsonSink:
     """Writes answers as JSON lines."""
+
+    def __init__(self) -> None:
+        self._writer = json_writer(DEFAULT, contents=True)
+        self._decoding = Decoding(AUTO, DEFAULT, compat=False)
 
     def location(self, location: Location) -> None:
         """Write an answer."""
@@ -30,16 +36,15 @@ class JsonSink:
 
     def chunk(self, file: str, chunk: Chunk) -> None:
         """Write a batch, or a record of it."""
-        if not chunk.begun:
-            self._line(batch_json(file, chunk.window, chunk.first))
-        is_control = chunk.window.cell(chunk.first, layout.ATTRIBUTES) & layout.CONTROL_FLAG
-        is_control = is_control and chunk.window.cell(chunk.first, layout.MAGIC) >= layout.MAGIC_V2
-        for i in range(chunk.filled):
-            control = _control(chunk, i) if is_control else None
-            self._line(record_json(file, chunk, i, control))
+        self._decoding.begin(FileStart(file, FileKind.LOG))
+        self._writer.begin(file, self._decoding.json())
+        self._writer.chunk(chunk)
+        for finding in self._decoding.findings(chunk):
+            self.finding(finding)
 
     def flush(self) -> None:
         """Write out what is held: another program may wait for the answer."""
+        self._writer.flush()
         sys.stdout.flush()
 
     def end(self) -> None:
@@ -47,10 +52,4 @@ class JsonSink:
         self.flush()
 
     def _line(self, line: str) -> None:
-        sys.stdout.write(f"{line}\n")
-
-
-def _control(chunk: Chunk, i: int) -> dict[str, object] | None:
-    row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
-    found = control_object(*key_and_value(chunk.view, row), DEFAULT.release)
-    return None if found is None else dict(found)
+        self._writer.text(f"{line}\n")

@@ -22,12 +22,15 @@ class KafkaCommand(click.Command):
         """Parse the arguments after putting them into click's form."""
         flags = {name for option in self.params for name in option.opts if getattr(option, "is_flag", False)}
         known = {name for option in self.params for name in option.opts}
+        hungry = {name for name in known - flags if not name.endswith("-decoder-class")}
         plain: list[str] = []
+        is_value = False
         for arg in args:
             one_dash = not arg.startswith("--") and f"-{arg.partition('=')[0]}" in known
-            if arg == "true" and plain and plain[-1] in flags:
+            if not is_value and arg == "true" and plain and plain[-1] in flags:
                 continue
-            plain.append(f"-{arg}" if one_dash else arg)
+            plain.append(f"-{arg}" if one_dash and not is_value else arg)
+            is_value = not is_value and plain[-1] in hungry
         return super().parse_args(ctx, plain)
 
 

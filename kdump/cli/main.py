@@ -20,16 +20,19 @@ _COMMANDS = {
     "patch-header": "kdump.cli.patch_header",
     "undo": "kdump.cli.undo",
     "resume": "kdump.cli.resume",
+    "partition-for": "kdump.cli.partition_for",
 }
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kdump.format import _cleaning, _records, _scan
-    from kdump.render import _text
+    from kdump.decode import _usual
+    from kdump.format import _cleaning, _records, _scan, _select
+    from kdump.render import _json, _text
 
-    compiled = all(kernel.is_compiled() for kernel in (_scan, _records, _cleaning, _text))
+    kernels = (_scan, _records, _select, _cleaning, _text, _json, _usual)
+    compiled = all(kernel.is_compiled() for kernel in kernels)
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()
 

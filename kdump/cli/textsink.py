@@ -18,8 +18,11 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kdump.cli.decoding import Decoding
+    from kdump.decode import Decoder
     from kdump.dialect import Dialect
 
+AUTO = "auto"
 # Which decoder wins when several are given. Source: DumpLogSegmentsOptions.messageParser.
 _DECODERS = (
     ("offsets_decoder", "offsets"),
@@ -37,10 +40,12 @@ class Layout(Value):
         deep: records at all.
         contents: keys and payloads.
         skip_metadata: nothing else of a record.
-        decoder: name of a decoder for internal topics.
+        decoder: name of a decoder for internal topics, or "auto"; None for none.
         key_class, value_class: Java classes of Kafka's tool.
         compat: end where Kafka's tool ends.
         careful: escape what could drive a terminal.
+        key_form, value_form: how keys and payloads are written; None for the classes.
+        iso: times as ISO 8601.
     """
 
     deep: bool
@@ -51,33 +56,39 @@ class Layout(Value):
     value_class: str
     compat: bool
     careful: bool
+    key_form: str | None = None
+    value_form: str | None = None
+    iso: bool = False
 
     @classmethod
     def of(cls, given: Mapping[str, Any], *, terminal: bool) -> Layout:
         """Return what the options of the command line mean."""
-        decoder = next((name for option, name in _DECODERS if given[option]), None)
-        contents = given["print_data_log"] or decoder is not None
+        decoder = next((name for option, name in _DECODERS if given[option]), given["decoder"])
         classes = (given["key_decoder_class"], given["value_decoder_class"])
-        contents = contents or classes != (None, None)
+        forms = (given["key_format"], given["value_format"])
+        has_way = classes != (None, None) or forms != (None, None) or given["decoder_command"] is not None
+        contents = given["print_data_log"] or decoder not in (None, "none") or has_way
+        if decoder is None and not has_way and given["layout"] == "json":
+            decoder = AUTO
         return cls(
             given["deep_iteration"] or contents,
             contents,
             given["skip_record_metadata"],
-            decoder,
+            None if decoder == "none" else decoder,
             classes[0] or STRING,
             classes[1] or STRING,
             given["compat"] is not None,
             terminal and not given["raw"],
+            *forms,
+            given["timestamps"] == "iso",
         )
 
 
-def text_sink(shown: Layout, dialect: Dialect) -> TextSink:
-    """Return the sink for stdout and stderr.
-
-    Raises:
-        click.BadParameter: a decoder does not exist.
-    """
-    return TextSink(_writer(shown, dialect), _error_line, dialect, careful=shown.careful)
+def text_sink(shown: Layout, dialect: Dialect, decodes: Decoding | None) -> TextSink:
+    """Return the sink for stdout and stderr."""
+    first = b"| " if shown.skip_metadata else b" "
+    contents = None if decodes is None else lambda: decodes.text(first, careful=shown.careful)
+    return TextSink(_writer(shown, dialect), error_line, dialect, contents, careful=shown.careful, iso=shown.iso)
 
 
 def text_writer(*, careful: bool) -> TextWriter:
@@ -97,9 +108,10 @@ def _writer(shown: Layout, dialect: Dialect) -> TextWriter:
         | (_text.BARE_PAYLOAD if dialect.bare_payload else 0)
         | (_text.KAFKA if shown.compat else 0)
         | (_text.CAREFUL if shown.careful else 0)
+        | (_text.ISO if shown.iso else 0)
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
-    return TextWriter(sys.stdout.buffer.write, mode, slow_text, _contents(shown, dialect), _control(shown, dialect))
+    return TextWriter(sys.stdout.buffer.write, mode, slow_text, None, _control(shown, dialect))
 
 
 def _java_utf8(data: bytes) -> bytes:
@@ -108,45 +120,51 @@ def _java_utf8(data: bytes) -> bytes:
     return java_utf8(data)
 
 
-def _error_line(line: str) -> None:
+def write_text(text: str) -> None:
+    """Write text to stdout; names that are not UTF-8 go out as the bytes they are."""
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+
+
+def error_line(line: str) -> None:
+    """Write one line to stderr, after all that stdout got."""
     sys.stdout.buffer.flush()
     sys.stderr.buffer.write(line.encode("utf-8", "surrogateescape") + b"\n")
     sys.stderr.buffer.flush()
 
 
-def _contents(shown: Layout, dialect: Dialect) -> _text.Contents | None:
-    """What makes the text of keys and payloads; None for plain UTF-8."""
-    if not shown.contents:
-        return None
-    if shown.decoder is None and (shown.key_class, shown.value_class) == (STRING, STRING):
-        return None
-    from kdump.decode import classes, decoder
+def decoding(shown: Layout, dialect: Dialect, command: Decoder | None) -> Decoding | None:
+    """Return what decodes keys and values; None where they are plain.
+
+    Args:
+        shown: how records are shown.
+        dialect: the release whose words are wanted.
+        command: decodes payloads; None where the layout says how.
+
+    Raises:
+        click.BadParameter: a decoder does not exist.
+    """
+    plain = command
+    if plain is None and (shown.key_form or shown.value_form):
+        from kdump.decode.formats import decoder as of_forms
+
+        plain = of_forms(shown.key_form or "utf8", shown.value_form or "utf8")
+    if plain is None and shown.decoder is None:
+        if not shown.contents or (shown.key_class, shown.value_class) == (STRING, STRING):
+            return None
+        from kdump.decode import classes
+
+        found = classes(shown.key_class, shown.value_class, dialect.release)
+        if isinstance(found, str):
+            if shown.compat:
+                return None  # Kafka's tool dies of it when it comes to the first log
+            raise click.BadParameter(found)
+        plain = found
+    from kdump.cli.decoding import Decoding
 
     try:
-        decode = (
-            decoder(shown.decoder, dialect.release)
-            if shown.decoder
-            else classes(shown.key_class, shown.value_class, dialect.release)
-        )
+        return Decoding(shown.decoder, dialect, plain, compat=shown.compat)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
-    if isinstance(decode, str):
-        if shown.compat:
-            return None  # Kafka's tool dies of it when it comes to the first log
-        raise click.BadParameter(decode)
-    first = b"| " if shown.skip_metadata else b" "
-    bare = dialect.bare_payload
-
-    def contents(offset: int, key: bytes | None, value: bytes | None) -> bytes | tuple[bytes, str]:
-        decoded = decode(offset, key, value)
-        text, prefix = b"", first
-        if decoded.key is not None:
-            text, prefix = b"%bkey: %b" % (prefix, decoded.key), b" "
-        if decoded.payload is not None:
-            text += b"%bpayload: %b" % (b" " if bare else prefix, decoded.payload)
-        return text if decoded.stop is None else (text, decoded.stop)
-
-    return _escaped(contents) if shown.careful else contents
 
 
 def _control(shown: Layout, dialect: Dialect) -> _text.Contents:

@@ -13,21 +13,24 @@ from binascii import a2b_base64
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from kdump.decode import Decoded
+from kdump.decode import DELETED, Decoded
 from kdump.decode.javatext import java_json
+from kdump.decode.programs import quick
 from kdump.decode.wire import RUNTIME, MalformedError, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.decode import Decoder
+    from kdump.decode import Decoder, Texts, Usual
+    from kdump.decode.programs import Quick
     from kdump.decode.schema import Schema
     from kdump.decode.table import Table
 
-DELETED = b"<DELETE>"
-
 _SHORT_KEY = 512
 _REMEMBERED_KEYS = 4096
+
+_EMBEDDED = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
+_CONSUMERS = (b"\0\x08consumer", b"\tconsumer")  # the first field of groups whose members' bytes are decoded further
 
 _Key = tuple[int, bytes, "dict[str, Value] | None", "str | None"]
 
@@ -47,7 +50,7 @@ def decoder(name: str, known: Table) -> Decoder:
     read_key = _key_reader(name, known)
     checks: bool = known.fact("checksValueVersion")
     missing = f"using {known.fact('missingKey')} (message had a missing key)"
-    embedded = known.schema("ConsumerProtocolSubscription"), known.schema("ConsumerProtocolAssignment")
+    embedded = [known.schema(message) for message in _EMBEDDED.values()]
 
     def decode(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
         if key is None:
@@ -73,6 +76,56 @@ def decoder(name: str, known: Table) -> Decoder:
         return Decoded(key_text, java_json(value_object, schema.floats), None, key_object, value_object, left)
 
     return decode
+
+
+def usual(name: str, known: Table) -> Usual:
+    """Return the quick way for a coordinator's records.
+
+    Args:
+        name: offsets, transaction or share.
+        known: the table of the release.
+    """
+    records = known.records(name)
+    of_keys = {  # the version of a key is its type, and each has been read like the highest
+        number: quick(message, min(number, message.high), b'{"type":"%d","data":' % number)
+        for number, message in [(number, known.message(f"{record}Key")) for number, record in records.items()]
+    }
+    of_values: dict[tuple[int, int, bool], Quick | None] = {}
+    group = next((number for number, record in records.items() if record == "GroupMetadata"), None)
+    flexible = known.message("GroupMetadataValue").flex or 0
+    members = {field: known.message(message) for field, message in _EMBEDDED.items()}
+
+    def read_key(key: bytes) -> tuple[int, bytes] | None:
+        kind = int.from_bytes(key[:2])
+        reader = of_keys.get(kind) if len(key) > 1 else None
+        text = None if reader is None else reader(key, 2)
+        return None if text is None else (kind, text)
+
+    remembered = lru_cache(_REMEMBERED_KEYS)(read_key)
+
+    def texts(key: bytes | None, value: bytes | None) -> Texts | None:
+        if key is None:
+            return None
+        found = remembered(key) if len(key) <= _SHORT_KEY else read_key(key)
+        if found is None:
+            return None
+        kind, text = found
+        if value is None:
+            return text, DELETED
+        if len(value) < 2:
+            return None
+        version = value[0] << 8 | value[1]
+        opens = kind == group and value.startswith(_CONSUMERS[version >= flexible], 2)
+        what = kind, version, opens
+        if what not in of_values:
+            message, head = known.message(f"{records[kind]}Value"), b'{"version":"%d","data":' % version
+            is_known = message.low <= version <= message.high
+            of_values[what] = quick(message, version, head, members if opens else {}) if is_known else None
+        reader = of_values[what]
+        payload = None if reader is None else reader(value, 2)
+        return None if payload is None else (text, payload)
+
+    return texts
 
 
 def _key_reader(name: str, known: Table) -> Callable[[bytes], _Key]:

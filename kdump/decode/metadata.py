@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING
 
 from kdump.decode import Decoded, wire
 from kdump.decode.javatext import java_json
+from kdump.decode.programs import quick
 from kdump.decode.wire import MalformedError, Value
 
 if TYPE_CHECKING:
-    from kdump.decode import Decoder
+    from kdump.decode import Decoder, Texts, Usual
+    from kdump.decode.programs import Quick
     from kdump.decode.schema import Schema
     from kdump.decode.table import Table
 
 _LARGEST = 0x7FFF
+_SHORT_FRAME = 3  # frame version, type, version: a byte each
+_LARGEST_BYTE = 0x7F
 _PREVIEW = (
     "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release "
     "of KRaft in 2.8 to newer versions are not supported."
@@ -108,6 +112,37 @@ def decoder(known: Table) -> Decoder:
         return Decoded(None, java_json(shown, record.floats), payload_object=shown)
 
     return decode
+
+
+def usual(known: Table) -> Usual:
+    """Return the quick way for metadata records.
+
+    Args:
+        known: the table of the release.
+    """
+    records = known.records("metadata")
+    readers: dict[bytes, Quick | None] = {}
+
+    def texts(_key: bytes | None, value: bytes | None) -> Texts | None:
+        frame = b"" if value is None else value[:_SHORT_FRAME]
+        if frame not in readers:
+            readers[frame] = _quick(known, records, frame)
+        reader = readers[frame]
+        payload = None if reader is None or value is None else reader(value, _SHORT_FRAME)
+        return None if payload is None else (None, payload)
+
+    return texts
+
+
+def _quick(known: Table, records: dict[int, str], frame: bytes) -> Quick | None:
+    """Return the quick reader of what comes behind a frame, None for a frame that is not usual."""
+    if len(frame) < _SHORT_FRAME or frame[0] != 1 or frame[1] not in records or max(frame) > _LARGEST_BYTE:
+        return None
+    record = records[frame[1]]
+    if not (message := known.message(record)).low <= frame[2] <= message.high:
+        return None
+    head = b'{"type":"%b","version":%d,"data":' % (_enum_name(record).encode(), frame[2])
+    return quick(message, frame[2], head)
 
 
 def _enum_name(record: str) -> str:

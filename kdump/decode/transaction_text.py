@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.decode import Decoded
-from kdump.decode.coordinator import DELETED
+from kdump.decode import DELETED, Decoded
 from kdump.decode.wire import UNDERFLOW, MalformedError, Value, int32
+from kdump.format.javavalues import string_hash
 
 if TYPE_CHECKING:
     from kdump.decode import Decoder
@@ -100,7 +100,7 @@ def _hash_order(batches: list[dict[str, Value]]) -> list[str]:
         partitions = dict.fromkeys(batch["partitionIds"])
         while slots * 3 // 4 < len(partitions) + 1:
             slots *= 2
-        start = _string_hash(topic)
+        start = string_hash(topic)
         for partition in partitions:
             if len(partitions) <= _SMALL_SET and len(hashes) + 1 >= slots * 3 // 4:
                 slots *= 2
@@ -108,12 +108,3 @@ def _hash_order(batches: list[dict[str, Value]]) -> list[str]:
             hashes.setdefault((topic, partition), int32(value ^ value >> 16))
     order = sorted(hashes, key=lambda name: (hashes[name] & (slots - 1), hashes[name]))
     return [f"{topic}-{partition}" for topic, partition in order]
-
-
-def _string_hash(text: str) -> int:
-    """Return java.lang.String.hashCode."""
-    value = 0
-    units = text.encode("utf-16-be")
-    for at in range(0, len(units), 2):
-        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
-    return value

@@ -13,6 +13,7 @@ from kdump.item import FileStart
 from kdump.log.edges import Edges
 from kdump.log.names import FileKind, java_file, java_name, parse_name
 from kdump.log.source import DoorProblem, open_source
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,23 +45,11 @@ class CheckedDump:
 
         Reports: as findings among the items, all codes that one file and the names beside it show.
         """
-        for path in paths:
-            if not os.path.isdir(path):
-                yield from self._one(path, follow=True)
-                continue
-            from kdump.log.directory import expand
-
-            found = expand(path)
-            for file in found.files:
-                yield from self._one(file, follow=False)
-            for skipped in found.skipped:
-                out_of_reach = skipped.reason.startswith(("cannot", "not a regular"))
-                kind = "read" if out_of_reach else "skipped"
-                yield DoorProblem(skipped.path, kind, f"{skipped.path}: not read: {skipped.reason}")
-            if found.leftovers:
-                first = os.path.basename(found.leftovers[0])
-                count = f"{len(found.leftovers)} files that no broker reads are not shown ({first} ...)"
-                yield DoorProblem(path, "skipped", f"{path}: {count}: name them to see them")
+        for place in places(paths):
+            if isinstance(place, DoorProblem):
+                yield place
+            else:
+                yield from self._one(place.path, follow=place.follow)
 
     def _one(self, path: str, *, follow: bool) -> Iterator[Item]:
         """One file, whatever happens to it."""
@@ -75,29 +64,92 @@ class CheckedDump:
                 yield DoorProblem(path, "read", f"{path}: cannot be read further: {error.strerror}")
 
     def _file(self, path: str, source: Source) -> Iterator[Item]:
-        name = parse_name(os.path.basename(path))
-        kind = FileKind(self._options.kind) if self._options.kind else name.kind
-        base = self._base_offset(path, name)
-        if kind is FileKind.UNKNOWN:
-            yield DoorProblem(path, "type", f"{path}: the name does not tell what this is; say it with --type KIND")
+        file = identify(path, self._options)
+        if isinstance(file, DoorProblem):
+            yield file
             return
-        if base is None and kind in _NEED_BASE:
-            yield DoorProblem(path, "base", f"{path}: no base offset in the name; say it with --base-offset N")
-            return
-        yield FileStart(java_file(path))
-        if kind in (FileKind.LOG, FileKind.CHECKPOINT):
+        yield FileStart(java_file(path), file.kind, file.base, source.size)
+        if file.is_log:
             from kdump.dump.checkedlog import dump_log
 
-            yield from dump_log(path, source, self._options, base if kind is FileKind.LOG else None, name, self._edges)
+            yield from dump_log(path, source, self._options, file.log_base, file.name, self._edges)
         else:
             from kdump.dump.state import dump_state
 
-            yield from dump_state(kind, path, source, self._options, base or 0)
+            yield from dump_state(file.kind, path, source, self._options, file.base or 0)
 
-    def _base_offset(self, path: str, name: FileName) -> int | None:
-        """What the user says, or the name as brokers write it, or the name as Kafka's tool takes it."""
-        if self._options.base_offset is not None:
-            return self._options.base_offset
-        if name.base_offset is not None or name.kind not in _NEED_BASE:
-            return name.base_offset
-        return java_name(path).base_offset
+
+class Place(Value):
+    """A file to look at: its path, and whether a symbolic link is followed, as it is where the user names it."""
+
+    path: str
+    follow: bool
+
+
+def places(paths: list[str]) -> Iterator[Place | DoorProblem]:
+    """Yield the files that paths stand for, in order, and what is left out of directories.
+
+    Args:
+        paths: files and directories, as the user wrote them.
+    """
+    for path in paths:
+        if not os.path.isdir(path):
+            yield Place(path, follow=True)
+            continue
+        from kdump.log.directory import expand
+
+        found = expand(path)
+        for file in found.files:
+            yield Place(file, follow=False)
+        for skipped in found.skipped:
+            out_of_reach = skipped.reason.startswith(("cannot", "not a regular"))
+            kind = "read" if out_of_reach else "skipped"
+            yield DoorProblem(skipped.path, kind, f"{skipped.path}: not read: {skipped.reason}")
+        if found.leftovers:
+            first = os.path.basename(found.leftovers[0])
+            count = f"{len(found.leftovers)} files that no broker reads are not shown ({first} ...)"
+            yield DoorProblem(path, "skipped", f"{path}: {count}: name them to see them")
+
+
+class Identity(Value):
+    """What a file is: its kind, its base offset where it has one, and what its name tells."""
+
+    kind: FileKind
+    base: int | None
+    name: FileName
+
+    @property
+    def is_log(self) -> bool:
+        """Whether batches are in it."""
+        return self.kind in (FileKind.LOG, FileKind.CHECKPOINT)
+
+    @property
+    def log_base(self) -> int | None:
+        """The base offset of a log; None for a KRaft snapshot."""
+        return self.base if self.kind is FileKind.LOG else None
+
+
+def identify(path: str, options: DumpOptions) -> Identity | DoorProblem:
+    """Return what a file is, by what the user says, else by its name.
+
+    Args:
+        path: as the user wrote it.
+        options: what was asked for.
+    """
+    name = parse_name(os.path.basename(path))
+    kind = FileKind(options.kind) if options.kind else name.kind
+    base = _base_offset(path, name, options)
+    if kind is FileKind.UNKNOWN:
+        return DoorProblem(path, "type", f"{path}: the name does not tell what this is; say it with --type KIND")
+    if base is None and kind in _NEED_BASE:
+        return DoorProblem(path, "base", f"{path}: no base offset in the name; say it with --base-offset N")
+    return Identity(kind, base, name)
+
+
+def _base_offset(path: str, name: FileName, options: DumpOptions) -> int | None:
+    """What the user says, or the name as brokers write it, or the name as Kafka's tool takes it."""
+    if options.base_offset is not None:
+        return options.base_offset
+    if name.base_offset is not None or name.kind not in _NEED_BASE:
+        return name.base_offset
+    return java_name(path).base_offset

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.finding import Code, Finding
 from kdump.format import layout
+from kdump.format.index import TimeIndex, TimestampOffset
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.item import (
     Complaint,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.dump.options import DumpOptions
-    from kdump.format.index import OffsetIndex, TimeIndex
+    from kdump.format.index import OffsetIndex
     from kdump.format.source import Source
     from kdump.item import Item
 
@@ -58,29 +60,57 @@ class CheckedIndexes:
         if self._options.index_sanity_check:
             yield self._sanity(index, path)
             return
-        before = 0
+        before = number = 0
         first = True
         for offsets, positions in index.columns():
             count = _until_zeros(offsets, index.base_offset, first=first)
             first = False
             if self._log is not None:
-                for offset, position in zip(offsets[:count], positions[:count], strict=True):
+                for i, (offset, position) in enumerate(zip(offsets[:count], positions[:count], strict=True), number):
                     if (offset, position) == (index.base_offset, 0):
                         continue  # never written
                     found = self._unsound(offset, position, before)
                     if found is not None:
-                        yield Complaint(ComplaintKind.MISMATCH, self._absolute, offset, found)
+                        entry = Finding(Code.X04, path, i * index.entry_size, index.entry_size, offset=offset)
+                        finding = self._mismatch(entry.replace(found=position), position)
+                        yield Complaint(ComplaintKind.MISMATCH, self._absolute, offset, found, finding)
                     else:
                         before = position
             if not self._options.verify_index_only:
                 yield OffsetEntries(offsets[:count], positions[:count])
             if count < len(offsets):
                 return
+            number += count
+
+    def _mismatch(self, entry: Finding, position: int) -> Finding:
+        """What is wrong with an entry of the offset index that leads astray."""
+        assert self._log is not None
+        if _last_offset(self._log, position) is None:
+            return entry
+        base = int.from_bytes(self._log.read_at(position, layout.SIZE_AT), "big", signed=True)
+        return entry.replace(code=Code.X05, values={"base": base})
 
     def _sanity(self, index: OffsetIndex | TimeIndex, path: str) -> Item:
         """The check that brokers had; what fails it is said in the broker's words."""
         complaint = index.sanity_check()
-        return SanityFailed(complaint.replace("{file}", self._absolute)) if complaint else IndexPassed(path)
+        if complaint is None:
+            return IndexPassed(path)
+        return SanityFailed(complaint.replace("{file}", self._absolute), self._insane(index, path))
+
+    def _insane(self, index: OffsetIndex | TimeIndex, path: str) -> Finding:
+        """What the check that brokers had does not like: the size, or the last entry."""
+        is_time = isinstance(index, TimeIndex)
+        size, left_over = index.entry_size, index.size % index.entry_size
+        if left_over:
+            code = Code.T01 if is_time else Code.X01
+            return Finding(code, path, index.size - left_over, left_over, found=index.size)
+        at = (index.entries - 1) * size
+        last, first = index.last_entry(), index.entry(0)
+        if isinstance(last, TimestampOffset):
+            values = {"before": first[0]}
+            return Finding(Code.T03, path, at, size, offset=last.offset, found=last.timestamp, values=values)
+        values = {"before": index.base_offset, "position": 0}
+        return Finding(Code.X03, path, at, size, offset=last.offset, found=last.position, values=values)
 
     def _unsound(self, offset: int, position: int, before: int) -> int | None:
         """The offset that a lookup of `offset` would begin at, where that is not right; None for a sound entry."""
@@ -112,25 +142,29 @@ class CheckedIndexes:
         if self._options.index_sanity_check:
             yield self._sanity(index, path)
             return
-        previous = -1
+        previous, number = -1, 0
         first = True
         for timestamps, targets in index.columns():
             count = _until_zeros(targets, index.base_offset, first=first)
             first = False
-            for timestamp, target in zip(timestamps[:count], targets[:count], strict=True):
+            for i, (timestamp, target) in enumerate(zip(timestamps[:count], targets[:count], strict=True), number):
                 if (timestamp, target) == (0, index.base_offset):
                     continue  # never written
+                at, size = i * index.entry_size, index.entry_size
+                entry = Finding(Code.T03, path, at, size, offset=target, found=timestamp)
                 if previous >= timestamp:
-                    yield Complaint(ComplaintKind.UNORDERED, self._absolute, timestamp, previous)
+                    finding = entry.replace(values={"before": previous})
+                    yield Complaint(ComplaintKind.UNORDERED, self._absolute, timestamp, previous, finding)
                 previous = timestamp
                 if self._log is not None and offsets is not None:
-                    yield from self._time_entry(timestamp, target, offsets.lookup(target).position)
+                    yield from self._time_entry(entry, timestamp, target, offsets.lookup(target).position)
             if not self._options.verify_index_only:
                 yield TimeEntries(timestamps[:count], targets[:count])
             if count < len(targets):
                 return
+            number += count
 
-    def _time_entry(self, timestamp: int, target: int, position: int) -> Iterator[Item]:
+    def _time_entry(self, entry: Finding, timestamp: int, target: int, position: int) -> Iterator[Item]:
         assert self._log is not None
         if _last_offset(self._log, position) is None and position:
             return  # the offset index is wrong, and says so itself
@@ -142,10 +176,12 @@ class CheckedIndexes:
                 has_time = window.cell(k, layout.MAGIC) > 0 and window.cell(k, layout.COUNT) != 0
                 largest = window.cell(k, layout.MAX_TIMESTAMP)
                 if last_offset == target and has_time and largest != timestamp:
-                    yield Complaint(ComplaintKind.TIMESTAMP, self._absolute, timestamp, largest)
+                    finding = entry.replace(code=Code.T04, expected=largest, values={"largest": largest})
+                    yield Complaint(ComplaintKind.TIMESTAMP, self._absolute, timestamp, largest, finding)
                 return
         if walk.failure is None and walk.position == self._log.size:
-            yield Complaint(ComplaintKind.NOT_FOUND, self._absolute, target, -1)
+            finding = entry.replace(code=Code.T04, values={"largest": "no record"})
+            yield Complaint(ComplaintKind.NOT_FOUND, self._absolute, target, -1, finding)
 
 
 def _until_zeros(offsets: array[int], base_offset: int, *, first: bool) -> int:

@@ -32,10 +32,10 @@ def dump_state(kind: FileKind, path: str, source: Source, options: DumpOptions, 
         options: what was asked for.
         base: base offset of an index.
 
-    Reports: S01, K03, K05.
+    Reports: X03-X05, T03, T04 (as complaints), A02, S01, K03-K05.
     """
     if kind is FileKind.TXNINDEX:
-        yield from TransactionIndex(source, base)
+        yield from _transactions(path, source, base)
     elif kind is FileKind.SNAPSHOT:
         yield from _snapshot(path, source)
     elif kind in (FileKind.INDEX, FileKind.TIMEINDEX):
@@ -59,6 +59,15 @@ def _open_sibling(path: str, suffix: str, stack: ExitStack) -> Source | None:
     """The file of the same segment with another suffix, where there is one; of a copy, the copy."""
     source = open_source(sibling(path, suffix))
     return None if isinstance(source, DoorProblem) else stack.enter_context(source)
+
+
+def _transactions(path: str, source: Source, base: int) -> Iterator[Item]:
+    index = TransactionIndex(source, base)
+    yield from index
+    if index.error is not None:  # what follows is not shown, as no broker reads it
+        txn, size = index.entry(index.readable), index.entry_size
+        finding = Finding(Code.A02, path, index.readable * size, size, field="version", found=txn.version, expected=0)
+        yield finding.replace(offset=txn.first_offset, last_offset=txn.last_offset)
 
 
 def _snapshot(path: str, source: Source) -> Iterator[Item]:

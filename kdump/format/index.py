@@ -61,6 +61,8 @@ class _SlotIndex(ABC, Generic[Entry]):
     Attributes:
         entry_bytes: of one entry.
         name: of the file.
+        size: of the file, bytes.
+        entry_size: bytes of one entry.
         entries: as many as the file has room for, zeros of an untrimmed tail included.
     """
 
@@ -73,6 +75,8 @@ class _SlotIndex(ABC, Generic[Entry]):
     def __init__(self, source: Source, base_offset: int) -> None:
         self.base_offset = base_offset
         self.name = source.name
+        self.size = source.size
+        self.entry_size = self._slot.size
         self.entries = source.size // self._slot.size
         self._source = source
         self._page_slots = PAGE_BYTES // self._slot.size
@@ -253,6 +257,11 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
                     return positions
                 positions.append(position)
         return positions
+
+    def before(self, position: int) -> OffsetPosition | None:
+        """Return the last entry at or before a byte of the log, None where there is none."""
+        slot = self._search(position, 1)
+        return None if slot < 0 or self._read(slot).position > position else self._read(slot)
 
     def _absolute(self, slot: tuple[int, int]) -> OffsetPosition:
         return OffsetPosition(_int64(self.base_offset + slot[0]), slot[1])

@@ -65,3 +65,12 @@ def uuid_complaint(text: str) -> str | None:
 def quote(text: str) -> str:
     """Return a text as a message quotes it: a long one in part."""
     return text if len(text) <= MAX_QUOTE else f"{text[:MAX_QUOTE]}... ({len(text)} characters)"
+
+
+def string_hash(text: str) -> int:
+    """Return java.lang.String.hashCode: an int32 over UTF-16 units. Source: StringUTF16.hashCode."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value

@@ -217,7 +217,13 @@ def _length(view: memoryview, at: int, rest: int) -> int | None:
 
 
 def headers(view: memoryview, row: array[int]) -> Iterator[tuple[bytes, bytes | None]]:
-    """Yield key and value of each header of a record that the kernel has read.
+    """Yield key and value of each header of a record that the kernel has read; arguments as `header_places`."""
+    for key_at, key_size, at, size in header_places(view, row):
+        yield bytes(view[key_at : key_at + key_size]), _field(view, at, size)
+
+
+def header_places(view: memoryview, row: array[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield place and size (bytes) of key and value of each header of a record that the kernel has read.
 
     Args:
         view: the buffer of its chunk.
@@ -225,10 +231,9 @@ def headers(view: memoryview, row: array[int]) -> Iterator[tuple[bytes, bytes | 
     """
     at = row[layout.R_HEADERS_AT]
     for _ in range(row[layout.R_HEADER_COUNT]):
-        size, at = _varint(view, at)
-        key, at = bytes(view[at : at + size]), at + size
-        size, at = _varint(view, at)
-        yield key, bytes(view[at : at + size]) if size >= 0 else None
+        key_size, key_at = _varint(view, at)
+        size, at = _varint(view, key_at + key_size)
+        yield key_at, key_size, at, size
         at += max(0, size)
 
 

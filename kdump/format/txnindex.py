@@ -41,9 +41,13 @@ class TransactionIndex:
     Args:
         source: the index file.
         base_offset: base offset of the segment.
+
+    Attributes:
+        entry_size: bytes of one entry.
     """
 
     _slot = Struct(">bxqqqq")
+    entry_size = _slot.size
     _unknown_version = re.compile(rb"[\x01-\x7f]")  # the byte is signed, and Kafka asks for version > 0
 
     def __init__(self, source: Source, base_offset: int) -> None:

@@ -13,6 +13,8 @@ from kdump.log.source import DoorProblem, open_source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_CHUNK = 1024  # entries of an index
+
 
 def sibling(path: str, suffix: str) -> str:
     """The path of the file of the same segment with another suffix: what follows the suffix stays.
@@ -102,6 +104,13 @@ def _index_end(path: str, base: int, size: int) -> int | None:
 
     with source:
         index = OffsetIndex(source, base)
-        beyond = (columns for columns in index.columns() if max(columns[1]) >= size)
-        pairs = (pair for columns in beyond for pair in zip(*columns, strict=True))
-        return max((offset for offset, position in pairs if position >= size and offset > base), default=None)
+        largest, stop = None, index.entries
+        while stop:  # entries ascend: those that point behind the log are the last ones
+            start = max(0, stop - _CHUNK)
+            pairs = (pair for columns in index.columns(start, stop) for pair in zip(*columns, strict=True))
+            beyond = [offset for offset, position in pairs if position >= size and offset > base]
+            if not beyond:
+                break
+            largest = max(*beyond, base if largest is None else largest)
+            stop = start
+        return largest

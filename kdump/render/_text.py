@@ -56,6 +56,7 @@ _RECORD_WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
 # Literals over 32 bits are Python ints to the compiler, even where the other side is a C variable.
 _LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
 _TWO_32 = cython.declare(cython.longlong, 0x100000000)
+_YEAR_10000 = cython.declare(cython.longlong, 253402300800000)  # ms since the epoch
 
 # "00" to "99": numbers are written two digits at a time.
 _PAIRS = cython.declare(
@@ -71,6 +72,7 @@ LEGACY_BRACE = 4  # up to 4.2 a "}" follows the crc of a legacy message
 BARE_PAYLOAD = 8  # up to 4.2 --skip-record-metadata begins a line without key with a blank
 KAFKA = 32  # a line ends where Kafka's tool dies in the middle of it
 CAREFUL = 16  # on a terminal: every byte that is not printable ASCII goes to the slow path
+ISO = 64  # times as ISO 8601 in UTC
 
 # Why rendering stopped.
 DONE = 0
@@ -167,6 +169,44 @@ def _int(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong) -> 
 
 
 @cython.cfunc
+@cython.exceptval(check=False)
+def _time(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong, iso: cython.bint) -> cython.Py_ssize_t:
+    """Append ms since the epoch, as a number or as 2023-11-14T22:13:20.100Z; what has no date stays a number.
+
+    Source: the calendar counted in days from 0000-03-01, so that a leap day is the last of its year.
+    """
+    days: cython.longlong
+    rest: cython.longlong
+    day: cython.longlong
+    year: cython.longlong
+    month: cython.longlong
+    if not iso or value < 0 or value >= _YEAR_10000:
+        return _int(out, at, value)
+    days = value // 86400000 + 719468
+    rest = value % 86400000
+    day = days % 146097  # of 400 years
+    year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    year += days // 146097 * 400
+    month = (5 * day + 2) // 153
+    day -= (153 * month + 2) // 5 - 1
+    month += 3
+    if month > 12:
+        month -= 12
+        year += 1
+    at = _pair(out, _pair(out, at, year // 100), year % 100)
+    at = _pair(out, _put(out, at, b"-", 1), month)
+    at = _pair(out, _put(out, at, b"-", 1), day)
+    at = _pair(out, _put(out, at, b"T", 1), rest // 3600000)
+    at = _pair(out, _put(out, at, b":", 1), rest // 60000 % 60)
+    at = _pair(out, _put(out, at, b":", 1), rest // 1000 % 60)
+    out[at] = 46
+    at = _pair(out, at + 1, rest % 1000 // 10)
+    out[at] = 48 + rest % 10
+    return _put(out, at + 1, b"Z", 1)
+
+
+@cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
 def _bool(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.bint) -> cython.Py_ssize_t:
@@ -233,7 +273,7 @@ def _timestamp_type(
 @cython.inline
 @cython.exceptval(check=False)
 def _batch_head(
-    out: cython.p_uchar, at: cython.Py_ssize_t, q: cython.p_longlong, k: cython.Py_ssize_t
+    out: cython.p_uchar, at: cython.Py_ssize_t, q: cython.p_longlong, k: cython.Py_ssize_t, iso: cython.bint
 ) -> cython.Py_ssize_t:
     """Append what the tool prints of a batch in its first call."""
     magic: cython.longlong = q[k + _MAGIC]
@@ -251,7 +291,8 @@ def _batch_head(
         at = _bool(out, _put(out, at, b" isTransactional: ", 18), attributes & 16 != 0)
         at = _bool(out, _put(out, at, b" isControl: ", 12), attributes & 32 != 0)
         if attributes & 64:
-            at = _int(out, _put(out, at, b" deleteHorizonMs: OptionalLong[", 31), q[k + _BASE_TIMESTAMP])
+            at = _put(out, at, b" deleteHorizonMs: OptionalLong[", 31)
+            at = _time(out, at, q[k + _BASE_TIMESTAMP], iso)
             at = _put(out, at, b"]", 1)
         else:
             at = _put(out, at, b" deleteHorizonMs: OptionalLong.empty", 36)
@@ -262,14 +303,14 @@ def _batch_head(
 @cython.cfunc
 @cython.exceptval(check=False)
 def _batch_line(
-    out: cython.p_uchar, at: cython.Py_ssize_t, q: cython.p_longlong, k: cython.Py_ssize_t
+    out: cython.p_uchar, at: cython.Py_ssize_t, q: cython.p_longlong, k: cython.Py_ssize_t, iso: cython.bint
 ) -> cython.Py_ssize_t:
     """Append the line of one batch. Source: DumpLogSegments.printBatchLevel."""
     magic: cython.longlong = q[k + _MAGIC]
     attributes: cython.longlong = q[k + _ATTRIBUTES]
-    at = _batch_head(out, at, q, k)
+    at = _batch_head(out, at, q, k, iso)
     at = _int(out, _put(out, at, b" position: ", 11), q[k + _POSITION])
-    at = _int(out, _timestamp_type(out, at, magic, attributes), q[k + _MAX_TIMESTAMP])
+    at = _time(out, _timestamp_type(out, at, magic, attributes), q[k + _MAX_TIMESTAMP], iso)
     at = _int(out, _put(out, at, b" size: ", 7), q[k + _SIZE])
     at = _int(out, _put(out, at, b" magic: ", 8), magic)
     at = _codec(out, _put(out, at, b" compresscodec: ", 16), attributes & 7)
@@ -520,6 +561,7 @@ def render(
     i: cython.Py_ssize_t
     start: cython.Py_ssize_t
     careful: cython.bint = (mode & 16) != 0
+    iso: cython.bint = (mode & 64) != 0
     is_control: cython.bint
     metadata: cython.bint = (mode & 2) == 0
     while k < last:
@@ -532,11 +574,11 @@ def render(
                     k,
                     True,
                     r,
-                    _batch_head(out, at, q, c),
+                    _batch_head(out, at, q, c, iso),
                     2,
                     _line_stop(q[c + _MAGIC], q[c + _ATTRIBUTES]),
                 )
-            at = _batch_line(out, at, q, c)
+            at = _batch_line(out, at, q, c, iso)
             printed = True
         is_control = q[c + _MAGIC] >= 2 and q[c + _ATTRIBUTES] & 32 != 0
         while r < n and p[r * _RECORD_WIDTH + _R_BATCH] == k:
@@ -547,7 +589,7 @@ def render(
             if metadata:
                 at = _int(out, _put(out, at, b"| offset: ", 10), p[i + _R_OFFSET])
                 at = _timestamp_type(out, at, q[c + _MAGIC], q[c + _ATTRIBUTES])
-                at = _int(out, at, p[i + _R_TIMESTAMP])
+                at = _time(out, at, p[i + _R_TIMESTAMP], iso)
                 at = _put(out, at, b" keySize: ", 10)
                 at = _int(out, at, p[i + _R_KEY_SIZE] if p[i + _R_KEY_SIZE] >= 0 else -1)
                 at = _put(out, at, b" valueSize: ", 12)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.format.javavalues import string_hash
 from kdump.item import Complaint, ComplaintKind
 
 if TYPE_CHECKING:
@@ -90,8 +91,5 @@ class Complaints:
 
 def _java_hash(text: str) -> int:
     """Source: java.lang.String.hashCode, spread as HashMap.hash and scala's improveHash do (unsigned 32 bits)."""
-    value = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for i in range(0, len(data), 2):
-        value = (value * 31 + (data[i] << 8 | data[i + 1])) & _INT
+    value = string_hash(text) & _INT
     return value ^ value >> 16

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from kdump.dialect import Dialect
     from kdump.item import Item
+    from kdump.render._text import Contents
     from kdump.render.text import TextWriter
 
 
@@ -41,16 +42,27 @@ class TextSink:
         writer: takes what belongs on stdout.
         error: takes one line for stderr.
         dialect: the release whose layout it is.
+        contents: at the start of each file, what makes the text of its keys and payloads; None for UTF-8.
         careful: stdout is a terminal: no name may drive it.
+        iso: times as ISO 8601.
     """
 
     def __init__(
-        self, writer: TextWriter, error: Callable[[str], None], dialect: Dialect, *, careful: bool = False
+        self,
+        writer: TextWriter,
+        error: Callable[[str], None],
+        dialect: Dialect,
+        contents: Callable[[], Contents | None] | None = None,
+        *,
+        careful: bool = False,
+        iso: bool = False,
     ) -> None:
         self._careful = careful
+        self._iso = iso
         self._writer = writer
         self._error = error
         self._dialect = dialect
+        self._contents = contents
         self._complaints = Complaints(dialect)
         self._findings = FindingLines(self._stderr)
         self._path = ""
@@ -70,6 +82,8 @@ class TextSink:
         elif isinstance(item, FileStart):
             self._findings.end_of_file(self._path)
             self._path = item.path
+            if self._contents is not None:
+                self._writer.contents = self._contents()
             self._line(f"Dumping {item.path}")
         elif isinstance(item, SnapshotError | SanityFailed):
             self._stderr(item.message)
@@ -115,16 +129,21 @@ class TextSink:
             pairs = zip(item.offsets, item.positions, strict=True)
             return ["".join([f"offset: {offset} position: {position}\n" for offset, position in pairs])]
         if isinstance(item, TimeEntries):
-            pairs = zip(item.timestamps, item.offsets, strict=True)
-            return ["".join([f"timestamp: {timestamp} offset: {offset}\n" for timestamp, offset in pairs])]
+            times: Iterable[int | str] = item.timestamps
+            if self._iso:
+                from kdump.render.times import time_text
+
+                times = [time_text(time, as_iso=True) for time in item.timestamps]
+            entries = zip(times, item.offsets, strict=True)
+            return ["".join([f"timestamp: {time} offset: {offset}\n" for time, offset in entries])]
         if isinstance(item, IndexEmpty):
             return [f"{self._name(item.path)} is empty.\n"]
         if isinstance(item, IndexPassed):
             return [f"{self._name(item.path)} passed sanity check.\n"]
-        return _edge(item, self._dialect)
+        return _edge(item, self._dialect, iso=self._iso)
 
 
-def _edge(item: Item, dialect: Dialect) -> Iterable[str]:
+def _edge(item: Item, dialect: Dialect, *, iso: bool) -> Iterable[str]:
     """What stands at the beginning or the end of a file."""
     if isinstance(item, LogStart):
         return [f"Log starting offset: {item.base_offset}\n"]
@@ -136,4 +155,4 @@ def _edge(item: Item, dialect: Dialect) -> Iterable[str]:
         return [f"Found {item.size} invalid bytes at the end of {item.name}\n"]
     from kdump.render.state import state_text
 
-    return state_text(item, dialect)
+    return state_text(item, dialect, iso=iso)

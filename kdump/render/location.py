@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+
+from kdump.render.times import moment
 
 if TYPE_CHECKING:
     from kdump.item import Location
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def location_line(location: Location, *, with_query: bool) -> str:
@@ -43,8 +42,5 @@ def iso(timestamp: int) -> str:
     Args:
         timestamp: ms since the epoch.
     """
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp)
-    except OverflowError:
-        return ""
-    return f" ({moment.isoformat(timespec='milliseconds')[: -len('+00:00')]}Z)"
+    shown = moment(timestamp)
+    return f" ({shown})" if shown else ""

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from kdump.render.escape import escape
-from kdump.render.jsonl import line, name, text
+from kdump.render.jsonl import line, name, safe_text
 from kdump.render.numbers import counted
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def plan_json(plan: Planned) -> str:
             "bytesLost": plan.bytes_lost,
             "recordsLost": plan.records_lost,
             "logEndOffset": plan.log_end_offset,
-            "announces": [text(one) for one in plan.announces],
+            "announces": [safe_text(one) for one in plan.announces],
         },
     )
 

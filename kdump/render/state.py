@@ -8,6 +8,7 @@ from kdump.format.checkpoint import Checkpoint, EpochEntry, Property, TopicParti
 from kdump.format.snapshot import ProducerStateEntry
 from kdump.format.txnindex import AbortedTxn
 from kdump.render.escape import escape
+from kdump.render.times import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 
-def state_text(item: Item, dialect: Dialect) -> Iterator[str]:
+def state_text(item: Item, dialect: Dialect, *, iso: bool = False) -> Iterator[str]:
     """Yield the lines of an item of a small file; a checkpoint may have very many.
 
     Args:
         item: AbortedTxn, ProducerStateEntry or Checkpoint.
         dialect: the release whose layout it is.
+        iso: times as ISO 8601.
     """
     if isinstance(item, AbortedTxn):
         yield (
@@ -29,27 +31,28 @@ def state_text(item: Item, dialect: Dialect) -> Iterator[str]:
             f"lastOffset: {item.last_offset} lastStableOffset: {item.last_stable_offset}\n"
         )
     elif isinstance(item, ProducerStateEntry):
-        yield _producer(item, dialect)
+        yield _producer(item, dialect, iso=iso)
     elif isinstance(item, Checkpoint):
         yield from _checkpoint(item)
     else:
         raise TypeError(type(item).__name__)
 
 
-def _producer(entry: ProducerStateEntry, dialect: Dialect) -> str:
+def _producer(entry: ProducerStateEntry, dialect: Dialect, *, iso: bool) -> str:
     """Source: DumpLogSegments.dumpProducerIdSnapshot."""
     first = entry.current_txn_first_offset
+    time = time_text(entry.timestamp, as_iso=iso)
     line = (
         f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
         f"coordinatorEpoch: {entry.coordinator_epoch} "
         f"currentTxnFirstOffset: {f'OptionalLong[{first}]' if first >= 0 else 'OptionalLong.empty'} "
-        f"lastTimestamp: {entry.timestamp}"
+        f"lastTimestamp: {time}"
     )
     if not entry.has_batch:
         return line + (" \n" if dialect.snapshot_blank else "\n")
     return line + (
         f" firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence} "
-        f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}\n"
+        f"lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {time}\n"
     )
 
 

@@ -12,7 +12,7 @@ from kdump.log.source import DoorProblem
 if TYPE_CHECKING:
     from kdump.item import Item
 
-NOT_ALL_READ = (Code.L12, Code.C03, Code.V01, Code.V02)
+NOT_ALL_READ = (Code.L12, Code.C03, Code.V01, Code.V02, Code.V04)
 """Findings that say that part of a file was not looked at: whoever asked has no full answer."""
 
 NO_RECORDS = "records were not read (--shallow)"

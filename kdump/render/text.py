@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kdump.format import layout
 from kdump.render import _text
+from kdump.render.buffer import MOST_ROOM, PIECE, LineBuffer
 
 if TYPE_CHECKING:
     from array import array
+    from collections.abc import Callable
 
     from kdump.format.chunk import Chunk
+    from kdump.render.buffer import Write
 
-Write = Callable[["bytes | memoryview"], object]
-
-_ROOM = 1024 * 1024  # bytes of text collected before they are written
-_MOST_ROOM = 8 * _ROOM  # a longer line is written in pieces
-_PIECE = 1024 * 1024
 _LINE = 2048  # more than a line without its key, payload and header keys
 
 
-class TextWriter:
+class TextWriter(LineBuffer):
     """Writes batches, records and plain lines, in order.
 
     Args:
         write: takes the bytes; they are valid until it returns.
         mode: bits of the kernel (kdump.render._text.CONTENTS ...).
         slow_text: makes text of bytes that cannot be written as they are.
-        contents: makes the text of a record's key and payload; None for UTF-8.
+        contents: makes the text of a record's key and payload; None for UTF-8. Another may come with each file.
         control: makes the text of a control record.
     """
 
@@ -40,32 +37,11 @@ class TextWriter:
         contents: _text.Contents | None,
         control: _text.Contents,
     ) -> None:
-        self._write = write
+        super().__init__(write)
         self._mode = mode
         self._slow_text = slow_text
-        self._contents = contents
+        self.contents = contents
         self._control = control
-        self._room = memoryview(bytearray(_ROOM))
-        self._at = 0
-
-    def flush(self) -> None:
-        """Write out what is collected."""
-        if self._at:
-            self._write(self._room[: self._at])
-            self._at = 0
-        if len(self._room) > _ROOM:
-            self._room = memoryview(bytearray(_ROOM))
-
-    def text(self, text: str) -> None:
-        """Write text as it is; names that are not UTF-8 go out as the bytes they are."""
-        data = text.encode("utf-8", "surrogateescape")
-        if self._at + len(data) > len(self._room):
-            self.flush()
-        if len(data) > len(self._room):
-            self._write(data)
-            return
-        self._room[self._at : self._at + len(data)] = data
-        self._at += len(data)
 
     def chunk(self, chunk: Chunk) -> str | None:
         """Write the lines of a chunk's batches and records.
@@ -89,7 +65,7 @@ class TextWriter:
                 self._at,
                 self._mode,
                 self._slow_text,
-                self._contents,
+                self.contents,
                 self._control,
             )
             if why == _text.DONE:
@@ -107,7 +83,7 @@ class TextWriter:
         at = r * layout.RECORD_WIDTH
         need = _LINE + 3 * (chunk.rows[at + layout.R_END] - chunk.rows[at + layout.R_AT])
         need = max(need, 2 * len(self._room))
-        if need > _MOST_ROOM:
+        if need > MOST_ROOM:
             return False
         self._room = memoryview(bytearray(need))
         return True
@@ -151,7 +127,7 @@ class TextWriter:
 
     def _long_contents(self, chunk: Chunk, row: array[int], fields: list[tuple[str, int, int]]) -> None:
         """Write key and payload: name, place and size of each that is not null."""
-        if self._contents is not None:
+        if self.contents is not None:
             self._decoded(chunk, row)
             return
         prefix = "| " if self._mode & _text.SKIP_METADATA else " "
@@ -169,8 +145,8 @@ class TextWriter:
                 (layout.R_VALUE_AT, layout.R_VALUE_SIZE),
             )
         )
-        assert self._contents is not None
-        text = self._contents(row[layout.R_OFFSET], key, value)
+        assert self.contents is not None
+        text = self.contents(row[layout.R_OFFSET], key, value)
         self.flush()
         self._write(text if isinstance(text, bytes) else text[0])
 
@@ -178,7 +154,7 @@ class TextWriter:
         """Write bytes as text, a piece at a time; a piece never ends inside a UTF-8 sequence."""
         careful = bool(self._mode & _text.CAREFUL)
         while data:
-            cut = min(_PIECE, len(data))
+            cut = min(PIECE, len(data))
             for back in range(4 if cut < len(data) else 0):
                 if data[cut - back] & 0xC0 != 0x80:
                     cut -= back

@@ -10,13 +10,32 @@ _LONG = 1000 * _DAY
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
+def moment(timestamp: int) -> str | None:
+    """Return a time in ISO 8601, UTC, with milliseconds; None where the calendar ends.
+
+    Args:
+        timestamp: ms since the epoch.
+    """
+    try:
+        shown = _EPOCH + timedelta(milliseconds=timestamp)
+    except OverflowError:
+        return None
+    return f"{shown.isoformat(timespec='milliseconds')[: -len('+00:00')]}Z"
+
+
 def iso(timestamp: int) -> str:
     """Return a time (ms since the epoch) in ISO 8601, UTC; the number where no calendar has it."""
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp)
-    except OverflowError:
-        return str(timestamp)
-    return f"{moment.isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
+    return moment(timestamp) or str(timestamp)
+
+
+def time_text(timestamp: int, *, as_iso: bool) -> str:
+    """Return a time of a file as the options ask for: what is no date (-1: none) stays the number that it is.
+
+    Args:
+        timestamp: ms since the epoch.
+        as_iso: in ISO 8601.
+    """
+    return iso(timestamp) if as_iso and timestamp >= 0 else str(timestamp)
 
 
 def duration(milliseconds: int) -> str:

@@ -217,6 +217,7 @@ def measure(case: str, options: argparse.Namespace) -> dict[str, Cost]:
     commands = {
         "kdump --print-data-log": [*kdump, print_all],
         "kdump --compat 4.3 --print-data-log": [*kdump, "--compat", "4.3", print_all],
+        "kdump --format json --print-data-log": [*kdump, "--format", "json", print_all],
         "kdump": kdump,
     }
     if options.java_classpath:
@@ -238,7 +239,11 @@ PRINT_BARS = {
     "none": (15.0, 8.0), "snappy": (10.0, 6.0), "lz4": (10.0, 6.0), "zstd": (8.0, 5.0), "gzip": (5.0, 4.0),
     "tiny": (7.0, 4.0),
 }  # fmt: skip
-PLAIN_BARS = {"none": (6.0, 4.0), "tiny": (5.0, 3.5)}
+BARS = {
+    "kdump --print-data-log": PRINT_BARS,
+    "kdump --format json --print-data-log": {"none": (5.0, 0.0)},
+    "kdump": {"none": (6.0, 4.0), "tiny": (5.0, 3.5)},
+}
 MOST_MEMORY = 64 * MB
 MOST_COMPAT = 1.2  # of the CPU time without --compat
 MOST_SECONDS = {"many": 1.5}
@@ -258,8 +263,10 @@ def judged(case: str, name: str, cost: Cost, costs: dict[str, Cost]) -> Iterator
     """Yield what one line shows, against its bars."""
     if not name.startswith("kdump"):
         return
-    java = costs.get(name.replace("kdump", "DumpLogSegments").replace("--compat 4.3 ", ""))
-    bars = {"kdump": PLAIN_BARS, "kdump --print-data-log": PRINT_BARS}.get(name, {}).get(case)
+    java = costs.get(
+        name.replace("kdump", "DumpLogSegments").replace("--compat 4.3 ", "").replace("--format json ", "")
+    )
+    bars = BARS.get(name, {}).get(case)
     if java is not None:
         cpu, wall = java.cpu / cost.cpu, java.wall / cost.wall
         yield f"{cpu:.1f}x ({wall:.1f}x)"

@@ -1,0 +1,156 @@
+"""Options of dump that say how keys, values and times are written."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from kdump.finding import Code, Finding
+from kdump.item import FileStart
+from kdump.render.escape import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
+
+    from kdump.item import Item
+
+FORMATS = ("utf8", "hex", "base64", "int", "long", "json")
+
+_OPTIONS = (
+    click.option("--key-format", type=click.Choice(FORMATS), help="How keys are written, and --key is read."),
+    click.option("--value-format", type=click.Choice(FORMATS), help="How payloads are written."),
+    click.option(
+        "--timestamps", type=click.Choice(("ms", "iso")), default="ms", show_default=True, help="How times are written."
+    ),
+    click.option("--decoder-command", metavar="CMD", help="Run CMD, which makes JSON of each payload."),
+)
+# Of these options, which every command line may have, one wins; together with a format they contradict each other.
+_DECODERS = (
+    "offsets_decoder",
+    "transaction_log_decoder",
+    "cluster_metadata_decoder",
+    "remote_log_metadata_decoder",
+    "share_group_state_decoder",
+    "decoder",
+)
+_OWN = (
+    "from_offset", "to_offset", "from_time", "to_time", "from_position", "limit", "tail", "keys", "patterns", "headers",
+    "producers", "epochs", "control", "transactional", "tombstones", "committed", "aborted", "key_format",
+    "value_format", "timestamps", "decoder_command",
+)  # fmt: skip
+
+
+def format_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def check_formats(ctx: click.Context) -> None:
+    """Refuse options that contradict each other.
+
+    Raises:
+        click.UsageError: they do.
+    """
+    given = {
+        param.name: param.opts[0]
+        for param in ctx.command.params
+        if param.name and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+    }
+    own = [given[name] for name in _OWN if name in given]
+    if own and "compat" in given:
+        raise click.UsageError(f"{own[0]} works without --compat only: Kafka's tool has no such option.")
+    if ctx.params.get("timestamps") == "iso" and ctx.params.get("layout") == "json":
+        raise click.UsageError("--timestamps iso is for text: times are ms in JSON.")
+    ways = {
+        "key": ("key_format", "key_decoder_class", *_DECODERS),
+        "value": ("value_format", "decoder_command", "value_decoder_class", *_DECODERS),
+    }
+    for names in ways.values():
+        both = [given[name] for name in names if name in given]
+        if len(both) > 1 and any(name in given for name in names if name in _OWN):
+            raise click.UsageError(f"{both[0]} and {both[1]} exclude each other.")
+
+
+def command_of(text: str | None) -> list[str] | None:
+    """Return program and arguments of --decoder-command, split as a shell splits words, without a shell.
+
+    Raises:
+        click.UsageError: there is no such program, or a quote is not closed.
+    """
+    if text is None:
+        return None
+    import shlex
+    import shutil
+
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise click.UsageError(f"--decoder-command: {str(error).lower()}.") from None
+    if not words:
+        raise click.UsageError("--decoder-command: no command.")
+    if "\0" in text or shutil.which(words[0]) is None:
+        raise click.UsageError(f"--decoder-command: no program '{escape(words[0])}' can be run.")
+    return words
+
+
+class PayloadCommand:
+    """The decoder command of a run, and what it could not decode, as findings about the file in hand.
+
+    Args:
+        arguments: program and arguments.
+        key_form: how keys are written.
+    """
+
+    def __init__(self, arguments: list[str], key_form: str | None) -> None:
+        from kdump.decode.command import DecoderCommand
+
+        self._path = ""
+        self._found: list[Finding] = []
+        self._handlers: dict[signal.Signals, Any] = {}
+        self.decode = DecoderCommand(arguments, key_form or "utf8", self._report)
+
+    def __enter__(self) -> Self:
+        """Take signals as exceptions: nothing may end this process before the program is ended."""
+        self._handlers = {
+            signal.SIGPIPE: signal.signal(signal.SIGPIPE, signal.SIG_IGN),
+            signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        }
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        """End the program, then die of the signal that there was."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one is enough
+        self.decode.close()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        if kind is not None and issubclass(kind, BrokenPipeError | KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGPIPE if issubclass(kind, BrokenPipeError) else signal.SIGINT)
+
+    def sees(self, item: Item) -> None:
+        """Take note of the file that is begun."""
+        if isinstance(item, FileStart):
+            self._path = item.path
+
+    def findings(self) -> list[Finding]:
+        """Return what was found since the last time."""
+        found, self._found = self._found, []
+        return found
+
+    def _report(self, why: str, offset: int) -> None:
+        self._found.append(Finding(Code.V04, self._path, offset=offset, values={"why": why}))
+
+
+def key_reader(form: str | None) -> Callable[[str], bytes]:
+    """Return what makes bytes of a key as --key-format writes it; it raises ValueError for what is none."""
+    if form in (None, "utf8", "json"):
+        return os.fsencode
+    from kdump.decode.formats import parse
+
+    return lambda text: parse(form or "", text)

@@ -1,0 +1,64 @@
+"""`kdump partition-for`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from kdump.cli.commonoptions import help_option
+from kdump.cli.say import fail_to_write
+from kdump.format import layout
+from kdump.format.javavalues import string_hash
+
+
+@click.command(
+    "partition-for", add_help_option=False, short_help="Tell which partition has a group or transactional id."
+)
+@click.argument("id_", metavar="ID")
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, layout.MAX_INT),
+    metavar="N",
+    default=50,
+    show_default=True,
+    help="How many partitions the internal topic has.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+)
+@help_option
+def command(id_: str, partitions: int, form: str) -> None:
+    """Tell which partition of an internal topic has what there is about an ID.
+
+    Of __consumer_offsets for the ID of a group, of __transaction_state for a transactional ID. The leader of that
+    partition is its coordinator. No file is read.
+    """
+    try:
+        id_.encode("utf-8")
+    except UnicodeEncodeError:
+        raise click.UsageError("ID is not UTF-8: no client of Kafka can have it.") from None
+    partition = coordinator_partition(id_, partitions)
+    try:
+        if form == "json":
+            from kdump.render.jsonl import line
+
+            click.echo(line("coordinator", {"id": id_, "partition": partition, "partitions": partitions}))
+        else:
+            click.echo(partition)
+        sys.stdout.flush()
+    except OSError as error:
+        fail_to_write(error)
+
+
+def coordinator_partition(id_: str, partitions: int) -> int:
+    """Return the partition that has an id.
+
+    Args:
+        id_: of a group, or transactional.
+        partitions: how many there are.
+
+    Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor, Utils.abs.
+    """
+    number = string_hash(id_)
+    return (0 if number == -layout.MAX_INT - 1 else abs(number)) % partitions

@@ -1,0 +1,206 @@
+"""Which batches and records of the logs are wanted, and the filter that leaves only these.
+
+Strategy: a batch whose header rules it out is dropped from its window before its records are read; records are marked
+in a mask by the kernel, and what is marked moves together in its columns. So no object is made for a record, and what
+comes out is a window or a chunk like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+
+from kdump.format import _select, layout
+from kdump.format.chunk import Chunk
+from kdump.format.window import Window
+from kdump.value import Value
+
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+_NO_LIMIT = _HIGHEST
+
+
+class Selection(Value):
+    """What is asked for: every condition must hold; where one has several values, any of them will do.
+
+    Args:
+        from_offset, to_offset: absolute offsets, half-open; None for no bound.
+        from_time, to_time: ms since the epoch, half-open; None for no bound.
+        from_position: batches that begin at or after this byte of their log.
+        producers, epochs: producer ids and leader epochs of batches; none for any.
+        control, transactional: only batches with this attribute.
+        outcome: "committed" or "aborted": only records with this fate; None for any.
+        tombstones: only records whose value is null.
+        keys: the keys of records, as bytes.
+        patterns: are searched for in the keys of records, as text.
+        headers: name and value of a header that records must have; None for any value.
+        limit: records that are shown in all.
+        tail: records that are shown of each partition, the last ones.
+    """
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+    from_time: int | None = None
+    to_time: int | None = None
+    from_position: int | None = None
+    producers: tuple[int, ...] = ()
+    epochs: tuple[int, ...] = ()
+    control: bool = False
+    transactional: bool = False
+    outcome: str | None = None
+    tombstones: bool = False
+    keys: tuple[bytes, ...] = ()
+    patterns: tuple[re.Pattern[str], ...] = ()
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    limit: int | None = None
+    tail: int | None = None
+
+    @property
+    def by_record(self) -> bool:
+        """Whether single records are chosen by what they are, or counted: then records are shown."""
+        content = self.keys or self.patterns or self.headers or self.tombstones
+        return bool(content) or self.limit is not None or self.tail is not None
+
+
+class Filter:
+    """Leaves what is wanted of the windows and chunks of one run.
+
+    Args:
+        selection: what is wanted.
+        deep: records are read; without that a batch is wanted that its header does not rule out.
+
+    Attributes:
+        skip: wanted records that are still to be left out.
+        left: records that may still be shown.
+    """
+
+    def __init__(self, selection: Selection, *, deep: bool) -> None:
+        one = selection
+        flags = layout.CONTROL_FLAG * one.control | layout.TRANSACTIONAL_FLAG * one.transactional
+        by_time = one.from_time is not None or one.to_time is not None
+        ranges = (
+            _or(one.from_offset, _LOWEST),
+            _or(one.to_offset, _HIGHEST),
+            _or(one.from_time, _LOWEST),
+            _or(one.to_time, _HIGHEST),
+        )
+        self._bounds = array("q", [*ranges, by_time, one.from_position or 0, flags, one.tombstones, deep])
+        self._producers = array("q", [len(one.producers), *one.producers])
+        self._epochs = array("q", [len(one.epochs), *one.epochs])
+        self._keys, self._key_places = _packed([(key,) for key in one.keys])
+        self._headers, self._header_places = _packed(one.headers)
+        self._searches = [pattern.search for pattern in one.patterns]
+        self._literal = literal_of(one.patterns[0].pattern) if len(one.patterns) == 1 else b""
+        by_offset = one.from_offset is not None or one.to_offset is not None
+        self._by_range = bool(by_offset or by_time or one.tombstones)
+        self._by_header = bool(by_offset or by_time or one.from_position or flags or one.producers or one.epochs)
+        self._bare = not one.by_record
+        self._has_limit = one.limit is not None
+        self.skip = 0
+        self.left = _NO_LIMIT if one.limit is None else one.limit
+        self._kept = array("q")
+        self._shown = array("q")
+        self._mask = bytearray()
+        self._is_shown = self._has_records = False  # the batch that the next chunk may go on with
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all that may be shown is shown. Of the last records all is read up to the end of the log."""
+        return self.left == 0 and self._has_limit
+
+    def window(self, window: Window) -> Window:
+        """Return the batches of a window that can have what is wanted; valid as long as the window is."""
+        if not self._by_header:
+            return window
+        self._kept = _room(self._kept, window.count)
+        count = _select.batches(window.rows, window.count, self._bounds, self._producers, self._epochs, self._kept)
+        return Window(window.view, window.origin, self._kept, count, window.whole)
+
+    def count(self, chunk: Chunk) -> int:
+        """Return how many records of a chunk are wanted."""
+        self._mark(chunk)
+        return self._mask.count(1, 0, chunk.filled)
+
+    def chunk(self, chunk: Chunk) -> Chunk | None:
+        """Return the wanted records of a chunk with their batches, None for nothing; its rows are overwritten.
+
+        A batch without any record is wanted too where records are neither counted nor chosen by what they are.
+        """
+        self._mark(chunk)
+        seen, marked = _select.cut(self._mask, chunk.filled, self.skip, self.left)
+        self.skip = max(0, self.skip - seen)
+        self.left -= marked
+        width = layout.RECORD_WIDTH
+        if not chunk.begun:
+            self._is_shown = self._has_records = False
+        size, first_is_shown = chunk.last - chunk.first, self._is_shown
+        first_is_bare = not self._has_records
+        rows_of_last = chunk.filled and chunk.rows[(chunk.filled - 1) * width + layout.R_BATCH] == chunk.last - 1
+        bare = (2 * first_is_bare + chunk.done) * self._bare
+        if size == 1 and bare != 3:  # the one batch is the first and the last
+            bare = 0
+        self._shown = _room(self._shown, size)
+        rows = chunk.window.rows
+        batches, records = _select.gather(
+            chunk.rows, chunk.filled, self._mask, rows, chunk.first, chunk.last, bare, self._shown
+        )
+        first_at = rows[chunk.first * layout.BATCH_WIDTH + layout.POSITION]
+        last_at = rows[(chunk.last - 1) * layout.BATCH_WIDTH + layout.POSITION]
+        begun = bool(batches and first_is_shown and self._shown[layout.POSITION] == first_at)
+        last_is_shown = batches and self._shown[(batches - 1) * layout.BATCH_WIDTH + layout.POSITION] == last_at
+        goes_on = size == 1  # the batch of the chunk before is the last of this one too
+        self._is_shown = bool(last_is_shown) or (goes_on and first_is_shown)
+        self._has_records = bool(rows_of_last) or (goes_on and not first_is_bare)
+        if not batches:
+            return None
+        window = Window(chunk.window.view, chunk.window.origin, self._shown, batches, chunk.window.whole)
+        return Chunk(window, chunk.view, 0, batches, begun, chunk.rows, records, None, chunk.done)
+
+    def _mark(self, chunk: Chunk) -> None:
+        """Put 1 into the mask for each record of a chunk that is wanted, 0 for the others."""
+        n, mask = chunk.filled, self._mask
+        if len(mask) < max(n, 1):
+            mask = self._mask = bytearray(max(n, 1))
+        if self._by_range:
+            _select.in_ranges(chunk.rows, n, self._bounds, mask)
+        else:
+            mask[:n] = b"\1" * n
+        if self._key_places:
+            _select.with_keys(chunk.view, chunk.rows, n, self._keys, self._key_places, mask)
+        if self._header_places:
+            _select.with_headers(chunk.view, chunk.rows, n, self._headers, self._header_places, mask)
+        if self._searches:
+            _select.with_pattern(chunk.view, chunk.rows, n, self._searches, self._literal, mask)
+
+
+def literal_of(pattern: str) -> bytes:
+    r"""Return bytes that are in every text in which a regular expression is found; empty where none are known.
+
+    Only plain characters and escaped signs outside groups count: `^user-[0-9]+\.eu$` has `user-`.
+    """
+    if "|" in pattern or "(" in pattern or re.search(r"\\[^dws.:/_-]", pattern):
+        return b""
+    without_optional = re.sub(r"(\\?.)([*?]|\{[^}]*\})", ".", pattern)
+    runs = re.split(r"\\[dws]|\[\^?\]?[^\]]*\]|[.^$+]", without_optional)
+    plain = [run for run in runs if re.fullmatch(r"[\w\- :;,/@=]*", run)]
+    return os.fsencode(max(plain, key=len, default=""))
+
+
+def _or(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
+
+
+def _room(rows: array[int], count: int) -> array[int]:
+    """The same array, or one with room for `count` rows of batches."""
+    size = max(count, 1) * layout.BATCH_WIDTH
+    return rows if len(rows) >= size else array("q", bytes(8 * size))
+
+
+def _packed(many: list[tuple[bytes]] | tuple[tuple[bytes, bytes | None], ...]) -> tuple[bytes, array[int]]:
+    """Put byte strings into one buffer, and the start and size of each into one array; size -1 for None."""
+    data, places = bytearray(), array("q")
+    for one in many:
+        for part in one:
+            places.extend((len(data), -1 if part is None else len(part)))
+            data += part or b""
+    return bytes(data) + b"\0", places
