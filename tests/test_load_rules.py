@@ -6,7 +6,8 @@ thousands of damaged directories, and made small.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -99,6 +100,13 @@ RULES = {
     ),
     "negative-position-counts-as-the-start": Rule(
         PLAIN | {name(0, "index"): offset_index(0, (1, -5))}, Start.CLEAN, end=3, logs=((0, SIZE),)
+    ),
+    "recovery-point-of-the-highest-offset-recovers-nothing": Rule(
+        PLAIN | {name(0): PLAIN[name(0)] + b"abc"},
+        Start.UNCLEAN,
+        end=3,
+        logs=((0, SIZE + 3),),
+        beside={"recovery-point-offset-checkpoint": checkpoint(("t", 0, 2**63 - 1))},
     ),
     "metadata-that-is-not-utf-8-takes-the-directory-offline": Rule(
         PLAIN | {"partition.metadata": b"version: 0\ntopic_id: \xff\n"}, Start.CLEAN, stops="logdir java.nio.charset."

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _INDEXES = (".index", ".timeindex", ".txnindex")
 _KAFKA = "org.apache.kafka.common.KafkaException"
+_NO_END = 2**63 - 1  # Long.MAX_VALUE
 _ROUNDS = 1000  # of splitting segments; each makes new ones, so it ends earlier
 
 
@@ -279,6 +280,8 @@ class _Loader:
             return
         bases = self._segments.bases
         first = max(0, bisect_right(bases, self._recovery_point) - 1)
+        if self._recovery_point == _NO_END:  # LogSegments.values has nothing from there to there
+            return
         for base in bases[first:]:
             try:
                 lost = self._recover(base)
