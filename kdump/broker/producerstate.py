@@ -58,17 +58,18 @@ class ProducerStates:
         self._snapshots = self._listed()
 
     def _listed(self) -> dict[int, str]:
-        found: dict[int, str] = {}
-        for name in self._disk.names():
-            if name.endswith(SNAPSHOT):
-                found[offset_of(name)] = name
-        return found
+        disk = self._disk
+        if len(disk.by_offset) != len(disk.snapshots):
+            for name in disk.snapshots:
+                disk.learn(name, offset_of(name))
+        return dict(disk.by_offset)
 
     def take_snapshot(self) -> None:
         """Write a snapshot, unless one of here was read or taken."""
         if self.end > self._latest:
             name = f"{self.end:020}{SNAPSHOT}"
             self._disk.write(name, encode_snapshot(in_java_order(self.producers.entries)))
+            self._disk.learn(name, self.end)
             self._snapshots[self.end] = name
             self._latest = self.end
 
@@ -132,8 +133,8 @@ class ProducerStates:
 
     def _reload(self, log_start: int, last_offset: int) -> None:
         """Source: truncateAndReload, loadFromSnapshot, onLogStartOffsetIncremented."""
-        for offset in list(self._snapshots):
-            if offset > last_offset or offset <= log_start:
+        if self._snapshots and (max(self._snapshots) > last_offset or min(self._snapshots) <= log_start):
+            for offset in [one for one in self._snapshots if one > last_offset or one <= log_start]:
                 self._delete(offset)
         if last_offset == self.end:
             self.end = max(self.end, log_start)
