@@ -57,6 +57,8 @@ def split(
     for new, start, stop in pieces:
         piece = Part(log, start, stop)
         built = recover(piece, new, facts.interval, Producers.empty(), max_index_bytes=facts.max_index_bytes)
+        if built.failure is not None and built.failure.escapes:
+            raise BrokerError(0, _STAGE, built.failure.exception)
         disk.put(f"{new:020}.log", piece)
         disk.write(f"{new:020}.index", built.index())
         disk.write(f"{new:020}.timeindex", built.timeindex())
