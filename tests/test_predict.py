@@ -15,6 +15,7 @@ from kdump.broker.facts import Start
 from kdump.broker.logdir import Settings
 from kdump.cli.main import kdump as group
 from kdump.item import Prediction, SegmentFate
+from kdump.log.lazy import Shelf, lazy_files
 from kdump.log.source import DoorProblem
 from kdump.render.predictions import prediction_line, prediction_sentences
 from tests.partitions import below, checkpoint, name, segment, write
@@ -220,13 +221,21 @@ def test_partition_that_cannot_be_read_has_no_row_and_is_said(tmp_path: Path, mo
             raise OSError(5, os.strerror(5), directory)
         return lazy(directory, *given)
 
-    from kdump.log.lazy import lazy_files as lazy
-
+    lazy = lazy_files
     monkeypatch.setattr("kdump.broker.logdir.lazy_files", broken)
     settings = Settings(0, Config({}), 4096)
     found = items_of(logs, starts=(Start.CLEAN,), settings=settings)
     assert [item.partition for item in found if isinstance(item, Prediction)] == ["t-1"]
     assert [item.kind for item in found if isinstance(item, DoorProblem)] == ["read"]
+
+
+def test_file_that_becomes_shorter_meanwhile_ends_nothing(tmp_path: Path) -> None:
+    directory = log_dir(tmp_path, t_0=partition()) / "t-0"
+    with Shelf() as shelf:
+        source = lazy_files(str(directory), shelf)[name(2)]
+        os.truncate(directory / name(2), 20)
+        with pytest.raises(OSError, match="shorter"):
+            source.read_at(0, 100)
 
 
 # --- options ------------------------------------------------------------------------------------------------

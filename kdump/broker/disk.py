@@ -60,11 +60,16 @@ class Disk:
     Attributes:
         before: the files as they were.
         is_whole: every content that was written is still there.
+        snapshots: names of the producer snapshots that are there, in the order in which they came: each recovered
+            segment asks for them all.
+        by_offset: the same by the offset in the name, as far as somebody has read that from it.
     """
 
     def __init__(self, files: Mapping[str, Source], *, wants_contents: bool) -> None:
         self.before = files
         self.is_whole = True
+        self.snapshots: dict[str, int | None] = dict.fromkeys(sorted(filter(_is_snapshot, files)))
+        self.by_offset: dict[int, str] = {}
         self._now = dict(files)
         self._wants = wants_contents
         self._kept = 0
@@ -88,14 +93,16 @@ class Disk:
     def delete(self, name: str) -> None:
         """Remove a file, if it is there."""
         self._now.pop(name, None)
+        self._forget(name)
         self._same.discard(name)
 
     def rename(self, name: str, new: str) -> None:
         """Give a file another name; one that had it is gone."""
         self._same.discard(new)
+        self._forget(name)
         source = self._now.pop(name, None)
         if source is not None:
-            self._now[new] = source
+            self._set(new, source)
 
     def cut(self, name: str, size: int) -> None:
         """Leave the first bytes of a file."""
@@ -116,12 +123,27 @@ class Disk:
             self.is_whole = self.is_whole and len(kept) == len(data)
         self._kept += len(kept)
         path = next((one.name for one in (self._now.get(name), before) if one is not None), name)
-        self._now[name] = Thinned(kept, path, len(data)) if len(kept) < len(data) else BytesSource(kept, path)
+        self._set(name, Thinned(kept, path, len(data)) if len(kept) < len(data) else BytesSource(kept, path))
 
     def put(self, name: str, source: Source) -> None:
         """Make a file of what another one holds."""
         self._same.discard(name)
+        self._set(name, source)
+
+    def _set(self, name: str, source: Source) -> None:
         self._now[name] = source
+        if _is_snapshot(name):
+            self.snapshots.setdefault(name)
+
+    def learn(self, name: str, offset: int) -> None:
+        """Note the offset of a producer snapshot."""
+        self.snapshots[name] = offset
+        self.by_offset[offset] = name
+
+    def _forget(self, name: str) -> None:
+        offset = self.snapshots.pop(name, None)
+        if offset is not None:
+            self.by_offset.pop(offset, None)
 
     def is_changed(self, name: str) -> bool:
         """Tell whether a file is not what it was: other bytes, new, or gone; a part of what it was is no change."""
@@ -129,6 +151,10 @@ class Disk:
         if now is before or isinstance(now, Part) or name in self._same:
             return False
         return now is None or before is None or isinstance(now, Thinned) or not _equal(now, before)
+
+
+def _is_snapshot(name: str) -> bool:
+    return name.endswith(".snapshot")
 
 
 class Thinned(BytesSource):

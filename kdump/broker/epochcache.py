@@ -20,6 +20,7 @@ class EpochCache:
 
     Attributes:
         entries: the epochs with their start offsets.
+        is_dirty: it has changed since it was read, so the file is written, whatever is in it then.
         complaint: what a broker throws because of an entry, class and message; empty when it takes all.
 
     Source: LeaderEpochFileCache.
@@ -28,12 +29,14 @@ class EpochCache:
     def __init__(self, entries: Iterable[EpochEntry]) -> None:
         self.entries: list[EpochEntry] = []
         self.complaint = ""
+        self.is_dirty = False
         for entry in entries:
             if min(entry) < 0:
                 what = f"EpochEntry[epoch={entry.epoch}, startOffset={entry.start_offset}]"
                 self.complaint = f"{ARGUMENT}: Received invalid partition leader epoch entry {what}"
                 return
             self.assign(entry)
+        self.is_dirty = False
 
     @property
     def latest(self) -> int:
@@ -51,11 +54,18 @@ class EpochCache:
         ):
             self.entries.pop()
         self.entries.append(entry)
+        self.is_dirty = True
+
+    def clear(self) -> None:
+        """Remove all."""
+        self.is_dirty = True
+        self.entries.clear()
 
     def truncate_from_end(self, end: int) -> None:
         """Remove what begins at or after an offset."""
         while self.entries and self.entries[-1].start_offset >= end:
             self.entries.pop()
+            self.is_dirty = True
 
     def truncate_from_start(self, start: int) -> None:
         """Let the epoch that an offset is in begin there, and remove those before it."""
@@ -64,6 +74,7 @@ class EpochCache:
             passed += 1
         if passed:
             self.entries[:passed] = [self.entries[passed - 1]._replace(start_offset=start)]
+            self.is_dirty = True
 
     def file(self) -> bytes:
         """Return the leader-epoch-checkpoint. Source: CheckpointFile.write."""

@@ -24,7 +24,7 @@ from kdump.broker.split import split
 from kdump.format import layout
 from kdump.format.checkpoint import EpochEntry, read_checkpoint
 from kdump.format.index import OffsetIndex, TimeIndex
-from kdump.format.javavalues import IO
+from kdump.format.javavalues import IO_CLASSES
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.format.txnindex import TransactionIndex
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _INDEXES = (".index", ".timeindex", ".txnindex")
 _KAFKA = "org.apache.kafka.common.KafkaException"
+_NO_END = 2**63 - 1  # Long.MAX_VALUE
 _ROUNDS = 1000  # of splitting segments; each makes new ones, so it ends earlier
 
 
@@ -72,12 +73,12 @@ def load(
     try:
         ends = loader.run()
     except BrokerError as error:
-        stops = Stops.LOG_DIR if error.exception.startswith(IO) else Stops.BROKER
+        stops = Stops.LOG_DIR if error.exception.startswith(IO_CLASSES) else Stops.BROKER
         lost = losses(loader.disk, loader.fates(), known.count_records)
-        return Outcome(loader.disk, [], None, None, *lost, stops, error.exception, tuple(loader.notes))
+        return Outcome(loader.disk, [], None, None, *lost, stops, error.exception, *loader.marks())
     segments = loader.fates()
     lost = losses(loader.disk, segments, known.count_records)
-    return Outcome(loader.disk, segments, *ends, *lost, None, "", tuple(loader.notes))
+    return Outcome(loader.disk, segments, *ends, *lost, None, "", *loader.marks())
 
 
 class Recoveries:
@@ -129,6 +130,7 @@ class _Loader:
     def __init__(self, facts: PartitionFacts, start: Start, wants_contents: bool, recoveries: Recoveries) -> None:
         self.disk = Disk(facts.files, wants_contents=wants_contents)
         self.notes: list[str] = []
+        self._has_unstable = False
         self.split: set[int] = set()
         self.swapped: Swapped = swaps.NOTHING
         self._facts = facts
@@ -146,7 +148,6 @@ class _Loader:
         self._epochs = EpochCache(self._epoch_file())
         if self._epochs.complaint:
             raise BrokerError(0, "epochs", self._epochs.complaint)
-        read = list(self._epochs.entries)
         states = ProducerStates(self.disk, facts)
         self.swapped = swaps.finish(self.disk, facts)
         self._splitting(self._load_segment_files, states)
@@ -157,13 +158,18 @@ class _Loader:
         else:
             self._splitting(self._recover_log, states)
             end = self._end(states)
+            self._segments.make_room()
         self._epochs.truncate_from_end(end)
         self._epochs.truncate_from_start(facts.log_start)
         log_start = max(facts.log_start, self._segments.bases[0])
         states.remove_strays(self._segments.bases)
         states.rebuild(self._segments, log_start, end, was_clean=self._was_clean)
-        if self._epochs.entries != read:
+        if self._epochs.is_dirty:
             self.disk.write(FileKind.EPOCHS.value, self._epochs.file())
+            self.disk.delete(f"{FileKind.EPOCHS.value}.tmp")
+        if states.first_unstable is not None:
+            self._has_unstable = True
+            self._segments.find(max(states.first_unstable, log_start), end)
         self._trim()
         self._check_metadata()
         return log_start, end
@@ -171,6 +177,10 @@ class _Loader:
     def fates(self) -> list[SegmentOutcome]:
         """Return what has become of the segments."""
         return fates(self.disk, self.split, self.swapped)
+
+    def marks(self) -> tuple[tuple[str, ...], bool]:
+        """Return the notes, and whether something is unstable."""
+        return tuple(self.notes), self._has_unstable
 
     # --- files of the partition ------------------------------------------------------------------------------
     def _epoch_file(self) -> list[EpochEntry]:
@@ -270,11 +280,13 @@ class _Loader:
             return
         bases = self._segments.bases
         first = max(0, bisect_right(bases, self._recovery_point) - 1)
+        if self._recovery_point == _NO_END:  # LogSegments.values has nothing from there to there
+            return
         for base in bases[first:]:
             try:
                 lost = self._recover(base)
             except BrokerError as error:
-                if not error.exception.startswith((INVALID_OFFSET, IO)):
+                if not error.exception.startswith((INVALID_OFFSET, *IO_CLASSES)):
                     raise
                 lost = self._empty(base)
             if lost:
@@ -316,7 +328,7 @@ class _Loader:
             if end >= start:
                 return end
             self._delete_segments(list(segments.bases))
-            self._epochs.entries.clear()
+            self._epochs.clear()
             states.start_at(start)
         self._create(start)
         return segments.next_offset(0)
@@ -337,14 +349,16 @@ class _Loader:
                 if not error.exception.startswith(OVERFLOW):
                     raise
                 base = error.row
-                if base not in self._segments.bases:  # a segment that is just being opened
-                    self._segments.add(base)
-                new = split(self.disk, self._segments, base, self._facts)
-                states.forget(base)
+                is_open = base in self._segments.bases  # else it is just being opened
+                self._segments.add(base)
+                new = split(self.disk, self._segments, base, self._facts, keeps_old=is_open)
+                if is_open and base not in new:
+                    states.forget(base)
                 self.split.add(base)
-                self._segments.remove(base)
                 for one in new:
                     self._segments.add(one)
+                if base != min(new) if is_open else base not in new:  # a broker forgets even a new one of that name
+                    self._segments.remove(base)
             else:
                 return
         raise BrokerError(0, "split", f"{_KAFKA}: no end of segments to split")

@@ -9,7 +9,7 @@ from kdump.broker.facts import PartitionFacts
 from kdump.broker.interval import DEFAULT, infer_interval
 from kdump.broker.outcome import Stops
 from kdump.format.checkpoint import TopicPartitionOffset, read_checkpoint
-from kdump.format.javavalues import IO
+from kdump.format.javavalues import IO_CLASSES
 from kdump.format.kinds import FileKind
 from kdump.log.lazy import lazy_files
 from kdump.log.names import parse_partition
@@ -17,6 +17,8 @@ from kdump.log.source import FileSource
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kdump.broker.config import Config
     from kdump.finding import Finding
     from kdump.log.lazy import Shelf
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 METADATA_TOPIC = "__cluster_metadata"
 _REMOTE_CACHE = "remote-log-index-cache"
 _KAFKA = "org.apache.kafka.common.KafkaException"
+_STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
 
 
 class Cause(Value):
@@ -41,6 +44,11 @@ class Cause(Value):
     exception: str
     path: str
     is_first: bool = False
+
+
+def worst(causes: Sequence[Cause]) -> Cause:
+    """Return the one that decides: a broker goes on to load when it knows that a log directory goes offline."""
+    return min(causes, key=lambda one: (not one.is_first, one.stops is not Stops.BROKER))
 
 
 class Settings(Value):
@@ -87,10 +95,11 @@ class LogDir:
         except OSError:
             return {}
         for finding in found:
-            if finding.values["exception"] == IO:  # the others are logged, and the file counts as empty
-                self.causes.append(Cause(Stops.LOG_DIR, f"{IO}: {finding.values['why']}", path))
+            exception = finding.values["exception"]
+            if exception in IO_CLASSES:  # the others are logged, and the file counts as empty
+                self.causes.append(Cause(Stops.LOG_DIR, f"{exception}: {finding.values['why']}", path))
                 return {}
-            if finding.values["exception"] is not None:
+            if exception is not None:
                 return {}
         return {(one.topic, one.partition): one.offset for one in entries if isinstance(one, TopicPartitionOffset)}
 
@@ -107,6 +116,19 @@ class LogDir:
                 form = "is not in the form of topic-partition or topic-partition.uniqueId-delete"
                 what = f"Found directory {path}, '{name}' {form} (if marked for deletion)."
                 self.causes.append(Cause(Stops.BROKER, f"{_KAFKA}: {what}", path, is_first=True))
+
+    def refusal(self, path: str) -> Cause | None:
+        """Return why a partition cannot be read although it loads: the log directory is offline already.
+
+        Args:
+            path: of the directory of the partition.
+
+        Source: LocalLog.maybeHandleIOException.
+        """
+        if all(one.stops is Stops.BROKER for one in self.causes):
+            return None
+        what = f"The log dir {self.path} is already offline due to a previous IO exception."
+        return Cause(Stops.BROKER, f"{_STORAGE}: {what}", path)
 
     def partition(
         self, path: str, name: PartitionName, settings: Settings, shelf: Shelf

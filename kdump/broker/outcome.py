@@ -72,6 +72,7 @@ class Outcome(Value):
         stops: what ends because of it, None where it loads.
         exception: class and message as Java prints them; empty where it loads.
         notes: files that were moved aside or thrown away on the way, and other things to know, in plain words.
+        has_unstable: a transaction was open or has ended at last, so the broker looks for the offset of it.
     """
 
     disk: Disk
@@ -83,6 +84,7 @@ class Outcome(Value):
     stops: Stops | None = None
     exception: str = ""
     notes: tuple[str, ...] = ()
+    has_unstable: bool = False
 
     @property
     def loads(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.failure import BrokerError
 from kdump.broker.producers import Producers
 from kdump.broker.statemanager import StateManager
+from kdump.format import _scan, layout
 from kdump.format.javavalues import ARGUMENT
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.format.snapshot import encode_snapshot, read_snapshot
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.broker.facts import PartitionFacts
     from kdump.broker.segments import LoadedSegments
     from kdump.format.snapshot import ProducerStateEntry
+    from kdump.format.source import Source
 
 SNAPSHOT = ".snapshot"
 _TABLE = 16  # buckets of a HashMap at first; it doubles when it is three quarters full
@@ -38,6 +40,7 @@ class ProducerStates:
     Attributes:
         producers: what is known.
         end: offset up to which that is.
+        first_completed: the lowest first offset of a transaction that has ended in a replay, None when none has.
 
     Raises:
         BrokerError: a name ends as that of a snapshot does, and tells no offset.
@@ -48,23 +51,25 @@ class ProducerStates:
     def __init__(self, disk: Disk, facts: PartitionFacts) -> None:
         self.producers = Producers.empty()
         self.end = 0
+        self.first_completed: int | None = None
         self._latest = 0  # offset of the latest snapshot that was read or taken
         self._disk = disk
         self._facts = facts
         self._snapshots = self._listed()
 
     def _listed(self) -> dict[int, str]:
-        found: dict[int, str] = {}
-        for name in self._disk.names():
-            if name.endswith(SNAPSHOT):
-                found[offset_of(name)] = name
-        return found
+        disk = self._disk
+        if len(disk.by_offset) != len(disk.snapshots):
+            for name in disk.snapshots:
+                disk.learn(name, offset_of(name))
+        return dict(disk.by_offset)
 
     def take_snapshot(self) -> None:
         """Write a snapshot, unless one of here was read or taken."""
         if self.end > self._latest:
             name = f"{self.end:020}{SNAPSHOT}"
             self._disk.write(name, encode_snapshot(in_java_order(self.producers.entries)))
+            self._disk.learn(name, self.end)
             self._snapshots[self.end] = name
             self._latest = self.end
 
@@ -128,8 +133,8 @@ class ProducerStates:
 
     def _reload(self, log_start: int, last_offset: int) -> None:
         """Source: truncateAndReload, loadFromSnapshot, onLogStartOffsetIncremented."""
-        for offset in list(self._snapshots):
-            if offset > last_offset or offset <= log_start:
+        if self._snapshots and (max(self._snapshots) > last_offset or min(self._snapshots) <= log_start):
+            for offset in [one for one in self._snapshots if one > last_offset or one <= log_start]:
                 self._delete(offset)
         if last_offset == self.end:
             self.end = max(self.end, log_start)
@@ -157,7 +162,7 @@ class ProducerStates:
 
     def _replay(self, segments: LoadedSegments, number: int, last_offset: int | None) -> None:
         """Take the batches of a segment from `end` on, up to an offset. Source: loadProducersFromRecords."""
-        facts, log = self._facts, segments.segment(number).log
+        log = segments.segment(number).log
         stop = log.size if last_offset is None else segments.position(number, last_offset)
         start = segments.position(number, self.end)
         if start is None:
@@ -165,14 +170,50 @@ class ProducerStates:
         stop = log.size if stop is None else stop
         if stop < start:
             raise BrokerError(0, _STAGE, f"{ARGUMENT}: Invalid size: {stop - start} in read from {log.name}")
+        states = self._replayed(log, start, stop, keeps_ends=False)
+        if states is None:
+            states = self._replayed(log, start, stop, keeps_ends=True)
+            assert states is not None
+        states.finish()
+        self.producers = _in_order_of_arrival(self.producers, states.producers())
+        ends = [first for first in (self.first_completed, states.first_completed) if first is not None]
+        self.first_completed = min(ends, default=None)
+
+    def _replayed(self, log: Source, start: int, stop: int, *, keeps_ends: bool) -> StateManager | None:
+        """Take the batches of a range; None where offsets fall, so that a transaction may end twice."""
+        facts = self._facts
         limits = facts.max_uncompressed_bytes, facts.max_batch_bytes
-        states = StateManager(self.producers, self.end, facts.name, None, *limits)
+        states = StateManager(self.producers, self.end, facts.name, None, *limits, keeps_ends=keeps_ends)
         walk = KafkaWalk(log, log.name, start, stop, facts.max_batch_bytes)
+        bits = 0
         for window in walk.windows():
+            bits |= _scan.suspicions(window.rows, window.count)
+            if not keeps_ends and bits & layout.NOT_ABOVE and bits & layout.HAS_PRODUCER:
+                return None
             states.step(window, window.count)
         if walk.failure is not None:
             raise BrokerError(0, "framing", walk.failure)
-        self.producers = states.producers()
+        return states
+
+    @property
+    def first_unstable(self) -> int | None:
+        """The first offset that a broker takes for unstable until it knows the high watermark, None for none.
+
+        Source: ProducerStateManager.firstUnstableOffset.
+        """
+        firsts = [entry.current_txn_first_offset for entry in self.producers.entries.values()]
+        ended = () if self.first_completed is None else (self.first_completed,)
+        return min((first for first in (*firsts, *ended) if first >= 0), default=None)
+
+
+def _in_order_of_arrival(before: Producers, after: Producers) -> Producers:
+    """Put the producers that a replay has found where a broker has them: the last one first, behind those from before.
+
+    It collects them in a map of its own, where HashMap.computeIfAbsent puts what is new in front of a bucket.
+    """
+    entries = {producer: after.entries[producer] for producer in before.entries}
+    entries.update((one, entry) for one, entry in reversed(after.entries.items()) if one not in entries)
+    return after.replace(entries=entries)
 
 
 def offset_of(name: str) -> int:

@@ -97,17 +97,14 @@ class Reading:
     def search(self, number: int, offset: int, position: int) -> Batch | Refused | None:
         """Return the batch that has an offset, or the first one after it, from a position of a segment on.
 
-        Source: FileRecords.searchForOffsetFromPosition.
+        Source: LogSegment.translateOffset, FileRecords.searchForOffsetFromPosition.
         """
         before: int | None = None  # position of the last batch below the offset that reaches up to it
-        for window, k in self.batches(number, position):
+        for window, k in self.batches(number, max(position, 0)):
             at, rows = k * layout.BATCH_WIDTH, window.rows
-            base = rows[at + layout.BASE_OFFSET]
-            if rows[at + layout.MAGIC] < layout.MAGIC_V2 and rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
-                first = self._first_offset(number, window, k)
-                if isinstance(first, Refused):
-                    return first
-                base = first
+            base = self.first_offset(number, window, k)
+            if isinstance(base, Refused):
+                return base
             if base == offset or (base > offset and before is None):
                 return Batch(number, window, k)
             if base > offset:
@@ -118,8 +115,14 @@ class Reading:
                 return self.failure
         return None if before is None else self.batch_at(number, before)
 
-    def _first_offset(self, number: int, window: Window, k: int) -> int | Refused:
-        """The base offset of a legacy wrapper, which takes its records. Source: AbstractLegacyRecordBatch."""
+    def first_offset(self, number: int, window: Window, k: int) -> int | Refused:
+        """Return the base offset of a batch: that of a legacy wrapper takes its records.
+
+        Source: AbstractLegacyRecordBatch.
+        """
+        at, rows = k * layout.BATCH_WIDTH, window.rows
+        if rows[at + layout.MAGIC] >= layout.MAGIC_V2 or not rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
+            return rows[at + layout.BASE_OFFSET]
         found = find_record(self.records, Batch(number, window, k), lambda _time, _at: True)
         if isinstance(found, Found):
             return found.offset

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
 from kdump.broker.found import Refused
 from kdump.broker.reading import Reading
 from kdump.format import layout
-from kdump.format.index import OffsetIndex
+from kdump.format.index import OffsetIndex, TimeIndex
+from kdump.format.javavalues import ARGUMENT
 from kdump.format.source import BytesSource
 from kdump.value import Value
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from kdump.broker.disk import Disk
     from kdump.broker.facts import PartitionFacts
     from kdump.format.source import Source
+    from kdump.format.window import Window
 
 _STAGE = "lookup"
 _MOST_KEPT = 8  # indexes: each holds pages
@@ -46,6 +48,7 @@ class LoadedSegments:
     def __init__(self, disk: Disk, facts: PartitionFacts) -> None:
         self.bases: list[int] = []
         self._disk = disk
+        self._facts = facts
         self._indexes: dict[int, tuple[Source | None, OffsetIndex]] = {}
         limits = facts.max_uncompressed_bytes, facts.max_batch_bytes
         self._reading = Reading(self, *limits, lambda _number, _window, _k: None)
@@ -95,3 +98,45 @@ class LoadedSegments:
         if isinstance(found, Refused):
             raise BrokerError(0, _STAGE, found.exception)
         return None if found is None else found.cell(layout.POSITION)
+
+    def first_offset(self, base: int, window: Window, k: int) -> int:
+        """Return the base offset of a batch of a segment, `k` its row.
+
+        Raises:
+            BrokerError: a broker throws when it reads the records of a legacy wrapper.
+        """
+        found = self._reading.first_offset(self.bases.index(base), window, k)
+        if isinstance(found, Refused):
+            raise BrokerError(0, _STAGE, found.exception)
+        return found
+
+    def find(self, offset: int, end: int) -> None:
+        """Read at an offset, as a broker does to learn where the first unstable one is.
+
+        Args:
+            offset: not below the log start offset; beyond the end there is nothing to find.
+            end: log end offset.
+
+        Raises:
+            BrokerError: a broker throws.
+
+        Source: UnifiedLog.maybeConvertToOffsetMetadata, LocalLog.read.
+        """
+        first = max(0, bisect_right(self.bases, offset) - 1)
+        for number in range(first, len(self.bases) if offset < end else first):
+            if self.position(number, offset) is not None:
+                break
+
+    def make_room(self) -> None:
+        """Give the indexes of the last segment their full size.
+
+        Raises:
+            BrokerError: they have more entries than segment.index.bytes has room for.
+
+        Source: LogSegment.resizeIndexes, AbstractIndex.resize.
+        """
+        for suffix, entry in ((".index", OffsetIndex.entry_bytes), (".timeindex", TimeIndex.entry_bytes)):
+            size = self._disk.size(f"{self.bases[-1]:020}{suffix}") // entry * entry
+            limit = self._facts.max_index_bytes // entry * entry
+            if size > limit:
+                raise BrokerError(0, "open", f"{ARGUMENT}: newPosition > limit: ({size} > {limit})")

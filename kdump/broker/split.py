@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.disk import Part
-from kdump.broker.failure import BrokerError
+from kdump.broker.failure import CORRUPT, BrokerError
 from kdump.broker.producers import Producers
 from kdump.broker.recover import recover
 from kdump.format import layout
+from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.javavalues import ARGUMENT
 from kdump.format.kafkawalk import KafkaWalk
 from kdump.format.source import BytesSource
@@ -23,7 +24,9 @@ _STAGE = "split"
 _STATE = "java.lang.IllegalStateException"
 
 
-def split(disk: Disk, segments: LoadedSegments, base: int, facts: PartitionFacts) -> list[int]:
+def split(
+    disk: Disk, segments: LoadedSegments, base: int, facts: PartitionFacts, *, keeps_old: bool = True
+) -> list[int]:
     """Make several segments of one.
 
     Args:
@@ -31,6 +34,7 @@ def split(disk: Disk, segments: LoadedSegments, base: int, facts: PartitionFacts
         segments: those that are open, this one among them.
         base: of the segment.
         facts: of the partition.
+        keeps_old: its files are put aside for deletion; a segment that was just being opened is only replaced.
 
     Returns:
         the base offsets of the new ones.
@@ -47,36 +51,50 @@ def split(disk: Disk, segments: LoadedSegments, base: int, facts: PartitionFacts
         raise BrokerError(0, _STAGE, f"{ARGUMENT}: {what}")
     stem = f"{base:020}"
     log = disk.get(f"{stem}.log") or BytesSource(b"")
-    pieces = _pieces(log, facts)
-    for suffix in (".log", ".index", ".timeindex", ".txnindex"):
+    pieces = _pieces(log, segments, base, facts)
+    for suffix in (".log", ".index", ".timeindex", ".txnindex") if keeps_old else ():
         disk.rename(f"{stem}{suffix}", f"{stem}{suffix}.deleted")
     for new, start, stop in pieces:
         piece = Part(log, start, stop)
         built = recover(piece, new, facts.interval, Producers.empty(), max_index_bytes=facts.max_index_bytes)
+        if built.failure is not None and built.failure.escapes:
+            raise BrokerError(0, _STAGE, built.failure.exception)
         disk.put(f"{new:020}.log", piece)
         disk.write(f"{new:020}.index", built.index())
         disk.write(f"{new:020}.timeindex", built.timeindex())
+    if not keeps_old and base not in (new for new, _, _ in pieces):
+        _fill_up(disk, stem, facts.max_index_bytes)
     return [new for new, _, _ in pieces]
 
 
-def _pieces(log: Source, facts: PartitionFacts) -> list[tuple[int, int, int]]:
+def _fill_up(disk: Disk, stem: str, max_bytes: int) -> None:
+    """Leave the indexes of a segment as a recovery left them that has ended half-way: with room for more."""
+    for suffix, entry in ((".index", OffsetIndex.entry_bytes), (".timeindex", TimeIndex.entry_bytes)):
+        source = disk.get(f"{stem}{suffix}")
+        data = b"" if source is None else source.read_at(0, source.size)
+        disk.write(f"{stem}{suffix}", data.ljust(max_bytes // entry * entry, b"\0"))
+
+
+def _pieces(log: Source, segments: LoadedSegments, base: int, facts: PartitionFacts) -> list[tuple[int, int, int]]:
     """Return base offset, start and end (bytes) of each new segment: a batch goes on as long as its offsets fit."""
     pieces: list[tuple[int, int, int]] = []
     walk = KafkaWalk(log, log.name, 0, log.size, facts.max_batch_bytes)
     for window in walk.windows():
-        bases, lasts = window.column(layout.BASE_OFFSET), window.column(layout.LAST_OFFSET)
-        for k, last in enumerate(lasts):
+        magics = window.column(layout.MAGIC)
+        for k, last in enumerate(window.column(layout.LAST_OFFSET)):
+            if not 0 <= magics[k] <= layout.MAGIC_V2:  # it is appended, so it is looked at
+                raise BrokerError(0, _STAGE, f"{CORRUPT}: Invalid magic found in record: {magics[k]}")
             start, stop = window.cell(k, layout.POSITION), window.end(k + 1)
             if pieces and 0 <= last - pieces[-1][0] <= layout.MAX_INT:
                 pieces[-1] = (*pieces[-1][:2], stop)
                 continue
-            if not 0 <= last - bases[k] <= layout.MAX_INT:
+            first = segments.first_offset(base, window, k)
+            if not 0 <= last - first <= layout.MAX_INT:
                 where = f"from position {start} in LogSegment(baseOffset={log.name})"
                 raise BrokerError(0, _STAGE, f"{_STATE}: Failed to append records {where}")
-            pieces.append((bases[k], start, stop))
+            pieces.append((first, start, stop))
     if walk.failure is not None:
         raise BrokerError(0, _STAGE, walk.failure)
-    if walk.position < log.size:
-        sizes = f"before: {log.size} after: {walk.position}"
-        raise BrokerError(0, _STAGE, f"{_STATE}: Inconsistent segment sizes after split {sizes}")
+    if walk.position < log.size:  # too few bytes for a batch
+        raise BrokerError(0, _STAGE, "java.util.NoSuchElementException")
     return pieces

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.badmarkers import marker_error
 from kdump.broker.failure import BrokerError
+from kdump.broker.found import TOO_SHORT
 from kdump.broker.markers import Marker, read_markers
 from kdump.format import _scan, layout
 from kdump.format.javavalues import ARGUMENT
@@ -45,9 +46,13 @@ class StateManager:
         txn_index: path of the transaction index, for messages; None where none is written, as in a load.
         max_uncompressed_bytes, max_batch_bytes: of a control batch; over them a broker is said to run out of memory.
 
+        keeps_ends: transactions end at `finish` only, as in a load: a broker does not see before that two have begun at
+            one offset. Where offsets ascend it makes no difference.
+
     Attributes:
         aborted: the entries of the transaction index.
         offset: after the last batch of magic 2: what a producer snapshot would be called.
+        first_completed: the lowest first offset of a transaction that has ended, None when none has.
 
     Source: ProducerStateManager, ProducerAppendInfo, LogSegment.updateProducerState.
     """
@@ -60,14 +65,18 @@ class StateManager:
         txn_index: str | None,
         max_uncompressed_bytes: int,
         max_batch_bytes: int,
+        *,
+        keeps_ends: bool = False,
     ) -> None:
         self.offset = offset
         self.aborted: list[AbortedTxn] = []
+        self.first_completed: int | None = None
         self._start = producers
         self._entries = dict(producers.entries)
         self._partition = partition
         self._txn_index = txn_index
         self._reader: RecordReader | None = None  # made for the first control batch
+        self._ends: list[tuple[int, int, int, bool]] | None = [] if keeps_ends else None
         self._limits = max_uncompressed_bytes, max_batch_bytes
         self._open: dict[int, int] = {}  # first offset of the open transaction of each producer
         self._ongoing: dict[int, int] = {}  # producer by first offset, as a broker has it: one for each offset
@@ -154,6 +163,8 @@ class StateManager:
         row = window.row(k)
         producer, epoch = row[layout.PRODUCER_ID], row[layout.PRODUCER_EPOCH]
         entry = self._entry(producer)
+        if row[layout.SIZE] < layout.RECORDS_AT:  # a message with a high magic: there is no count in it
+            raise BrokerError(k, _STAGE, TOO_SHORT)
         if row[layout.COUNT] == 0:  # compaction has left it: a broker learns the id, and no more
             self._entries[producer] = entry
             return
@@ -170,7 +181,7 @@ class StateManager:
     def _complete(self, k: int, producer: int, first: int, last: int, is_abort: bool) -> None:
         """A transaction ends. Source: LogSegment.updateTxnIndex, TransactionIndex.append, completeTxn."""
         owner = self._ongoing.get(first)
-        if owner == producer:  # it does not count for the last stable offset; one that took its place does
+        if owner == producer and self._ends is None:  # it does not count for the last stable offset; a later one does
             del self._ongoing[first]
         if is_abort and self._txn_index is not None:
             stable = self._oldest()
@@ -179,11 +190,30 @@ class StateManager:
                 after = f"{last} is not greater than current last offset {self.aborted[-1].last_offset}"
                 raise BrokerError(k, "transaction index", f"{ARGUMENT}: {why} {after} of index {self._txn_index}")
             self.aborted.append(AbortedTxn(0, producer, first, last, last + 1 if stable is None else stable))
-        if owner is None:
+        ended = producer, first, last, is_abort
+        if self._ends is None:
+            self._end(k, ended, is_known=owner is not None)
+        else:
+            self._ends.append(ended)
+
+    def finish(self) -> None:
+        """Let the transactions end, where that was kept for now.
+
+        Raises:
+            BrokerError: one of them is not known any more.
+        """
+        for ended in self._ends or ():
+            self._end(0, ended, is_known=ended[1] in self._ongoing)
+
+    def _end(self, k: int, ended: tuple[int, int, int, bool], *, is_known: bool) -> None:
+        """Source: ProducerStateManager.completeTxn."""
+        producer, first, last, is_abort = ended
+        if not is_known:
             what = f"producerId={producer}, firstOffset={first}, lastOffset={last}, isAborted={str(is_abort).lower()}"
             why = f"Attempted to complete transaction CompletedTxn[{what}] on partition {self._partition}"
             raise BrokerError(k, _STAGE, f"{ARGUMENT}: {why} which was not started")
         self._ongoing.pop(first, None)
+        self.first_completed = first if self.first_completed is None else min(first, self.first_completed)
 
     def _begin(self, producer: int, first: int) -> None:
         self._open[producer] = first

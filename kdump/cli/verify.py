@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--index-interval-bytes",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, 2**31 - 1),
     metavar="N",
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )

@@ -7,6 +7,8 @@ import re
 from kdump.value import Value
 
 IO = "java.io.IOException"
+NOT_UTF8 = "java.nio.charset.MalformedInputException"
+IO_CLASSES = IO, NOT_UTF8  # the second one is a kind of the first
 NUMBER = "java.lang.NumberFormatException"
 ARGUMENT = "java.lang.IllegalArgumentException"
 RUNTIME = "java.lang.RuntimeException"

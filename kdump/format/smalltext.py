@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kdump.finding import Code, Finding
-from kdump.format.javavalues import Complaint
+from kdump.format.javavalues import NOT_UTF8, Complaint
 from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def text_of(line: bytes) -> str | Complaint:
     try:
         return line.decode()
     except UnicodeDecodeError:
-        return Complaint("the line is not UTF-8", "java.nio.charset.MalformedInputException")
+        return Complaint("the line is not UTF-8", NOT_UTF8)
 
 
 def split(pattern: re.Pattern[str], text: str) -> list[str]:

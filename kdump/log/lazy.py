@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -70,7 +71,7 @@ class LazySource:
         Raises:
             OSError: the file cannot be opened or read.
         """
-        return self._shelf.get(self.name).read_at(position, max(0, min(length, self.size - position)))
+        return self._file().read_at(position, max(0, min(length, self.size - position)))
 
     def read_into(self, position: int, target: memoryview) -> int:
         """Fill `target` from `position` on; return how many bytes there were.
@@ -78,11 +79,17 @@ class LazySource:
         Raises:
             OSError: the file cannot be opened or read.
         """
-        return self._shelf.get(self.name).read_into(position, target[: max(0, self.size - position)])
+        return self._file().read_into(position, target[: max(0, self.size - position)])
 
     def next_data(self, position: int) -> int:
         """Return the first position from `position` on that is not in a hole, the size when there is none."""
-        return min(self._shelf.get(self.name).next_data(position), self.size)
+        return min(self._file().next_data(position), self.size)
+
+    def _file(self) -> FileSource:
+        file = self._shelf.get(self.name)
+        if file.size < self.size:  # a walk would wait for the rest for ever
+            raise OSError(errno.EIO, "it has become shorter meanwhile", self.name)
+        return file
 
 
 def lazy_files(directory: str, shelf: Shelf) -> dict[str, LazySource]:

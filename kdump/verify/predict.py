@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.facts import DELETE, Start
 from kdump.broker.load import Recoveries, load
-from kdump.broker.logdir import METADATA_TOPIC, Cause, LogDir
+from kdump.broker.logdir import METADATA_TOPIC, Cause, LogDir, worst
 from kdump.broker.outcome import Stops
 from kdump.item import Prediction, SegmentFate
 from kdump.log.lazy import Shelf
@@ -66,7 +66,7 @@ def predict(
             found.append([row.replace(assumed=(*row.assumed, *not_known)) for row, _ in outcomes])
     for rows in found:
         for row in rows:
-            yield _stopped(row, causes[row.start][0]) if causes[row.start] else row
+            yield _stopped(row, worst(causes[row.start])) if causes[row.start] else row
 
 
 def _outcomes(
@@ -86,6 +86,8 @@ def _outcomes(
             outcome = outcomes[how]
             stops = Stops.BROKER if is_metadata else outcome.stops
             cause = None if outcome.stops is None else Cause(stops or Stops.BROKER, outcome.exception, path)
+            if outcome.has_unstable and not is_metadata:
+                cause = around.refusal(path) or cause
             row = _row(path, start, outcome, (*assumed, _METADATA) if is_metadata else tuple(assumed))
             found[start] = row, cause
     yield from (found[start] for start in starts)
