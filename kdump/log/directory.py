@@ -13,7 +13,7 @@ from kdump.log.names import TEXT_KINDS, FileKind, FileName, parse_name, parse_pa
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _SEGMENT_KINDS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.SNAPSHOT)
 NOT_A_PARTITION = "not a partition directory"
@@ -68,6 +68,32 @@ def expand(path: str) -> Expansion:
     for directory in directories(path, found):
         partition_files(directory, found)
     return found
+
+
+def expanded(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Yield what the paths of a user stand for, each directory once, and whether it is one.
+
+    Args:
+        paths: as the user wrote them; a pattern where nothing has that name is expanded.
+    """
+    seen: set[str] = set()
+    for pattern in paths:
+        for path in _matches(pattern):
+            if not os.path.isdir(path):
+                yield path, False
+            elif (real := os.path.realpath(path)) not in seen:
+                seen.add(real)
+                yield path, True
+
+
+def _matches(path: str) -> Iterator[str]:
+    """What a path stands for: itself, or where nothing has that name what it matches as a pattern."""
+    from glob import glob, has_magic
+
+    if os.path.lexists(path) or not has_magic(path):
+        yield path
+    else:
+        yield from sorted(glob(path)) or [path]  # noqa: PTH207 (a Path would change what the user wrote)
 
 
 def directories(path: str, found: Expansion) -> list[str]:

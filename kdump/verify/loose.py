@@ -81,6 +81,8 @@ def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator
     for result in check_segment(job, options):
         if isinstance(result, SegmentFacts):
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
+            if kind is FileKind.LOG:
+                yield result.checked(job, deep=options.deep)
             files = () if size is None or job.only is None else (CheckedFile(job.only, kind, size),)
             yield Checked(files, result.batches, result.records)
         elif options.progress or not isinstance(result, Progress):

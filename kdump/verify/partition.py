@@ -106,7 +106,7 @@ class PartitionCheck:
         for number, job in enumerate(self.jobs):
             for result in results(number):
                 if isinstance(result, SegmentFacts):
-                    yield from self._after(job, result, replay)
+                    yield from self._after(job, result, replay, deep=options.deep)
                 else:
                     yield result
         yield from self._rest(replay, options)
@@ -114,7 +114,7 @@ class PartitionCheck:
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size)
 
-    def _after(self, job: SegmentJob, facts: SegmentFacts, replay: Replay) -> Iterator[Item]:
+    def _after(self, job: SegmentJob, facts: SegmentFacts, replay: Replay, *, deep: bool) -> Iterator[Item]:
         """What a segment leaves to be judged, and the end of its group."""
         read = {kind: CheckedFile(job.files[kind], kind, size) for kind, size in facts.sizes.items()}
         for one in replay.segment(job, facts):
@@ -128,6 +128,7 @@ class PartitionCheck:
         self._done.update(job.files.values())
         if job.is_last and job.only is None:
             yield from open_transactions(replay.producers, job.files[FileKind.LOG], self._end)
+        yield facts.checked(job, deep=deep)
         shown = tuple(read[kind] for kind in _OF_SEGMENT if kind in read and job.only in (None, read[kind].path))
         yield Checked(shown, facts.batches, facts.records)
 

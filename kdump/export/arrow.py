@@ -1,0 +1,302 @@
+"""Arrow arrays from the columns of the kernels: batches and records, a window or a chunk at a time."""
+
+from __future__ import annotations
+
+from array import array
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kdump.export import _columns
+from kdump.export.tables import PLACE, Column, Kind
+from kdump.format import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from kdump.format.chunk import Chunk
+
+    Made = Callable[["Rows"], pa.Array]
+
+_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+_TYPES = {
+    Kind.LONG: pa.int64(),
+    Kind.INT: pa.int32(),
+    Kind.BOOL: pa.bool_(),
+    Kind.TEXT: pa.string(),
+    Kind.BYTES: pa.binary(),
+    Kind.HEADERS: pa.list_(pa.field("element", _HEADER)),
+    Kind.JSON: pa.string(),
+}
+_PLACES = {column.name for column in PLACE}
+
+
+def schema_of(columns: Iterable[Column]) -> pa.Schema:
+    """Return the Arrow schema of some columns."""
+    return pa.schema([pa.field(column.name, _TYPES[column.kind]) for column in columns])
+
+
+def from_rows(rows: Sequence[Mapping[str, object]], columns: Sequence[Column]) -> pa.RecordBatch:
+    """Return rows that were made one by one as a record batch.
+
+    Args:
+        rows: values by the name of the column.
+        columns: which of them.
+    """
+    schema = schema_of(columns)
+    return pa.RecordBatch.from_arrays(
+        [pa.array([row[field.name] for row in rows], field.type) for field in schema], schema=schema
+    )
+
+
+class Rows:
+    """Rows of batches, from which columns are made.
+
+    Args:
+        flat: rows x layout.BATCH_WIDTH values.
+        constants: value of each column that is the same in all rows.
+    """
+
+    def __init__(self, flat: array[int], constants: Mapping[str, object]) -> None:
+        self._flat = flat
+        self.count = len(flat) // layout.BATCH_WIDTH
+        self.constants = constants
+        self._new: pa.Array | None = None
+        self.all_new = min(flat[layout.MAGIC :: layout.BATCH_WIDTH], default=layout.MAGIC_V2) >= layout.MAGIC_V2
+
+    def __getitem__(self, column: int) -> pa.Array:
+        """One column (layout.POSITION ...)."""
+        return longs(self._flat[column :: layout.BATCH_WIDTH])
+
+    def only_new(self, values: pa.Array) -> pa.Array:
+        """The values of batches of magic 2; null for the others, which have no such field."""
+        if self.all_new:
+            return values
+        if self._new is None:
+            self._new = pc.greater_equal(self[layout.MAGIC], layout.MAGIC_V2)
+        return pc.if_else(self._new, values, None)
+
+    def flag(self, bit: int) -> pa.Array:
+        """Whether a bit of the attributes is set."""
+        return pc.not_equal(pc.bit_wise_and(self[layout.ATTRIBUTES], bit), 0)
+
+
+def longs(values: array[int]) -> pa.Array:
+    """Return int64 values as an array that shares their memory."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
+
+
+def batch_columns(rows: Rows, columns: Sequence[Column]) -> pa.RecordBatch:
+    """Return rows of batches as a record batch.
+
+    Args:
+        rows: the batches.
+        columns: of the table `batches`.
+    """
+    arrays = [_constant(rows.constants, one, rows.count) or _BATCHES[one.name](rows) for one in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
+
+
+def _constant(constants: Mapping[str, object], column: Column, count: int) -> pa.Array | None:
+    if column.name not in constants:
+        return None
+    return pa.repeat(pa.scalar(constants[column.name], _TYPES[column.kind]), count)
+
+
+def _plain(column: int, *, new: bool = True) -> Made:
+    return lambda rows: rows.only_new(rows[column]) if new else rows[column]
+
+
+def _flag(bit: int) -> Made:
+    return lambda rows: rows.only_new(rows.flag(bit))
+
+
+def _base_offset(rows: Rows) -> pa.Array:
+    """That of a legacy wrapper is known only after decompression."""
+    base = rows[layout.BASE_OFFSET]
+    return base if rows.all_new else pc.coalesce(rows.only_new(base), pc.if_else(pc.less(base, 0), None, base))
+
+
+def _last_sequence(rows: Rows) -> pa.Array:
+    """As layout.increment_sequence, which begins again with 0 after 2^31-1."""
+    first = rows[layout.BASE_SEQUENCE]
+    last = pc.add(first, rows[layout.LAST_OFFSET_DELTA])
+    last = pc.if_else(pc.greater(last, layout.MAX_INT), pc.subtract(last, layout.MAX_INT + 1), last)
+    return rows.only_new(pc.if_else(pc.less(first, 0), first, last))
+
+
+def _horizon(rows: Rows) -> pa.Array:
+    return rows.only_new(pc.if_else(rows.flag(layout.DELETE_HORIZON_FLAG), rows[layout.BASE_TIMESTAMP], None))
+
+
+def _max_timestamp(rows: Rows) -> pa.Array:
+    latest = rows[layout.MAX_TIMESTAMP]
+    return latest if rows.all_new else pc.if_else(pc.equal(rows[layout.MAGIC], 0), None, latest)
+
+
+@cache
+def _codecs() -> pa.Array:
+    names = ["none", "gzip", "snappy", "lz4", "zstd"]
+    return pa.array([*names, *(f"unknown:{id_}" for id_ in range(len(names), layout.CODEC_MASK + 1))])
+
+
+def _codec(rows: Rows) -> pa.Array:
+    return _codecs().take(pc.bit_wise_and(rows[layout.ATTRIBUTES], layout.CODEC_MASK))
+
+
+def _timestamp_type(magic: pa.Array, attributes: pa.Array) -> pa.Array:
+    appended = pc.not_equal(pc.bit_wise_and(attributes, layout.TIMESTAMP_TYPE_FLAG), 0)
+    return pc.if_else(pc.equal(magic, 0), "NoTimestampType", pc.if_else(appended, "LogAppendTime", "CreateTime"))
+
+
+_BATCHES: dict[str, Made] = {
+    "position": _plain(layout.POSITION, new=False),
+    "size": _plain(layout.SIZE, new=False),
+    "baseOffset": _base_offset,
+    "lastOffset": _plain(layout.LAST_OFFSET, new=False),
+    "count": _plain(layout.COUNT),
+    "baseSequence": _plain(layout.BASE_SEQUENCE),
+    "lastSequence": _last_sequence,
+    "producerId": _plain(layout.PRODUCER_ID),
+    "producerEpoch": _plain(layout.PRODUCER_EPOCH),
+    "partitionLeaderEpoch": _plain(layout.LEADER_EPOCH),
+    "isTransactional": _flag(layout.TRANSACTIONAL_FLAG),
+    "isControl": _flag(layout.CONTROL_FLAG),
+    "deleteHorizonMs": _horizon,
+    "timestampType": lambda rows: _timestamp_type(rows[layout.MAGIC], rows[layout.ATTRIBUTES]),
+    "baseTimestamp": _plain(layout.BASE_TIMESTAMP),
+    "maxTimestamp": _max_timestamp,
+    "magic": _plain(layout.MAGIC, new=False),
+    "compresscodec": _codec,
+    "attributes": _plain(layout.ATTRIBUTES, new=False),
+    "crc": _plain(layout.CRC, new=False),
+    "isvalid": lambda rows: pc.equal(rows[layout.CRC], rows[layout.COMPUTED_CRC]),
+}
+
+
+class Records:
+    """The record rows of a chunk, from which columns are made.
+
+    Args:
+        chunk: the records and their batches.
+        constants: value of each column that is the same in all rows.
+        decode: makes the columns of decoders, by name; values are JSON.
+    """
+
+    def __init__(
+        self,
+        chunk: Chunk,
+        constants: Mapping[str, object],
+        decode: Callable[[Chunk], Mapping[str, Sequence[str | None]]],
+    ) -> None:
+        self._chunk = chunk
+        self.count = chunk.filled
+        self._constants = constants
+        self._decode = decode
+        self._decoded: Mapping[str, Sequence[str | None]] | None = None
+        window = chunk.window
+        self._has_old = any(
+            window.cell(k, layout.MAGIC) < layout.MAGIC_V2 for k in (chunk.first, chunk.last - 1)
+        ) or any(magic < layout.MAGIC_V2 for magic in window.column(layout.MAGIC)[chunk.first : chunk.last])
+
+    def columns(self, columns: Sequence[Column]) -> pa.RecordBatch:
+        """Return the rows as a record batch.
+
+        Args:
+            columns: of the table `records`.
+        """
+        arrays = [_constant(self._constants, one, self.count) or self._made(one) for one in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
+
+    def _made(self, column: Column) -> pa.Array:
+        if column.kind is Kind.JSON:
+            if self._decoded is None:
+                self._decoded = self._decode(self._chunk)
+            return pa.array(self._decoded.get(column.name) or [None] * self.count, pa.string())
+        return _RECORDS[column.name](self)
+
+    def cell(self, column: int) -> pa.Array:
+        """One column (layout.R_OFFSET ...)."""
+        return longs(self._chunk.rows[column : self.count * layout.RECORD_WIDTH : layout.RECORD_WIDTH])
+
+    def of_batch(self, column: int) -> pa.Array:
+        """One column (layout.POSITION ...) of the batch of each record."""
+        values = array("q", bytes(8 * self.count))
+        _columns.of_batches(self._chunk.rows, self.count, self._chunk.window.rows, column, values)
+        return longs(values)
+
+    def only_new(self, values: pa.Array) -> pa.Array:
+        """The values of records of magic 2, null for others."""
+        if not self._has_old:
+            return values
+        return pc.if_else(pc.greater_equal(self.of_batch(layout.MAGIC), layout.MAGIC_V2), values, None)
+
+    def size(self, column: int) -> pa.Array:
+        """A size, -1 for null, whatever negative number says so."""
+        return pc.max_element_wise(self.cell(column), pa.scalar(-1, pa.int64()))
+
+    def deltas(self) -> pa.Array:
+        """The timestamp deltas as stored."""
+        values = array("q", bytes(8 * self.count))
+        _columns.timestamp_deltas(self._chunk.view, self._chunk.rows, self.count, self._chunk.window.rows, values)
+        return self.only_new(longs(values))
+
+    def field(self, place: int, size: int) -> pa.Array:
+        """Keys or values."""
+        rows, count = self._chunk.rows, self.count
+        offsets, bits = array("I", bytes(4 * (count + 1))), bytearray(count // 8 + 1)
+        target = bytearray(max(1, _columns.field_bytes(rows, count, size)))
+        nulls = _columns.copy_field(self._chunk.view, rows, count, place, size, offsets, bits, target)
+        return pa.Array.from_buffers(pa.binary(), count, [pa.py_buffer(one) for one in (bits, offsets, target)], nulls)
+
+    def headers(self) -> pa.Array:
+        """Lists of headers; keys that are no UTF-8 as Java's readers see them."""
+        chunk, count = self._chunk, self.count
+        headers, key_bytes, value_bytes = _columns.header_room(chunk.view, chunk.rows, count)
+        lists = array("I", bytes(4 * (count + 1)))
+        key_offsets, value_offsets = (array("I", bytes(4 * (headers + 1))) for _ in range(2))
+        keys, values, bits = bytearray(key_bytes + 1), bytearray(value_bytes + 1), bytearray(headers // 8 + 1)
+        nulls = _columns.copy_headers(
+            chunk.view, chunk.rows, count, lists, key_offsets, keys, value_offsets, bits, values
+        )
+        buffers = [pa.py_buffer(one) for one in (bits, value_offsets, values)]
+        pairs = pa.StructArray.from_arrays(
+            [
+                _text(headers, pa.py_buffer(key_offsets), pa.py_buffer(keys)),
+                pa.Array.from_buffers(pa.binary(), headers, buffers, nulls),
+            ],
+            fields=list(_HEADER),
+        )
+        found = pa.Array.from_buffers(_TYPES[Kind.HEADERS], count, [None, pa.py_buffer(lists)], children=[pairs])
+        return self.only_new(found)
+
+
+def _text(count: int, offsets: pa.Buffer, data: pa.Buffer) -> pa.Array:
+    """Strings; what is no UTF-8 is replaced as Java does."""
+    text = pa.Array.from_buffers(pa.string(), count, [None, offsets, data])
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        from kdump.decode.javatext import java_utf8
+
+        raw = pa.Array.from_buffers(pa.binary(), count, [None, offsets, data]).to_pylist()
+        return pa.array([java_utf8(one).decode("utf-8") for one in raw], pa.string())
+    return text
+
+
+_RECORDS: dict[str, Callable[[Records], pa.Array]] = {
+    "batchPosition": lambda rows: rows.of_batch(layout.POSITION),
+    "offset": lambda rows: rows.cell(layout.R_OFFSET),
+    "timestamp": lambda rows: rows.cell(layout.R_TIMESTAMP),
+    "timestampDelta": Records.deltas,
+    "timestampType": lambda rows: _timestamp_type(rows.of_batch(layout.MAGIC), rows.of_batch(layout.ATTRIBUTES)),
+    "attributes": lambda rows: pc.bit_wise_and(rows.cell(layout.R_ATTRIBUTES), 0xFF),
+    "keySize": lambda rows: rows.size(layout.R_KEY_SIZE),
+    "valueSize": lambda rows: rows.size(layout.R_VALUE_SIZE),
+    "sequence": lambda rows: rows.only_new(rows.cell(layout.R_SEQUENCE)),
+    "headers": Records.headers,
+    "key": lambda rows: rows.field(layout.R_KEY_AT, layout.R_KEY_SIZE),
+    "payload": lambda rows: rows.field(layout.R_VALUE_AT, layout.R_VALUE_SIZE),
+}
