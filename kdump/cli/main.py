@@ -14,6 +14,7 @@ _COMMANDS = {
     "verify": "kdump.cli.verify",
     "find-offset": "kdump.cli.find_offset",
     "find-time": "kdump.cli.find_time",
+    "export": "kdump.cli.export",
 }
 
 

@@ -51,6 +51,10 @@ class Outcome:
         is_warning = item.severity is Severity.WARNING and self._fail_on == "warning"
         return item.severity is Severity.ERROR or is_warning or item.code in NOT_ALL_READ
 
+    def damaged(self) -> None:
+        """Errors were found, and counted only."""
+        self._errors = True
+
     def nothing(self) -> None:
         """What was asked for is not there."""
         self._missing = True

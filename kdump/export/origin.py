@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -121,13 +118,15 @@ def read_roots(paths: Iterable[str]) -> list[Root]:
 def _manifest(path: str) -> list[Root]:
     source = open_source(path)
     if isinstance(source, DoorProblem):
+        if source.missing:  # whoever reads the paths says so
+            return [Root(path)]
         raise ManifestError(source.sentence)
     with source:
         data = source.read_at(0, _MOST)
     try:
         text = data.decode("utf-8-sig")
-        rows = list(csv.DictReader(io.StringIO(text))) if path.lower().endswith(".csv") else _objects(text)
-    except (ValueError, csv.Error) as error:
+        rows = _table(text) if path.lower().endswith(".csv") else _objects(text)
+    except ValueError as error:
         raise ManifestError(f"{path}: no manifest: {error}") from None
     roots = []
     for number, row in enumerate(rows, 1):
@@ -140,7 +139,19 @@ def _manifest(path: str) -> list[Root]:
     return roots
 
 
+def _table(text: str) -> list[dict[str, Any]]:
+    import csv
+    import io
+
+    try:
+        return list(csv.DictReader(io.StringIO(text)))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+
+
 def _objects(text: str) -> list[dict[str, Any]]:
+    import json
+
     found = json.loads(text) if text.lstrip().startswith("[") else [json.loads(one) for one in text.splitlines() if one]
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise ValueError("not a list of objects")

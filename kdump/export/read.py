@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from array import array
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from kdump.decode import Decoder
     from kdump.export.split import Split
     from kdump.export.tables import Column
+    from kdump.finding import Finding, Report
     from kdump.format.chunk import Chunk
     from kdump.format.window import Window
 
@@ -58,13 +58,22 @@ class ReadOptions(Value):
     max_uncompressed_bytes: int = 256 * 1024 * 1024
 
 
-def read_split(split: Split, options: ReadOptions, problem: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
+def ignore(_finding: Finding) -> None:
+    """Take a finding of which nothing is told: findings are another table."""
+
+
+def read_split(
+    split: Split, options: ReadOptions, problem: Callable[[str], None], report: Report = ignore
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece of a log.
 
     Args:
         split: the piece.
         options: what is read.
         problem: takes one line about what could not be read: the log, or its end.
+        report: takes what the walk finds.
+
+    Reports: what the checked walk does.
     """
     source = open_source(split.log.path)
     if isinstance(source, DoorProblem):
@@ -78,7 +87,7 @@ def read_split(split: Split, options: ReadOptions, problem: Callable[[str], None
         base = split.log.base_offset
         walk = CheckedWalk(
             source,
-            _ignore,
+            report,
             segment=layout.UNKNOWN if base is None else base,
             hints=lambda: hints_beside(split.log),
             max_batch_bytes=options.max_batch_bytes,
@@ -99,10 +108,6 @@ def _readable(walk: CheckedWalk, split: Split, problem: Callable[[str], None]) -
         yield from walk.windows(split.stop if split.stop < split.log.size else None)
     except OSError as error:
         problem(f"{split.log.path}: cannot be read further: {error.strerror}")
-
-
-def _ignore(_finding: object) -> None:
-    """The findings are another table."""
 
 
 def _batches(

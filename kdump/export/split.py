@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from kdump.export.origin import Origins
     from kdump.format.source import Source
 
+_MB = 1024 * 1024
+SPLIT_SIZE = {"batches": 512 * _MB, "records": 128 * _MB, "findings": 512 * _MB, "segments": 512 * _MB}
+"""Bytes that a task should have, by table."""
 _HOPS = 4096  # headers from one entry of an index to the next
 _MAX_BATCH = 64 * 1024 * 1024
 

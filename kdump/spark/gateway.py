@@ -41,6 +41,7 @@ _FLAGS = (
 )
 # They would lead Spark to another installation than the one that is imported here, or to other flags.
 _NOT_INHERITED = ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "JAVA_TOOL_OPTIONS", "PYSPARK_GATEWAY_PORT")
+_LOGGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "log4j2.properties")
 _PATIENCE = 120  # seconds for the JVM to say where it listens
 _started: list[subprocess.Popen[bytes]] = []
 
@@ -76,6 +77,7 @@ def start_jvm(java: Java, conf: Mapping[str, str], *, memory: str, flags: tuple[
             "-cp",
             os.path.join(home, "jars", "*"),
             f"-Xmx{memory}",
+            f"-Dlog4j2.configurationFile=file:{_LOGGING}",
             *_FLAGS,
             *flags,
             "org.apache.spark.deploy.SparkSubmit",

@@ -24,7 +24,7 @@ _SETTINGS = {
     "spark.python.daemon.module": "kdump.spark.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    "spark.log.level": "ERROR",
+    "spark.driver.maxResultSize": "0",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
 }
 

@@ -42,12 +42,13 @@ class PartitionCheck:
         path: of the directory.
         jobs: its segments, by base offset.
         sizes: of their logs, bytes.
+        around: the log directory.
         checkpoint_findings: K01 and K02, for whoever judges the files of the log directory.
     """
 
     def __init__(self, path: str, around: Surroundings, only: str | None = None) -> None:
         self.path = path
-        self._around = around
+        self.around = around
         self._listing = Expansion()
         partition_files(path, self._listing)
         self.name = parse_partition(os.path.basename(os.path.abspath(path)))
@@ -83,9 +84,9 @@ class PartitionCheck:
         return SegmentJob(
             self._files[base],
             base,
-            self._around.is_clean,
+            self.around.is_clean,
             base == self._bases[-1],
-            self._around.is_held,
+            self.around.is_held,
             self._start,
             self._usable_epochs,
             None if self.name is None else self.name.topic,
@@ -151,7 +152,7 @@ class PartitionCheck:
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(self._epoch_file, self._epochs, self._last_end, has_epochs=self._has_epochs)
         if self.name is not None and self._bases:
-            self.checkpoint_findings.extend(self._around.check(self.name, self.path, self._last_end))
+            self.checkpoint_findings.extend(self.around.check(self.name, self.path, self._last_end))
         yield Checked(tuple(shown), 0, 0)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
