@@ -10,6 +10,7 @@ import click
 
 from kdump.cli.exits import Exit
 from kdump.cli.say import say
+from kdump.log.source import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,7 +64,7 @@ def session(given: dict[str, Any], paths: Sequence[str]) -> SparkSession | None:
         paths: that the work is about.
     """
     engine, master = given["engine"], given["master"]
-    if engine == "local" or (engine == "auto" and master is None and not any("://" in path for path in paths)):
+    if engine == "local" or (engine == "auto" and master is None and not any(is_remote(path) for path in paths)):
         if master is not None:
             raise click.BadParameter("is for Spark, and --engine local says not to use it", param_hint="--master")
         return None
@@ -89,7 +90,11 @@ def demand_outside(directory: str, paths: Sequence[str], option: str) -> None:
     """
     target = os.path.realpath(directory)
     for path in paths:
-        if "://" not in path and os.path.isdir(path) and os.path.commonpath([target, root := os.path.realpath(path)]) == root:
+        if (
+            not is_remote(path)
+            and os.path.isdir(path)
+            and os.path.commonpath([target, root := os.path.realpath(path)]) == root
+        ):
             raise click.BadParameter(f"{directory} lies inside {path}: nothing is written there", param_hint=option)
 
 

@@ -19,7 +19,7 @@ from kdump.cli.engine import demand_arrow, demand_outside, engine_options, fail,
 from kdump.cli.outcome import Outcome
 from kdump.cli.say import fail_to_write, say
 from kdump.item import Progress
-from kdump.log.source import DoorProblem
+from kdump.log.source import DoorProblem, is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -114,7 +114,7 @@ class _Export:
         self._origins = origins
         self._target: Target = Target(given["directory"], given["kind"], given["table"], columns)
         self._asked: dict[str, object] = {
-            "paths": [os.path.abspath(path) if "://" not in path else path for path in paths],
+            "paths": [os.path.abspath(path) if not is_remote(path) else path for path in paths],
             **{name: given[name] for name in ("table", "kind", "decoder", "max_batch_bytes", "max_uncompressed_bytes")},
             "columns": [column.name for column in columns],
         }

@@ -120,21 +120,19 @@ def _run(items: Iterator[Item], sink: Sink, outcome: Outcome, bar: Bar | None) -
     sys.stdout.flush()
 
 
-def _items(
-    paths: list[str], options: VerifyOptions, spark: SparkSession | None, *, replicas: bool
-) -> Iterator[Item]:
-    engine: Engine | None = None
+def _items(paths: list[str], options: VerifyOptions, spark: SparkSession | None, *, replicas: bool) -> Iterator[Item]:
+    more: tuple[Engine, ...] = ()
     if spark is not None:
         from kdump.spark.jobs import VerifyEngine
 
-        engine = VerifyEngine(spark)
+        more = (VerifyEngine(spark),)
     if replicas:
         from kdump.verify.replicas import compare
 
-        return compare(paths, options, engine)
+        return compare(paths, options, *more)
     from kdump.verify.run import verify
 
-    return verify(paths, options, engine)
+    return verify(paths, options, *more)
 
 
 def _bar(given: dict[str, Any]) -> Bar | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kdump.export import _columns
-from kdump.export.tables import PLACE, Column, Kind
+from kdump.export.tables import Column, Kind
 from kdump.format import layout
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ _TYPES = {
     Kind.HEADERS: pa.list_(pa.field("element", _HEADER)),
     Kind.JSON: pa.string(),
 }
-_PLACES = {column.name for column in PLACE}
 
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:
@@ -196,10 +195,8 @@ class Records:
         self._constants = constants
         self._decode = decode
         self._decoded: Mapping[str, Sequence[str | None]] | None = None
-        window = chunk.window
-        self._has_old = any(
-            window.cell(k, layout.MAGIC) < layout.MAGIC_V2 for k in (chunk.first, chunk.last - 1)
-        ) or any(magic < layout.MAGIC_V2 for magic in window.column(layout.MAGIC)[chunk.first : chunk.last])
+        magics = chunk.window.column(layout.MAGIC)[chunk.first : chunk.last]
+        self._has_old = min(magics) < layout.MAGIC_V2
 
     def columns(self, columns: Sequence[Column]) -> pa.RecordBatch:
         """Return the rows as a record batch.

@@ -195,7 +195,8 @@ def _facts(part: Part) -> list[object]:
 
 def _part(facts: list[Any]) -> Part:
     name, folder, where, border = facts
-    log = LogFile(*where[:4], Origin(*where[4:]))
+    path, size, base, next_base, *origin = where
+    log = LogFile(path, size, base, next_base, Origin(*origin))
     return Part(name, folder, Split(log, Border(*border[:4]), border[4]))
 
 

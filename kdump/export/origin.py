@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kdump.log.names import parse_partition
-from kdump.log.source import DoorProblem, open_source
+from kdump.log.source import DoorProblem, is_remote, open_source
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Origins:
     """
 
     def __init__(self, roots: Sequence[Root]) -> None:
-        self._roots = {os.path.normpath(root.path): root for root in roots}
+        self._roots = {_normal(root.path): root for root in roots}
         self._known: dict[str, Origin] = {}
 
     def of(self, path: str) -> Origin:
@@ -75,12 +75,18 @@ class Origins:
         above = directory if name is None else os.path.dirname(directory) or os.curdir
         root = next((self._roots[one] for one in _upwards(directory) if one in self._roots), Root(above))
         log_dir = above if root.log_dir is None else root.log_dir
-        return Origin(root.host, printable(log_dir), *((printable(name.topic), name.partition) if name else (None,) * 2))
+        return Origin(
+            root.host, printable(log_dir), *((printable(name.topic), name.partition) if name else (None,) * 2)
+        )
+
+
+def _normal(path: str) -> str:
+    return path.rstrip("/") if is_remote(path) else os.path.normpath(path)
 
 
 def _upwards(path: str) -> Iterable[str]:
     """A directory and those above it."""
-    path = os.path.normpath(path)
+    path = _normal(path)
     while True:
         yield path
         above = os.path.dirname(path)
@@ -133,7 +139,7 @@ def _manifest(path: str) -> list[Root]:
         place = _value(row, _PATH)
         if place is None:
             raise ManifestError(f"{path}: row {number} has no path; a manifest has the columns host, log.dir, path")
-        if "://" not in place:
+        if not is_remote(place):
             place = os.path.join(os.path.dirname(path), place)
         roots.append(Root(place, _value(row, _HOST), _value(row, _LOG_DIR)))
     return roots

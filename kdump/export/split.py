@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.export.origin import Origin
 from kdump.format import layout
 from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
@@ -20,13 +19,13 @@ from kdump.format.walk import Border, CheckedWalk
 from kdump.log.directory import Expansion, directories, expanded, partition_files
 from kdump.log.edges import sibling
 from kdump.log.names import parse_name
-from kdump.log.source import DoorProblem, open_source
+from kdump.log.source import DoorProblem, is_remote, open_source
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.export.origin import Origins
+    from kdump.export.origin import Origin, Origins
     from kdump.format.source import Source
 
 _MB = 1024 * 1024
@@ -196,7 +195,7 @@ def _cuts(source: Source, log: LogFile, base: int, targets: Sequence[int]) -> li
             found = _by_index(source, index, targets)
         if found is not None:
             return found
-    return [] if "://" in log.path else _by_walk(source, base, targets, hints_beside(log))
+    return [] if is_remote(log.path) else _by_walk(source, base, targets, hints_beside(log))
 
 
 def _by_index(source: Source, index: OffsetIndex, targets: Sequence[int]) -> list[Border] | None:

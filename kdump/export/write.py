@@ -121,7 +121,11 @@ class _Lines:
 
 
 def _json(path: str, table: str, columns: Sequence[Column], _placed: bool) -> _Lines:
-    plain = {Kind.BYTES: text_or_bytes, Kind.HEADERS: _pairs, Kind.JSON: _parsed}
+    plain: dict[Kind, Callable[[Any], object]] = {
+        Kind.BYTES: text_or_bytes,
+        Kind.HEADERS: _pairs,
+        Kind.JSON: _parsed,
+    }
     special = [(column.name, plain[column.kind]) for column in columns if column.kind in plain]
     type_ = _TYPES[table]
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.log.files import is_dir
 from kdump.log.names import TEXT_KINDS, FileKind, FileName, parse_name, parse_partition
+from kdump.log.source import is_remote
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -79,9 +81,9 @@ def expanded(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
     seen: set[str] = set()
     for pattern in paths:
         for path in _matches(pattern):
-            if not os.path.isdir(path):
+            if not is_dir(path):
                 yield path, False
-            elif (real := os.path.realpath(path)) not in seen:
+            elif (real := path if is_remote(path) else os.path.realpath(path)) not in seen:
                 seen.add(real)
                 yield path, True
 
@@ -90,7 +92,7 @@ def _matches(path: str) -> Iterator[str]:
     """What a path stands for: itself, or where nothing has that name what it matches as a pattern."""
     from glob import glob, has_magic
 
-    if os.path.lexists(path) or not has_magic(path):
+    if is_remote(path) or os.path.lexists(path) or not has_magic(path):
         yield path
     else:
         yield from sorted(glob(path)) or [path]  # noqa: PTH207 (a Path would change what the user wrote)
@@ -151,6 +153,12 @@ def _list(directory: str, found: Expansion) -> _Listing:
     """Return the names of regular files and of directories, sorted; all else is skipped."""
     listing = _Listing([], [])
     try:
+        if is_remote(directory):
+            from kdump.log.remote import entries as entries_of
+
+            for name, is_directory in entries_of(directory):
+                (listing.directories if is_directory else listing.files).append(name)
+            return listing
         with os.scandir(directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 _sort_in(entry, os.path.join(directory, entry.name), listing, found)

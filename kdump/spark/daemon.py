@@ -10,7 +10,7 @@ import gc
 from typing import Any
 
 import pyarrow.compute  # noqa: F401
-import pyspark.sql.worker.plan_data_source_read  # noqa: F401
+import pyspark.sql.worker.plan_data_source_read
 import pyspark.worker  # noqa: F401
 from pyspark import daemon
 

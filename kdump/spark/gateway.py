@@ -92,7 +92,7 @@ def start_jvm(java: Java, conf: Mapping[str, str], *, memory: str, flags: tuple[
             preexec_fn=_ignore_interrupt,  # noqa: PLW1509 (no thread of ours runs yet)
         )
         _started.append(jvm)  # its standard input closes when this process ends, not before
-        port, secret = _listening(jvm, told)
+        port, secret = _listening(jvm, told, java)
     os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
     os.environ["PYSPARK_GATEWAY_SECRET"] = secret
 
@@ -115,7 +115,7 @@ def _ignore_interrupt() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _listening(jvm: subprocess.Popen[bytes], told: str) -> tuple[int, str]:
+def _listening(jvm: subprocess.Popen[bytes], told: str, java: Java) -> tuple[int, str]:
     """Wait until the JVM has written port and secret: int32, and a string behind its int32 length."""
     until = time.monotonic() + _PATIENCE
     while jvm.poll() is None and time.monotonic() < until:
@@ -126,4 +126,4 @@ def _listening(jvm: subprocess.Popen[bytes], told: str) -> tuple[int, str]:
             return port, data[8 : 8 + length].decode()
         time.sleep(0.02)
     jvm.kill()
-    raise SparkMissingError(f"{jvm.args[0]}: Spark does not start on this Java; --java-home names another one")  # type: ignore[index]
+    raise SparkMissingError(f"{java.path}: Spark does not start on this Java; --java-home names another one")

@@ -59,7 +59,7 @@ def find_java(java_home: str | None = None) -> Java:
 
 def _examined(path: str) -> Java | str:
     """The Java at a path, or why it will not do."""
-    if not os.path.isfile(path):
+    if not os.access(path, os.X_OK):
         return "no Java is there"
     try:
         said = subprocess.run([path, "-version"], capture_output=True, timeout=60, check=False).stderr

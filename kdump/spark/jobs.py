@@ -106,9 +106,7 @@ class ExportEngine(export_job.Engine):
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
 
-    def write(
-        self, parts: Sequence[Part], target: Target, options: ReadOptions
-    ) -> Iterator[Result | Progress]:
+    def write(self, parts: Sequence[Part], target: Target, options: ReadOptions) -> Iterator[Result | Progress]:
         """Yield what becomes of each part, and how far all are."""
         sizes = [part.split.size for part in parts]
         work = partial(_write, target=target, options=options)
@@ -161,7 +159,7 @@ def _run(
         try:
             context.setJobDescription(f"kdump {name}")
             results.extend(context.parallelize(groups, len(groups)).flatMap(work).collect())
-        except Exception as error:  # noqa: BLE001 (it is raised again, by whoever waits)
+        except Exception as error:
             failed.append(error)
 
     thread = Thread(target=collect, name=f"kdump {name}", daemon=True)

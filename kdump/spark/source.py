@@ -153,12 +153,8 @@ class _Options:
     @property
     def verify(self) -> VerifyOptions:
         """How findings and segments are looked for."""
-        return VerifyOptions(
-            deep=not self._flag("shallow"),
-            resync=not self._flag("noResync"),
-            contiguous=self._flag("contiguous"),
-            **self.limits,
-        )
+        deep, resync, contiguous = not self._flag("shallow"), not self._flag("noResync"), self._flag("contiguous")
+        return VerifyOptions(deep, resync, contiguous).replace(**self.limits)
 
 
 class KafkaSegments(DataSource):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.item import Progress
+from kdump.value import Value
 from kdump.verify.loose import check_loose
 from kdump.verify.partition import PartitionCheck
 from kdump.verify.replicas import compare_all
 from kdump.verify.surroundings import Surroundings
 from kdump.verify.workers import Workers
-from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

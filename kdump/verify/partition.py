@@ -9,6 +9,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked
 from kdump.log.directory import Expansion, partition_files
+from kdump.log.files import exists, size
 from kdump.log.names import parse_name, parse_partition
 from kdump.verify.job import SegmentFacts, SegmentJob
 from kdump.verify.names import check_names
@@ -163,7 +164,7 @@ class PartitionCheck:
             if kind is FileKind.SNAPSHOT:
                 yield from replay.snapshot(path, self._last_end, has_log=bool(self._bases))
             elif kind in _OF_SEGMENT:
-                if not os.path.lexists(f"{path.removesuffix(kind.value)}{FileKind.LOG.value}"):
+                if not exists(f"{path.removesuffix(kind.value)}{FileKind.LOG.value}", follow=False):
                     yield Finding(Code.F08, path, values={"why": _NO_LOG}, severity_override=Severity.WARNING)
                 yield CheckedFile(path, kind, _size(path))
             elif kind is FileKind.CHECKPOINT:
@@ -183,6 +184,6 @@ class PartitionCheck:
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path, follow_symlinks=False).st_size
+        return size(path)
     except OSError:
         return 0

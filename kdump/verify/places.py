@@ -10,7 +10,9 @@ from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.format.smalltext import Property
 from kdump.item import Checked, CheckedFile
 from kdump.log.directory import Expansion, directories
+from kdump.log.files import above
 from kdump.log.names import parse_name, parse_partition
+from kdump.log.source import is_remote
 from kdump.verify.doors import entries_of
 from kdump.verify.names import check_names
 from kdump.verify.partition import PartitionCheck
@@ -46,8 +48,9 @@ class Place:
         self.is_partition = found == [path] or (named_so and not found)
         if self.is_partition:
             self._listing, found = Expansion(), [path]
-        self.is_broker_s = bool(found or self._listing.files or not os.access(path, os.R_OK | os.X_OK))
-        self.around = Surroundings(os.path.join(path, os.pardir) if self.is_partition else path)
+        can_be_listed = is_remote(path) or os.access(path, os.R_OK | os.X_OK)
+        self.is_broker_s = bool(found or self._listing.files or not can_be_listed)
+        self.around = Surroundings(above(path) if self.is_partition else path)
         self.partitions = [PartitionCheck(directory, self.around) for directory in found]
 
     def check(self) -> Iterator[Item]:
