@@ -35,7 +35,7 @@ def session(
     Raises:
         SparkMissingError: a package or a Java that works is missing; the sentence has the command that helps.
     """
-    from kdump.spark.session import start
+    from kdump.spark.sessions import start
 
     return start(master, java_home, conf or {})
 
