@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import click.testing
 
 SPLIT = ("batches", "records")
+MORE = [str(FIXTURES / path) for path in ("releases/0.8.2.2", "releases/2.8.2", "damage/intact")]
 SMALL = [str(NODE / f"{topic}-0") for topic in ("plain", "zstd", "txn", "compact", "__transaction_state")]
 
 
@@ -177,7 +178,15 @@ def lines_of(folder: str, table: str) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("table", SPLIT)
-@pytest.mark.parametrize("folder", [*SMALL, str(FIXTURES / "releases" / "0.8.2.2"), str(FIXTURES / "releases" / "2.8.2"), str(FIXTURES / "damage" / "intact")])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        *SMALL,
+        str(FIXTURES / "releases" / "0.8.2.2"),
+        str(FIXTURES / "releases" / "2.8.2"),
+        str(FIXTURES / "damage" / "intact"),
+    ],
+)
 def test_the_rows_are_the_json_lines(table: str, folder: str, tmp_path: Path) -> None:
     paths = log_dirs(type(tmp_path)(folder)) if not folder.startswith(str(NODE)) else [folder]
     expected = [line for path in paths for line in lines_of(path, table)]
@@ -335,7 +344,9 @@ def test_csv_read_back_has_the_rows(tmp_path: Path) -> None:
     text = {(row["file"], int(row["offset"])): row["payload"] for row in rows}
     for row in local:
         shown = jsonl.text_or_bytes(row["payload"])
-        expected = "" if shown is None else shown if isinstance(shown, str) else json.dumps(shown, separators=(",", ":"))
+        expected = (
+            "" if shown is None else shown if isinstance(shown, str) else json.dumps(shown, separators=(",", ":"))
+        )
         assert text[row["file"], row["offset"]] == expected
 
 
