@@ -9,6 +9,7 @@ import random
 import sys
 from typing import TYPE_CHECKING, Any
 
+import fsspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -452,9 +453,6 @@ def test_verify_writes_tables_besides(tree: list[str], tmp_path: Path) -> None:
 
 # --- stores -------------------------------------------------------------------------------------------------
 def test_a_store_is_read_by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("fsspec")
-    import fsspec
-
     store = fsspec.filesystem("memory")
     log = NODE / "plain-0" / name(0)
     data = log.read_bytes() + random.Random(1).randbytes(40_000_000)
@@ -483,9 +481,6 @@ def test_a_store_is_read_by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_store_has_the_rows_of_the_same_files_here(table: str, tmp_path: Path) -> None:
-    pytest.importorskip("fsspec")
-    import fsspec
-
     store = fsspec.filesystem("memory")
     case = next(one for one in damage_cases(FIXTURES / "damage") if one.name == "b01-payload-mid-last")
     tree = case.build(tmp_path / "logdir")

@@ -41,7 +41,8 @@ PACKAGE = Path(kdump.__file__).parent
 MAN = ROOT / "man"
 README = (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").is_file() else ""
 PAGES = [
-    "kdump.1", "kdump-dump.1", "kdump-verify.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-findings.7",
+    "kdump.1", "kdump-dump.1", "kdump-verify.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-export.1",
+    "kdump-findings.7",
 ]  # fmt: skip
 COMMANDS: dict[str, click.Command] = {
     name: command

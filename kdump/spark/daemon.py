@@ -7,7 +7,6 @@ of a small task.
 from __future__ import annotations
 
 import gc
-from typing import Any
 
 import pyarrow.compute  # noqa: F401
 import pyspark.sql.worker.plan_data_source_read
@@ -18,19 +17,7 @@ import kdump.export.read
 import kdump.spark.source
 import kdump.verify.run  # noqa: F401
 
-_worker = daemon.worker
-
-
-def _quiet_worker(sock: Any, authenticated: bool) -> int:  # noqa: ANN401 (a socket, of a kind that Spark chooses)
-    """Run a worker; that Spark wants no more rows, as of a `show`, is nothing to tell with a traceback."""
-    try:
-        return int(_worker(sock, authenticated))
-    except BrokenPipeError:
-        return 0
-
-
 if __name__ == "__main__":
-    daemon.worker = _quiet_worker
     gc.collect()
     gc.freeze()
     daemon.manager()

@@ -33,6 +33,7 @@ from kdump.export.tables import SPLIT_TABLES, Kind, columns_of
 from kdump.export.verdicts import finding_row, segment_rows
 from kdump.finding import Finding
 from kdump.log.directory import expanded
+from kdump.log.source import DoorProblem, is_remote, open_source
 from kdump.spark.units import Directory, Judge
 from kdump.verify.options import VerifyOptions
 from kdump.verify.places import Place, duplicates
@@ -192,6 +193,13 @@ def _complain(line: str) -> None:
     sys.stderr.write(f"kafka-segments: {line}\n")
 
 
+def _left_out(problem: DoorProblem, roots: Sequence[Root]) -> None:
+    """Say what is left out; that a path of the user leads nowhere, or a store does not answer, is a mistake instead."""
+    if (problem.missing or is_remote(problem.path)) and any(problem.path == root.path for root in roots):
+        raise OptionError(problem.sentence)
+    _complain(problem.sentence)
+
+
 class _SplitReader(DataSourceReader):
     """Batches and records: pieces of logs."""
 
@@ -207,7 +215,7 @@ class _SplitReader(DataSourceReader):
             if isinstance(log, LogFile):
                 splits.extend(splits_of(log, options.split_size))
             else:
-                _complain(log.sentence)
+                _left_out(log, roots)
         sizes = [split.size for split in splits]
         return _tasks(pack(splits, sizes, options.split_size, options.tasks))
 
@@ -238,6 +246,11 @@ class _WholeReader(DataSourceReader):
         places: list[Place] = []
         for path, is_directory in expanded([root.path for root in roots]):
             if not is_directory:
+                opened = open_source(path)
+                if isinstance(opened, DoorProblem):
+                    _left_out(opened, roots)
+                    continue
+                opened.close()
                 work.append(path)
                 sizes.append(0)
             elif (place := Place(path)).is_broker_s:

@@ -33,8 +33,26 @@ def pytest_report_header() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def store() -> Iterator[str]:
+    """A real S3 server, and the environment that leads to it; its URL."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    url = "http://{}:{}".format(*server.get_host_and_port())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "key")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        patch.setenv("AWS_ENDPOINT_URL", url)
+        yield url
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(store: str) -> Iterator[SparkSession]:
     """A session with two cores. No Java is on PATH: it has to be the one of the wheel."""
+    assert store
     import kdump.spark
     from kdump.spark.gateway import stop_jvms
 

@@ -141,39 +141,22 @@ def test_the_numbers_are_those_of_kdump_dump(tmp_path: Path) -> None:
 
 
 # --- a store ------------------------------------------------------------------------------------------------
-def test_a_bucket_has_the_rows_of_the_same_files_here(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_has_the_rows_of_the_same_files_here(spark: SparkSession, store: str, tmp_path: Path) -> None:
     """Against a real S3 server: tables, and verify, which runs on Spark by itself where paths are not local."""
     import boto3
-    from moto.server import ThreadedMotoServer
 
-    for name, value in (
-        ("AWS_ACCESS_KEY_ID", "k"),
-        ("AWS_SECRET_ACCESS_KEY", "s"),
-        ("AWS_DEFAULT_REGION", "us-east-1"),
-    ):
-        monkeypatch.setenv(name, value)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        _, port = server.get_host_and_port()
-        endpoint = f"http://127.0.0.1:{port}"
-        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-        client = boto3.client("s3", endpoint_url=endpoint)
-        client.create_bucket(Bucket="dumps")
-        here = tmp_path / "logdir"
-        for topic in ("plain-0", "txn-0"):
-            for path in (NODE / topic).iterdir():
-                data = path.read_bytes()
-                if path.name == "00000000000000000123.log":
-                    data = data[:500] + random.Random(2).randbytes(50) + data[550:]
-                (here / topic).mkdir(parents=True, exist_ok=True)
-                (here / topic / path.name).write_bytes(data)
-                client.put_object(Bucket="dumps", Key=f"logdir/{topic}/{path.name}", Body=data)
-        _compare(spark, str(here), "s3://dumps/logdir")
-    finally:
-        server.stop()
+    client = boto3.client("s3", endpoint_url=store)
+    client.create_bucket(Bucket="dumps")
+    here = tmp_path / "logdir"
+    for topic in ("plain-0", "txn-0"):
+        for path in (NODE / topic).iterdir():
+            data = path.read_bytes()
+            if path.name == "00000000000000000123.log":
+                data = data[:500] + random.Random(2).randbytes(50) + data[550:]
+            (here / topic).mkdir(parents=True, exist_ok=True)
+            (here / topic / path.name).write_bytes(data)
+            client.put_object(Bucket="dumps", Key=f"logdir/{topic}/{path.name}", Body=data)
+    _compare(spark, str(here), "s3://dumps/logdir")
 
 
 def _compare(spark: SparkSession, here: str, url: str) -> None:
@@ -187,6 +170,7 @@ def _compare(spark: SparkSession, here: str, url: str) -> None:
     there_said = run("verify", url)
     assert there_said.stdout.replace(url, here) == local.stdout
     assert there_said.exit_code == local.exit_code == 3
+    assert run("verify", "s3://dumps/nothing").exit_code == 10
 
 
 # --- what the README answers --------------------------------------------------------------------------------
@@ -195,7 +179,8 @@ def test_the_answers_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     blocks = re.findall(r"<!-- ci: spark-answers -->\n```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 1
     code, expected = blocks[0]
-    monkeypatch.chdir(ROOT)
+    (tmp_path / "fixtures").symlink_to(FIXTURES)
+    monkeypatch.chdir(tmp_path)
     printed: list[str] = []
     exec(code, {"print": lambda *words: printed.append(" ".join(map(str, words)))})
     assert "\n".join(printed).split("\n") == expected.rstrip("\n").split("\n")

@@ -97,7 +97,7 @@ def test_records_of_internal_topics_are_decoded(spark: SparkSession) -> None:
     ("options", "said"),
     [
         ({"table": "rows"}, "no table 'rows': there are batches, records, findings, segments"),
-        ({"columns": "offset,colour"}, "no column 'colour' in batches"),
+        ({"columns": "position,colour"}, "no column 'colour' in batches"),
         ({"splitsize": "many"}, "'many' is no number"),
         ({"colums": "offset"}, "no option 'colums'"),
     ],
@@ -105,6 +105,12 @@ def test_records_of_internal_topics_are_decoded(spark: SparkSession) -> None:
 def test_what_cannot_be_done_is_said_in_a_line(options: dict[str, str], said: str, spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match=said):
         spark.read.format("kafka-segments").options(**options).load(str(NODE / "plain-0")).count()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_path_that_is_not_there_is_said_in_a_line(table: str, spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match=r"no such file: .*nowhere"):
+        table_of(spark, [str(NODE), str(tmp_path / "nowhere")], table).count()
 
 
 def test_nothing_is_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
