@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +27,7 @@ def fake(home: Path, version: str) -> Path:
 def nowhere(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """No Java anywhere."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(java.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
     monkeypatch.setattr(java, "_of_wheel", lambda: None)
     return monkeypatch
 

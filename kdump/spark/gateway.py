@@ -97,6 +97,11 @@ def start_jvm(java: Java, conf: Mapping[str, str], *, memory: str, flags: tuple[
     os.environ["PYSPARK_GATEWAY_SECRET"] = secret
 
 
+def started() -> list[int]:
+    """Return the ids of the JVMs that were started here."""
+    return [jvm.pid for jvm in _started]
+
+
 def stop_jvms() -> None:
     """End every JVM that was started here, and wait for it."""
     for jvm in _started:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kdump.spark.java import SparkMissingError, find_java
@@ -40,12 +41,11 @@ def start(master: str | None, java_home: str | None, conf: Mapping[str, str]) ->
     Raises:
         SparkMissingError: a package or a Java that works is missing.
     """
-    try:
-        import pandas  # noqa: F401
-        import pyarrow  # noqa: F401
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise SparkMissingError(f"Spark needs the package {error.name}: {INSTALL}") from None
+    missing = [name for name in ("pyspark", "pyarrow", "pandas") if not _is_there(name)]
+    if missing:
+        raise SparkMissingError(f"Spark needs what is not installed here ({', '.join(missing)}): {INSTALL}")
+    from pyspark.sql import SparkSession
+
     from kdump.spark.source import KafkaSegments
 
     spark = SparkSession.getActiveSession()
@@ -64,6 +64,14 @@ def start(master: str | None, java_home: str | None, conf: Mapping[str, str]) ->
         spark = builder.getOrCreate()
     spark.dataSource.register(KafkaSegments)
     return spark
+
+
+def _is_there(package: str) -> bool:
+    try:
+        import_module(package)
+    except ImportError:
+        return False
+    return True
 
 
 def _settings(master: str | None, conf: Mapping[str, str]) -> dict[str, str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kdump.export import job
+    from kdump.export.read import ReadOptions
 
 pytestmark = pytest.mark.usefixtures("spark")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -90,7 +91,7 @@ def test_an_export_goes_on_with_the_other_engine(tmp_path: Path, monkeypatch: py
 
     writing, calls = jobs.write_part, []
 
-    def killed(part: job.Part, target: job.Target, options: job.ReadOptions) -> job.Result:
+    def killed(part: job.Part, target: job.Target, options: ReadOptions) -> job.Result:
         calls.append(part.name)
         if len(calls) == 9:
             raise KeyboardInterrupt
