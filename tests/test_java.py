@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.spark import java
-from kdump.spark.java import SparkMissingError, find_java
+from kdump.spark.errors import SparkMissingError
+from kdump.spark.java import find_java
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -69,7 +69,7 @@ def session(given: dict[str, Any], paths: Sequence[str]) -> SparkSession | None:
             raise click.BadParameter("is for Spark, and --engine local says not to use it", param_hint="--master")
         return None
     from kdump.spark import session as start
-    from kdump.spark.java import SparkMissingError
+    from kdump.spark.errors import SparkMissingError
 
     try:
         return start(master, given["java_home"])

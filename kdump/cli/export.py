@@ -128,6 +128,7 @@ class _Export:
         """Do it, say what became of it, and end."""
         from kdump.export.job import NotThisExportError
         from kdump.export.tables import SPLIT_TABLES
+        from kdump.spark.errors import SparkFailedError
 
         try:
             if self._target.table in SPLIT_TABLES:
@@ -136,12 +137,10 @@ class _Export:
                 self._verdicts(spark)
         except NotThisExportError as error:
             refuse(str(error))
-        except Exception as error:
-            if spark is None or type(error).__name__ != "SparkFailedError":
-                raise
+        except SparkFailedError as error:
+            self._hide()
             fail(str(error))
-        if self._bar is not None:
-            self._bar.hide()
+        self._hide()
         for path, count in self._errors.items():
             say(f"kdump: {path}: {count} errors; kdump verify tells them")
         self._end()
@@ -215,9 +214,12 @@ class _Export:
         if self._bar is not None:
             self._bar.show(progress)
 
-    def _problem(self, problem: DoorProblem) -> None:
+    def _hide(self) -> None:
         if self._bar is not None:
             self._bar.hide()
+
+    def _problem(self, problem: DoorProblem) -> None:
+        self._hide()
         self._outcome.see(problem)
         self._unchecked.append((problem.path, problem.sentence))
         say(f"kdump: {problem.sentence}")

@@ -21,10 +21,11 @@ _COMMANDS = {
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
+    from kdump.export import _columns
     from kdump.format import _records, _scan
     from kdump.render import _text
 
-    compiled = all(kernel.is_compiled() for kernel in (_scan, _records, _text))
+    compiled = all(kernel.is_compiled() for kernel in (_scan, _records, _text, _columns))
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()
 

@@ -15,11 +15,12 @@ from kdump.cli.commonoptions import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.engine import engine_options, roots_of, session
+from kdump.cli.engine import engine_options, fail, roots_of, session
 from kdump.cli.outcome import Outcome
 from kdump.cli.say import fail_to_write, say
 from kdump.item import Checked, Progress
 from kdump.render.tally import Tally
+from kdump.spark.errors import SparkFailedError
 from kdump.verify.options import VerifyOptions
 
 if TYPE_CHECKING:
@@ -97,6 +98,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         _run(items, sink, outcome, bar)
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
+    except SparkFailedError as error:
+        if bar is not None:
+            bar.hide()
+        fail(str(error))
     if spark is not None and not given["quiet"] and given["layout"] == "text":
         for disk in disks:
             say(f"kdump: {disk.sentence}")

@@ -16,7 +16,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING
 
-from kdump.spark.java import SparkMissingError
+from kdump.spark.errors import SparkMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

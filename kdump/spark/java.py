@@ -7,16 +7,13 @@ import re
 import shutil
 import subprocess
 
+from kdump.spark.errors import SparkMissingError
 from kdump.value import Value
 
 _LEAST = 17
 _UNSAFE = ((25, 0, 0), (25, 0, 2))  # JDK-8377811: G1 may move pinned memory, and zstd data is damaged
 _VERSION = re.compile(r'version "([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?')
 _HELP = "pip install 'kdump[spark]' brings one along"
-
-
-class SparkMissingError(Exception):
-    """What Spark needs is not there: one sentence, with the command that helps."""
 
 
 class Java(Value):

@@ -14,6 +14,7 @@ from kdump.export import job as export_job
 from kdump.export.pack import pack
 from kdump.export.split import SPLIT_SIZE
 from kdump.item import Progress
+from kdump.spark.errors import SparkFailedError
 from kdump.spark.units import Directory, Judge
 from kdump.verify import run as verify_run
 
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     Judged = tuple[int, list[Item], list[Finding]]
 
 _OFTEN = 0.25  # seconds between two looks at the stages
-
-
-class SparkFailedError(Exception):
-    """A job has failed for a reason that is not in the files; one line."""
 
 
 class VerifyEngine(verify_run.Engine):

@@ -8,7 +8,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from kdump.spark.java import SparkMissingError, find_java
+from kdump.spark.errors import SparkMissingError
+from kdump.spark.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,9 +5,9 @@
 
 The data is made once, from a fixed seed, and kept in FOLDER: six partitions of two segments of 256 MB (3 GB), 80
 records of 200 bytes to a batch, and 3,000 segments of 100 KB in 100 partitions; all with indexes. One session with two
-cores is started and used once for each query before anything is timed. The local engine runs in this process and its two
-children, in turn with Spark. Medians of wall time, and of CPU time: of this process and its children, or of the JVM and
-all Python below it. Peak memory is that of the largest Python worker while all of it ran. Ends with 1 when a bar is
+cores is started and used once for each query before anything is timed. The local engine runs in this process and its
+two children, in turn with Spark. Medians of wall time, and of CPU time: of this process and its children, or of the JVM
+and all Python below it. Peak memory is that of the largest Python worker while all of it ran. Ends with 1 when a bar is
 missed.
 """
 
