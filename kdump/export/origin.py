@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from kdump.log.files import parent
 from kdump.log.names import parse_partition
 from kdump.log.source import DoorProblem, is_remote, open_source
 from kdump.value import Value
@@ -72,7 +73,7 @@ class Origins:
 
     def _look_up(self, directory: str) -> Origin:
         name = parse_partition(os.path.basename(os.path.abspath(directory)))
-        above = directory if name is None else os.path.dirname(directory) or os.curdir
+        above = directory if name is None else parent(directory) or os.curdir
         root = next((self._roots[one] for one in _upwards(directory) if one in self._roots), Root(above))
         log_dir = above if root.log_dir is None else root.log_dir
         return Origin(

@@ -65,3 +65,9 @@ def above(directory: str) -> str:
     if is_remote(directory):
         return directory.rstrip("/").rpartition("/")[0]
     return os.path.join(directory, os.pardir)
+
+
+def parent(directory: str) -> str:
+    """Return the directory above another one by the path as the user wrote it: where a symbolic link lies."""
+    head, tail = os.path.split(directory.rstrip(os.sep))
+    return os.path.join(directory, os.pardir) if tail in ("", os.curdir, os.pardir) else head
