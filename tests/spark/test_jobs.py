@@ -14,6 +14,16 @@ import pytest
 from click.testing import CliRunner
 
 from kdump.cli.main import kdump
+from kdump.export.job import Target, plan_of
+from kdump.export.origin import Origins
+from kdump.export.read import ReadOptions
+from kdump.export.split import Wanted, logs_of
+from kdump.export.tables import columns_of
+from kdump.item import Progress
+from kdump.spark import jobs as spark_jobs
+from kdump.spark.errors import SparkFailedError
+from kdump.verify.options import VerifyOptions
+from kdump.verify.run import verify
 from tests.corpus import FIXTURES
 from tests.tables import sorted_rows, split_table
 from tests.trees import NODE
@@ -23,7 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kdump.export import job
-    from kdump.export.read import ReadOptions
 
 pytestmark = pytest.mark.usefixtures("spark")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -139,6 +148,27 @@ def test_the_numbers_are_those_of_kdump_dump(tmp_path: Path) -> None:
     log = NODE / "plain-0" / "00000000000000000000.log"
     printed = run("dump", "--deep-iteration", log).stdout.count("| offset:")
     assert run("export", "--engine", "spark", "--to", tmp_path / "out", log).stdout.split()[3] == f"rows={printed}"
+
+
+def test_the_stages_are_told_while_they_run(spark: SparkSession, large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_jobs, "_OFTEN", 0.005)
+    items = list(verify([str(large)], VerifyOptions(progress=True), spark_jobs.VerifyEngine(spark)))
+    told = [item for item in items if isinstance(item, Progress)]
+    assert told
+    assert all(re.match(r"stage \d+: \d+ of 1 tasks", one.path) for one in told)
+    assert [item for item in items if not isinstance(item, Progress)] == list(verify([str(large)], VerifyOptions()))
+
+
+def test_a_job_that_fails_says_so_in_a_line(spark: SparkSession, tmp_path: Path) -> None:
+    """Nowhere to write: that is no fault of the files, so it is not passed over."""
+    columns = columns_of("records", ["offset"])
+    plan = plan_of(logs_of([str(NODE / "plain-0")], Origins([]), Wanted()), 1 << 30)
+    (tmp_path / "file").write_text("in the way")
+    target = Target(str(tmp_path / "file"), "parquet", "records", columns)
+    with pytest.raises(SparkFailedError) as caught:
+        list(spark_jobs.ExportEngine(spark).write(plan.parts, target, ReadOptions("records", columns)))
+    assert str(caught.value).startswith("the Spark job 'export' failed: ")
+    assert "\n" not in str(caught.value)
 
 
 # --- a store ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -56,6 +57,15 @@ def test_a_large_segment_is_read_by_many_tasks(spark: SparkSession, large: Path)
     local = split_table([str(large)], "records", columns=["offset", "valueSize"])
     assert sorted(frame.toArrow().column("offset").to_pylist()) == list(range(48_000))
     assert frame.agg({"valueSize": "sum"}).collect()[0][0] == sum(local.column("valueSize").to_pylist())
+
+
+def test_the_tasks_over_a_mixed_tree_are_even(tree: list[str], large: Path) -> None:
+    options = {"paths": json.dumps([*tree, str(large)]), "splitsize": "8m", "table": "batches", "minpartitions": "2"}
+    source = KafkaSegments(options)
+    tasks = source.reader(source.schema()).partitions()
+    loads = [sum(split.size for split in task.value) for task in tasks]
+    assert len(loads) >= 4
+    assert max(loads) * len(loads) < 1.5 * sum(loads)
 
 
 def test_no_filter_is_pushed_and_a_view_may_be_used_twice(spark: SparkSession) -> None:
