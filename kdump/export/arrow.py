@@ -45,9 +45,8 @@ def from_rows(rows: Sequence[Mapping[str, object]], columns: Sequence[Column]) -
         columns: which of them.
     """
     schema = schema_of(columns)
-    return pa.RecordBatch.from_arrays(
-        [pa.array([row[field.name] for row in rows], field.type) for field in schema], schema=schema
-    )
+    arrays = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 class Rows:
@@ -55,13 +54,13 @@ class Rows:
 
     Args:
         flat: rows x layout.BATCH_WIDTH values.
-        constants: value of each column that is the same in all rows.
+        runs: values of the columns that are the same in many rows, and the number of the first row after these.
     """
 
-    def __init__(self, flat: array[int], constants: Mapping[str, object]) -> None:
+    def __init__(self, flat: array[int], runs: Sequence[tuple[Mapping[str, object], int]]) -> None:
         self._flat = flat
         self.count = len(flat) // layout.BATCH_WIDTH
-        self.constants = constants
+        self.runs = runs
         self._new: pa.Array | None = None
         self.all_new = min(flat[layout.MAGIC :: layout.BATCH_WIDTH], default=layout.MAGIC_V2) >= layout.MAGIC_V2
 
@@ -94,14 +93,19 @@ def batch_columns(rows: Rows, columns: Sequence[Column]) -> pa.RecordBatch:
         rows: the batches.
         columns: of the table `batches`.
     """
-    arrays = [_constant(rows.constants, one, rows.count) or _BATCHES[one.name](rows) for one in columns]
+    arrays = [_constant(rows.runs, one) or _BATCHES[one.name](rows) for one in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
 
 
-def _constant(constants: Mapping[str, object], column: Column, count: int) -> pa.Array | None:
-    if column.name not in constants:
+def _constant(runs: Sequence[tuple[Mapping[str, object], int]], column: Column) -> pa.Array | None:
+    """A column that is the same in many rows; None for another one."""
+    if column.name not in runs[0][0]:
         return None
-    return pa.repeat(pa.scalar(constants[column.name], _TYPES[column.kind]), count)
+    type_ = _TYPES[column.kind]
+    if len(runs) == 1:
+        return pa.repeat(pa.scalar(runs[0][0][column.name], type_), runs[0][1])
+    values = pa.array([constants[column.name] for constants, _ in runs], type_)
+    return pc.run_end_decode(pa.RunEndEncodedArray.from_arrays(pa.array([end for _, end in runs], pa.int32()), values))
 
 
 def _plain(column: int, *, new: bool = True) -> Made:
@@ -204,7 +208,7 @@ class Records:
         Args:
             columns: of the table `records`.
         """
-        arrays = [_constant(self._constants, one, self.count) or self._made(one) for one in columns]
+        arrays = [_constant([(self._constants, self.count)], one) or self._made(one) for one in columns]
         return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
 
     def _made(self, column: Column) -> pa.Array:
@@ -229,10 +233,6 @@ class Records:
         if not self._has_old:
             return values
         return pc.if_else(pc.greater_equal(self.of_batch(layout.MAGIC), layout.MAGIC_V2), values, None)
-
-    def size(self, column: int) -> pa.Array:
-        """A size, -1 for null, whatever negative number says so."""
-        return pc.max_element_wise(self.cell(column), pa.scalar(-1, pa.int64()))
 
     def deltas(self) -> pa.Array:
         """The timestamp deltas as stored."""
@@ -270,15 +270,20 @@ class Records:
         return self.only_new(found)
 
 
-def _text(count: int, offsets: pa.Buffer, data: pa.Buffer) -> pa.Array:
+def _size(column: pa.Array) -> pa.Array:
+    """A size; -1 for null, whatever negative number says so."""
+    return pc.max_element_wise(column, pa.scalar(-1, pa.int64()))
+
+
+def _text(count: int, *buffers: pa.Buffer) -> pa.Array:
     """Strings; what is no UTF-8 is replaced as Java does."""
-    text = pa.Array.from_buffers(pa.string(), count, [None, offsets, data])
+    text = pa.Array.from_buffers(pa.string(), count, [None, *buffers])
     try:
         text.validate(full=True)
     except pa.ArrowInvalid:
         from kdump.decode.javatext import java_utf8
 
-        raw = pa.Array.from_buffers(pa.binary(), count, [None, offsets, data]).to_pylist()
+        raw = pa.Array.from_buffers(pa.binary(), count, [None, *buffers]).to_pylist()
         return pa.array([java_utf8(one).decode("utf-8") for one in raw], pa.string())
     return text
 
@@ -290,8 +295,8 @@ _RECORDS: dict[str, Callable[[Records], pa.Array]] = {
     "timestampDelta": Records.deltas,
     "timestampType": lambda rows: _timestamp_type(rows.of_batch(layout.MAGIC), rows.of_batch(layout.ATTRIBUTES)),
     "attributes": lambda rows: pc.bit_wise_and(rows.cell(layout.R_ATTRIBUTES), 0xFF),
-    "keySize": lambda rows: rows.size(layout.R_KEY_SIZE),
-    "valueSize": lambda rows: rows.size(layout.R_VALUE_SIZE),
+    "keySize": lambda rows: _size(rows.cell(layout.R_KEY_SIZE)),
+    "valueSize": lambda rows: _size(rows.cell(layout.R_VALUE_SIZE)),
     "sequence": lambda rows: rows.only_new(rows.cell(layout.R_SEQUENCE)),
     "headers": Records.headers,
     "key": lambda rows: rows.field(layout.R_KEY_AT, layout.R_KEY_SIZE),

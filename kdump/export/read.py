@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from kdump.log.source import DoorProblem, open_source
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kdump.decode import Decoder
     from kdump.export.split import Split
@@ -65,41 +66,55 @@ def ignore(_finding: Finding) -> None:
 def read_split(
     split: Split, options: ReadOptions, problem: Callable[[str], None], report: Report = ignore
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a piece of a log.
+    """Yield the rows of one piece of a log; as `read_splits`."""
+    return read_splits([split], options, problem, report)
+
+
+def read_splits(
+    splits: Iterable[Split], options: ReadOptions, problem: Callable[[str], None], report: Report = ignore
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of pieces of logs, those of many small ones together.
 
     Args:
-        split: the piece.
+        splits: the pieces.
         options: what is read.
-        problem: takes one line about what could not be read: the log, or its end.
-        report: takes what the walk finds.
+        problem: takes one line about what could not be read: a log, or its end.
+        report: takes what the walks find.
 
     Reports: what the checked walk does.
     """
-    source = open_source(split.log.path)
-    if isinstance(source, DoorProblem):
-        problem(source.sentence)
-        return
     known = {column.name: column for column in TABLES[options.table]}
     bounds = _bounds(options)
     needed = (*options.columns, *(known[name] for name, *_ in bounds if known[name] not in options.columns))
     names = [column.name for column in options.columns]
-    with source:
-        base = split.log.base_offset
-        walk = CheckedWalk(
-            source,
-            report,
-            segment=layout.UNKNOWN if base is None else base,
-            hints=lambda: hints_beside(split.log),
-            max_batch_bytes=options.max_batch_bytes,
-            border=split.border,
-        )
-        walk.checks.follow_producers = False
-        windows = _readable(walk, split, problem)
-        make = _batches if options.table == "batches" else _records
-        for batch in make(windows, split, needed, options):
-            kept = _within(batch, bounds)
-            if kept.num_rows:
-                yield kept.select(names) if len(names) != len(needed) else kept
+    make = _batches if options.table == "batches" else _records
+    for batch in make(_windows(splits, options, problem, report), needed, options):
+        kept = _within(batch, bounds)
+        if kept.num_rows:
+            yield kept.select(names) if len(names) != len(needed) else kept
+
+
+def _windows(
+    splits: Iterable[Split], options: ReadOptions, problem: Callable[[str], None], report: Report
+) -> Iterator[tuple[Split, Window]]:
+    """The windows of each piece."""
+    for split in splits:
+        source = open_source(split.log.path)
+        if isinstance(source, DoorProblem):
+            problem(source.sentence)
+            continue
+        with source:
+            walk = CheckedWalk(
+                source,
+                report,
+                segment=layout.UNKNOWN if split.log.base_offset is None else split.log.base_offset,
+                hints=partial(hints_beside, split.log),
+                max_batch_bytes=options.max_batch_bytes,
+                border=split.border,
+            )
+            walk.checks.follow_producers = False
+            for window in _readable(walk, split, problem):
+                yield split, window
 
 
 def _readable(walk: CheckedWalk, split: Split, problem: Callable[[str], None]) -> Iterator[Window]:
@@ -111,28 +126,52 @@ def _readable(walk: CheckedWalk, split: Split, problem: Callable[[str], None]) -
 
 
 def _batches(
-    windows: Iterator[Window], split: Split, columns: Sequence[Column], _options: ReadOptions
+    windows: Iterator[tuple[Split, Window]], columns: Sequence[Column], _options: ReadOptions
 ) -> Iterator[pa.RecordBatch]:
-    constants = _constants(split)
-    held = array("q")
-    for window in windows:
+    held, runs = array("q"), _Runs()
+    for split, window in windows:
         held.extend(window.rows[: window.count * layout.BATCH_WIDTH])
+        runs.add(split, window.count)
         if len(held) >= _ROWS * layout.BATCH_WIDTH:
-            yield batch_columns(Rows(held, constants), columns)
-            held = array("q")
+            yield batch_columns(Rows(held, runs.ends), columns)
+            held, runs = array("q"), _Runs()
     if held:
-        yield batch_columns(Rows(held, constants), columns)
+        yield batch_columns(Rows(held, runs.ends), columns)
+
+
+class _Runs:
+    """Which rows are from which piece.
+
+    Attributes:
+        ends: constants of a piece, and the number of the first row after its rows.
+    """
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[dict[str, object], int]] = []
+        self._split: Split | None = None
+        self._rows = 0
+
+    def add(self, split: Split, rows: int) -> None:
+        """Some more rows are from a piece."""
+        self._rows += rows
+        if split is self._split:
+            self.ends[-1] = (self.ends[-1][0], self._rows)
+        else:
+            self._split = split
+            self.ends.append((_constants(split), self._rows))
 
 
 def _records(
-    windows: Iterator[Window], split: Split, columns: Sequence[Column], options: ReadOptions
+    windows: Iterator[tuple[Split, Window]], columns: Sequence[Column], options: ReadOptions
 ) -> Iterator[pa.RecordBatch]:
-    constants = _constants(split)
     reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
-    decoding = Decoding(split.log.origin.topic, options.decoder)
     held: list[pa.RecordBatch] = []
     rows = size = 0
-    for window in windows:
+    read: Split | None = None
+    for split, window in windows:
+        if split is not read:
+            read, constants = split, _constants(split)
+            decoding = Decoding(split.log.origin.topic, options.decoder)
         for chunk in reader.chunks(window):
             if not chunk.filled:
                 continue

@@ -221,13 +221,12 @@ class _SplitReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some pieces."""
-        from kdump.export.read import ReadOptions, read_split
+        from kdump.export.read import ReadOptions, read_splits
 
         assert isinstance(partition, _Task)
         options = self._options
         wanted = ReadOptions(options.table, options.columns, options.wanted, options.decoder).replace(**options.limits)
-        for split in partition.work:
-            yield from read_split(split, wanted, _complain)
+        yield from read_splits(partition.work, wanted, _complain)
 
 
 class _WholeReader(DataSourceReader):
