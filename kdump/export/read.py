@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump.export.arrow import Records, Rows, batch_columns
+from kdump.export.arrow import Rows, batch_columns
+from kdump.export.arrowrecords import Records
 from kdump.export.origin import printable
 from kdump.export.split import Wanted, hints_beside
 from kdump.export.tables import TABLES

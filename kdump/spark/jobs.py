@@ -6,6 +6,8 @@ of verify, results of parts. While a job runs its stages are told.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -155,7 +157,8 @@ def _run(
     def collect() -> None:
         try:
             context.setJobDescription(f"kdump {name}")
-            results.extend(context.parallelize(groups, len(groups)).flatMap(work).collect())
+            tasks = context.parallelize(groups, len(groups))
+            results.extend(tasks.flatMap(partial(_there, os.getcwd(), work)).collect())
         except Exception as error:
             failed.append(error)
 
@@ -176,6 +179,13 @@ def _run(
         lines = str(failed[0]).splitlines()
         raise SparkFailedError(f"the Spark job '{name}' failed: {lines[0] if lines else type(failed[0]).__name__}")
     yield from results
+
+
+def _there(directory: str, work: Callable[[Any], Iterator[Any]], group: Any) -> Iterator[Any]:  # noqa: ANN401
+    """Do work where the user is: that is where relative paths begin."""
+    with suppress(OSError):  # there is no such directory on this machine
+        os.chdir(directory)
+    return work(group)
 
 
 def _stage(context: SparkContext) -> tuple[int, str]:
