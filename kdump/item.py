@@ -193,6 +193,32 @@ class Checked(Value):
     records: int
 
 
+class SegmentChecked(Value):
+    """A segment is judged, before the `Checked` of its files.
+
+    Args:
+        path: of its log.
+        base_offset: from the name, or the first that its log may have.
+        next_offset: the offset after its last batch.
+        size: of its log, bytes.
+        batches: that were read.
+        records: that were read; None where they were not asked for.
+        first_timestamp: of its first batch, ms; None without one.
+        max_timestamp: the largest of its batches, ms; None without one.
+        is_read: its log was read to the end.
+    """
+
+    path: str
+    base_offset: int
+    next_offset: int
+    size: int
+    batches: int
+    records: int | None
+    first_timestamp: int | None
+    max_timestamp: int | None
+    is_read: bool
+
+
 class PartitionChecked(Value):
     """A partition directory is judged, after all of its files.
 
@@ -345,6 +371,7 @@ if TYPE_CHECKING:
         | Died
         | CheckedFile
         | Checked
+        | SegmentChecked
         | PartitionChecked
         | Planned
         | Prediction

@@ -102,8 +102,7 @@ class Decoding:
             decoded = decode(offset, key, value)
             if decoded.warning is not None or decoded.stop is not None:
                 decoded = self._blame(offset, decoded)
-            shown_key = _json(decoded.key_object, decoded.key)
-            payload = _json(decoded.payload_object, decoded.payload)
+            shown_key, payload = _json(decoded.shown_key), _json(decoded.shown_payload)
             return b',"decodedKey":%b,"decodedPayload":%b' % (shown_key, payload)
 
         return contents
@@ -165,8 +164,5 @@ def _nothing_usual(_key: bytes | None, _value: bytes | None) -> None:
     """Leave every record to the decoder."""
 
 
-def _json(shown: object, text: bytes | None) -> bytes:
-    """Return what a decoder made as JSON: the object, or the text where it has none."""
-    if shown is None:
-        return b"null" if text is None else json.dumps(text.decode()).encode()
+def _json(shown: object) -> bytes:
     return json.dumps(shown, separators=(",", ":")).encode()

@@ -58,6 +58,10 @@ class Outcome:
         self._incomplete |= other._incomplete
         self._missing |= other._missing
 
+    def damaged(self) -> None:
+        """Errors were found, and counted only."""
+        self._errors = True
+
     def nothing(self) -> None:
         """What was asked for is not there."""
         self._missing = True

@@ -15,18 +15,24 @@ from kdump.cli.commonoptions import (
     max_uncompressed_bytes_option,
     raw_option,
 )
+from kdump.cli.engine import engine_options, fail, roots_of, session
 from kdump.cli.outcome import Outcome
 from kdump.cli.say import fail_to_write, say
 from kdump.item import Checked, Progress
 from kdump.render.tally import Tally
+from kdump.spark.errors import SparkFailedError
 from kdump.verify.options import VerifyOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Protocol
 
+    from pyspark.sql import SparkSession
+
+    from kdump.export.verdictfiles import Disk
     from kdump.item import Item
     from kdump.render.progress import Bar
+    from kdump.verify.run import Engine
 
     class Sink(Protocol):
         """Writes items."""
@@ -63,6 +69,8 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
 )
+@engine_options
+@click.option("--out", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
 @click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
 @click.option("--quiet", is_flag=True, help="Show errors only, and nothing at all when there are none.")
 @raw_option
@@ -77,7 +85,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     meanwhile. The verdicts go to stdout; see man kdump-findings for the codes. Exit status: 0 no error found, 3 errors
     found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
     """
-    paths = [os.fspath(path) for path in given["paths"]]
+    named = [os.fspath(path) for path in given["paths"]]
+    roots = roots_of(named)
+    paths = named if roots is None else [root.path for root in roots]
+    spark = session(given, paths)
     outcome = Outcome(given["fail_on"], compat=False)
     bar = _bar(given)
     options = VerifyOptions(
@@ -90,11 +101,24 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
         **_predictions(given),
     )
+    items = _items(paths, options, spark, replicas=given["replicas"])
+    disks: list[Disk] = []
+    if spark is not None or given["out"] is not None:
+        from kdump.cli.verifyout import with_tables
+
+        items = with_tables(items, named, roots, given["out"], disks)
     sink = _sink(paths, given, outcome, bar)
     try:
-        _run(_items(paths, options, replicas=given["replicas"]), sink, outcome, bar)
+        _run(items, sink, outcome, bar)
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
+    except SparkFailedError as error:
+        if bar is not None:
+            bar.hide()
+        fail(str(error))
+    if spark is not None and not given["quiet"] and given["layout"] == "text":
+        for disk in disks:
+            say(f"kdump: {disk.sentence}")
     sys.exit(outcome.exit)
 
 
@@ -129,14 +153,19 @@ def _run(items: Iterator[Item], sink: Sink, outcome: Outcome, bar: Bar | None) -
     sys.stdout.flush()
 
 
-def _items(paths: list[str], options: VerifyOptions, *, replicas: bool) -> Iterator[Item]:
+def _items(paths: list[str], options: VerifyOptions, spark: SparkSession | None, *, replicas: bool) -> Iterator[Item]:
+    more: tuple[Engine, ...] = ()
+    if spark is not None:
+        from kdump.spark.jobs import VerifyEngine
+
+        more = (VerifyEngine(spark),)
     if replicas:
         from kdump.verify.replicas import compare
 
-        return compare(paths, options)
+        return compare(paths, options, *more)
     from kdump.verify.run import verify
 
-    return verify(paths, options)
+    return verify(paths, options, *more)
 
 
 def _bar(given: dict[str, Any]) -> Bar | None:

@@ -38,6 +38,22 @@ class Decoded:
     payload_object: object | None = None
     warning: str | None = None
 
+    @property
+    def shown_key(self) -> object:
+        """The key as JSON has it: the object, or the text where there is none."""
+        return _shown(self.key_object, self.key)
+
+    @property
+    def shown_payload(self) -> object:
+        """The payload as JSON has it: the object, or the text where there is none."""
+        return _shown(self.payload_object, self.payload)
+
+
+def _shown(made: object | None, text: bytes | None) -> object:
+    if made is None:
+        return None if text is None else text.decode()
+    return made
+
 
 Decoder = Callable[[int, bytes | None, bytes | None], Decoded]
 Texts = tuple[bytes | None, bytes]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.log.files import is_dir
 from kdump.log.names import TEXT_KINDS, FileKind, FileName, parse_name, parse_partition
+from kdump.log.source import is_remote
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _SEGMENT_KINDS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.SNAPSHOT)
 NOT_A_PARTITION = "not a partition directory"
@@ -68,6 +70,32 @@ def expand(path: str) -> Expansion:
     for directory in directories(path, found):
         partition_files(directory, found)
     return found
+
+
+def expanded(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Yield what the paths of a user stand for, each directory once, and whether it is one.
+
+    Args:
+        paths: as the user wrote them; a pattern where nothing has that name is expanded.
+    """
+    seen: set[str] = set()
+    for pattern in paths:
+        for path in _matches(pattern):
+            if not is_dir(path):
+                yield path, False
+            elif (real := path if is_remote(path) else os.path.realpath(path)) not in seen:
+                seen.add(real)
+                yield path, True
+
+
+def _matches(path: str) -> Iterator[str]:
+    """What a path stands for: itself, or where nothing has that name what it matches as a pattern."""
+    from glob import glob, has_magic
+
+    if is_remote(path) or os.path.lexists(path) or not has_magic(path):
+        yield path
+    else:
+        yield from sorted(glob(path)) or [path]  # noqa: PTH207 (a Path would change what the user wrote)
 
 
 def directories(path: str, found: Expansion) -> list[str]:
@@ -125,6 +153,12 @@ def _list(directory: str, found: Expansion) -> _Listing:
     """Return the names of regular files and of directories, sorted; all else is skipped."""
     listing = _Listing([], [])
     try:
+        if is_remote(directory):
+            from kdump.log.remote import entries as entries_of
+
+            for name, is_directory in entries_of(directory):
+                (listing.directories if is_directory else listing.files).append(name)
+            return listing
         with os.scandir(directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 _sort_in(entry, os.path.join(directory, entry.name), listing, found)

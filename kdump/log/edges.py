@@ -7,6 +7,8 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
+from kdump.log.files import file_names
+from kdump.log.files import size as _size
 from kdump.log.names import log_bases
 from kdump.log.source import DoorProblem, open_source
 
@@ -65,15 +67,14 @@ class Edges:
             yield _missing(path, size, after, next_base - 1, f"the next segment begins at {next_base}", Severity.NOTE)
         elif next_base is None:
             known = _index_end(path, base, size)
-            if known is not None and known >= after and os.stat(path).st_size == size:
+            if known is not None and known >= after and _size(path) == size:
                 yield _missing(path, size, after, known, f"its index goes on to {known}", Severity.ERROR)
 
     def _next_base(self, path: str, base: int) -> int | None:
         directory = os.path.dirname(path) or "."
         if directory not in self._bases:
             try:
-                with os.scandir(directory) as entries:
-                    names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+                names = file_names(directory)
             except OSError:
                 names = []
             self._bases[directory] = log_bases(names)

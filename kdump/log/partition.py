@@ -16,6 +16,7 @@ from kdump.format.checkpoint import EpochEntry, TopicPartitionOffset, read_check
 from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
+from kdump.log.files import parent
 from kdump.log.names import log_bases, parse_partition
 from kdump.log.source import DoorProblem, FileSource, open_source
 
@@ -127,18 +128,18 @@ class Partition:
         self._is_directory = is_directory
         if not self.bases:
             raise UnreadableError(_no_segment(path, is_directory))
-        parent = parent_of(directory)
+        above = parent(directory)
         self.name = os.path.basename(os.path.abspath(directory)) if is_directory else path
         named = parse_partition(self.name)
-        is_clean = os.path.exists(os.path.join(parent, FileKind.CLEAN_SHUTDOWN.value))
+        is_clean = os.path.exists(os.path.join(above, FileKind.CLEAN_SHUTDOWN.value))
         self._was_closed = is_clean and (named is None or named.state != "delete")
         self.epochs: Sequence[EpochEntry] = ()
         self.log_start = 0
         self.start_offset = self.bases[0]
-        self.start_file = os.path.join(parent, FileKind.LOG_START.value)
+        self.start_file = os.path.join(above, FileKind.LOG_START.value)
         if is_directory:
             self._check_names(names)
-            self.log_start = self._log_start(parent)
+            self.log_start = self._log_start(above)
             self.start_offset = max(self.start_offset, self.log_start)
             self.epochs = [
                 entry for entry in self._entries(directory, FileKind.EPOCHS) if isinstance(entry, EpochEntry)
@@ -204,12 +205,6 @@ class Partition:
             raise UnreadableError(opened)
         with opened:
             return list(read_checkpoint(kind, opened, self._report).entries)
-
-
-def parent_of(directory: str) -> str:
-    """Return the directory above, by the path as the user wrote it: where a symbolic link lies, not where it leads."""
-    head, tail = os.path.split(directory.rstrip(os.sep))
-    return os.path.join(directory, os.pardir) if tail in ("", os.curdir, os.pardir) else head
 
 
 def _list(path: str) -> list[str]:

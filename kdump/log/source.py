@@ -155,6 +155,11 @@ class FileSource:
         self.close()
 
 
+def is_remote(path: str) -> bool:
+    """Tell whether a path is the URL of a store."""
+    return "://" in path
+
+
 def open_source(path: str, *, follow: bool = True) -> FileSource | DoorProblem:
     """Open a file, or say in one line why not; neither waits nor raises.
 
@@ -162,6 +167,10 @@ def open_source(path: str, *, follow: bool = True) -> FileSource | DoorProblem:
         path: as the user wrote it.
         follow: whether a symbolic link is followed: yes for a path of the user, no inside a walk.
     """
+    if is_remote(path):
+        from kdump.log.remote import open_remote
+
+        return open_remote(path)
     try:
         return FileSource(path, follow=follow)
     except ValueError:  # a NUL, or a character that no file name can have

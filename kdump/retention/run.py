@@ -17,8 +17,9 @@ from kdump.format.window import Buffer
 from kdump.item import Progress
 from kdump.log.checkpoints import LogDirectory
 from kdump.log.directory import Expansion, directories
+from kdump.log.files import parent
 from kdump.log.names import parse_partition
-from kdump.log.partition import UnreadableError, parent_of
+from kdump.log.partition import UnreadableError
 from kdump.log.source import DoorProblem
 from kdump.retention.facts import LogReader
 from kdump.retention.files import PartitionFiles
@@ -68,7 +69,7 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Item]:
             held.append(DoorProblem(skipped.path, kind, f"{skipped.path}: {skipped.reason}: not looked at"))
         if not found and not any(skipped.path == path for skipped in listing.skipped):
             held.append(_nothing_in(path))
-        around = LogDirectory(parent_of(path) if is_partition else path, held.append)
+        around = LogDirectory(parent(path) if is_partition else path, held.append)
         yield from held
         held.clear()
         for number, directory in enumerate(found):

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.format import layout
+from kdump.format.kinds import FileKind
+from kdump.item import SegmentChecked
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kdump.broker.producers import SegmentProducers
     from kdump.format.checkpoint import EpochEntry
-    from kdump.format.kinds import FileKind
+    from kdump.format.window import Window
 
 
 class SegmentJob(Value):
@@ -59,6 +64,8 @@ class SegmentFacts(Value):
         damaged: an error was found in its log.
         producers: what its producers did; None where its log could not be read.
         sizes: of each file that was read, bytes.
+        first_timestamp: of its first batch, ms; None without one.
+        max_timestamp: the largest of its batches, ms; None without one.
     """
 
     batches: int
@@ -70,8 +77,53 @@ class SegmentFacts(Value):
     damaged: bool
     producers: SegmentProducers | None
     sizes: dict[FileKind, int]
+    first_timestamp: int | None = None
+    max_timestamp: int | None = None
+
+    def checked(self, job: SegmentJob, *, deep: bool) -> SegmentChecked:
+        """Return what the user is told of the segment.
+
+        Args:
+            job: the segment.
+            deep: its records were asked for.
+        """
+        return SegmentChecked(
+            job.files[FileKind.LOG],
+            job.base_offset,
+            self.end_offset,
+            self.sizes.get(FileKind.LOG, 0),
+            self.batches,
+            self.records if deep else None,
+            self.first_timestamp,
+            self.max_timestamp,
+            self.is_read,
+        )
 
 
 def nothing_known(job: SegmentJob) -> SegmentFacts:
     """Return the facts of a segment that could not be judged."""
     return SegmentFacts(0, 0, job.base_offset, False, False, False, False, None, {})
+
+
+def times_of(window: Window, first: int | None, largest: int | None) -> tuple[int | None, int | None]:
+    """Return the timestamp of the first batch and the largest of all, ms; batches with a wrong CRC say nothing.
+
+    Args:
+        window: the next batches.
+        first, largest: of those before; None where there is none that has timestamps.
+    """
+    latest, magics = window.column(layout.MAX_TIMESTAMP), window.column(layout.MAGIC)
+    if window.all_trusted and min(magics):
+        rows: Sequence[int] = range(window.count)
+        most = max(latest)
+    else:
+        stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
+        rows = [k for k in range(window.count) if stored[k] == computed[k] and magics[k]]
+        if not rows:
+            return first, largest
+        most = max([latest[k] for k in rows])
+    if first is None:
+        k = rows[0]
+        has_base = magics[k] >= layout.MAGIC_V2 and not window.cell(k, layout.ATTRIBUTES) & layout.DELETE_HORIZON_FLAG
+        first = window.cell(k, layout.BASE_TIMESTAMP) if has_base else latest[k]
+    return first, most if largest is None else max(most, largest)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile, Progress
+from kdump.log.files import above
 from kdump.log.names import parse_name
 from kdump.log.source import DoorProblem, open_source
 from kdump.verify.doors import judged
@@ -63,7 +64,7 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
 
 def _of_segment(path: str, kind: FileKind, base: int, options: VerifyOptions) -> Iterator[Item]:
     directory = os.path.dirname(path)
-    around = Surroundings(os.path.join(directory, os.pardir))
+    around = Surroundings(above(directory))
     jobs = PartitionCheck(directory or ".", around, path).jobs
     job = next((job for job in jobs if job.files.get(kind) == path), None)
     if kind is FileKind.TXNINDEX:
@@ -81,6 +82,8 @@ def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator
     for result in check_segment(job, options):
         if isinstance(result, SegmentFacts):
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
+            if kind is FileKind.LOG:
+                yield result.checked(job, deep=options.deep)
             files = () if size is None or job.only is None else (CheckedFile(job.only, kind, size),)
             yield Checked(files, result.batches, result.records)
         elif options.progress or not isinstance(result, Progress):

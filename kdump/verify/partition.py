@@ -9,6 +9,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked
 from kdump.log.directory import Expansion, partition_files
+from kdump.log.files import exists, size
 from kdump.log.names import parse_name, parse_partition
 from kdump.verify.job import SegmentFacts, SegmentJob
 from kdump.verify.names import check_names
@@ -42,12 +43,13 @@ class PartitionCheck:
         path: of the directory.
         jobs: its segments, by base offset.
         sizes: of their logs, bytes.
+        around: the log directory.
         checkpoint_findings: K01 and K02, for whoever judges the files of the log directory.
     """
 
     def __init__(self, path: str, around: Surroundings, only: str | None = None) -> None:
         self.path = path
-        self._around = around
+        self.around = around
         self._listing = Expansion()
         partition_files(path, self._listing)
         self.name = parse_partition(os.path.basename(os.path.abspath(path)))
@@ -83,9 +85,9 @@ class PartitionCheck:
         return SegmentJob(
             self._files[base],
             base,
-            self._around.is_clean,
+            self.around.is_clean,
             base == self._bases[-1],
-            self._around.is_held,
+            self.around.is_held,
             self._start,
             self._usable_epochs,
             None if self.name is None else self.name.topic,
@@ -106,7 +108,7 @@ class PartitionCheck:
         for number, job in enumerate(self.jobs):
             for result in results(number):
                 if isinstance(result, SegmentFacts):
-                    yield from self._after(job, result, replay)
+                    yield from self._after(job, result, replay, deep=options.deep)
                 else:
                     yield result
         yield from self._rest(replay, options)
@@ -114,7 +116,7 @@ class PartitionCheck:
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size)
 
-    def _after(self, job: SegmentJob, facts: SegmentFacts, replay: Replay) -> Iterator[Item]:
+    def _after(self, job: SegmentJob, facts: SegmentFacts, replay: Replay, *, deep: bool) -> Iterator[Item]:
         """What a segment leaves to be judged, and the end of its group."""
         read = {kind: CheckedFile(job.files[kind], kind, size) for kind, size in facts.sizes.items()}
         for one in replay.segment(job, facts):
@@ -128,6 +130,7 @@ class PartitionCheck:
         self._done.update(job.files.values())
         if job.is_last and job.only is None:
             yield from open_transactions(replay.producers, job.files[FileKind.LOG], self._end)
+        yield facts.checked(job, deep=deep)
         shown = tuple(read[kind] for kind in _OF_SEGMENT if kind in read and job.only in (None, read[kind].path))
         yield Checked(shown, facts.batches, facts.records)
 
@@ -150,7 +153,7 @@ class PartitionCheck:
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(self._epoch_file, self._epochs, self._last_end, has_epochs=self._has_epochs)
         if self.name is not None and self._bases:
-            self.checkpoint_findings.extend(self._around.check(self.name, self.path, self._last_end))
+            self.checkpoint_findings.extend(self.around.check(self.name, self.path, self._last_end))
         yield Checked(tuple(shown), 0, 0)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
@@ -161,7 +164,7 @@ class PartitionCheck:
             if kind is FileKind.SNAPSHOT:
                 yield from replay.snapshot(path, self._last_end, has_log=bool(self._bases))
             elif kind in _OF_SEGMENT:
-                if not os.path.lexists(f"{path.removesuffix(kind.value)}{FileKind.LOG.value}"):
+                if not exists(f"{path.removesuffix(kind.value)}{FileKind.LOG.value}", follow=False):
                     yield Finding(Code.F08, path, values={"why": _NO_LOG}, severity_override=Severity.WARNING)
                 yield CheckedFile(path, kind, _size(path))
             elif kind is FileKind.CHECKPOINT:
@@ -181,6 +184,6 @@ class PartitionCheck:
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path, follow_symlinks=False).st_size
+        return size(path)
     except OSError:
         return 0

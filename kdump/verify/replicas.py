@@ -21,10 +21,10 @@ from kdump.format.records import RecordReader, key_and_value
 from kdump.format.walk import CheckedWalk
 from kdump.item import Checked
 from kdump.log.source import DoorProblem, FileSource, open_source
-from kdump.verify.run import partitions_of, verify
+from kdump.verify.run import Engine, partitions_of, verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.item import Item
     from kdump.verify.options import VerifyOptions
@@ -34,16 +34,18 @@ _MOST_TOGETHER = 1000  # batches whose records are compared at once, where the f
 _HELD = 10_000  # findings about missing offsets, until it is known whether compaction explains them
 
 
-def compare(paths: list[str], options: VerifyOptions) -> Iterator[Item]:
+def compare(paths: Sequence[str], options: VerifyOptions, engine: Engine | None = None) -> Iterator[Item]:
     """Yield what `verify` has to say, and then where the replicas of a partition are not the same.
 
     Args:
         paths: partition directories, or log directories; each is a root of its own.
         options: what was asked for.
+        engine: judges the partitions.
 
     Reports: D01-D03, and every code of verify.
     """
-    yield from verify(paths, options)
+    engine = engine or Engine()
+    yield from verify(paths, options, engine)
     replicas: dict[tuple[str, int], list[PartitionCheck]] = {}
     for check in partitions_of(paths):
         if check.name is not None and not check.name.state and check.jobs:
@@ -51,10 +53,21 @@ def compare(paths: list[str], options: VerifyOptions) -> Iterator[Item]:
     if all(len(checks) < 2 for checks in replicas.values()):
         sentence = "--replicas: no partition lies under two of these paths: nothing was compared"
         yield DoorProblem(paths[0], "other", sentence)
-    for _, checks in sorted(replicas.items()):
-        for one, other in combinations(checks, 2):
-            yield from _Pair(one, other, options).compare()
-            yield Checked((), 0, 0)
+    yield from engine.replicas([checks for _, checks in sorted(replicas.items())], options)
+
+
+def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Item]:
+    """Yield where the replicas of one partition are not the same.
+
+    Args:
+        checks: the replicas.
+        options: what was asked for.
+
+    Reports: D01-D03.
+    """
+    for one, other in combinations(checks, 2):
+        yield from _Pair(one, other, options).compare()
+        yield Checked((), 0, 0)
 
 
 class _Batch(NamedTuple):

@@ -18,7 +18,7 @@ from kdump.log.source import DoorProblem, FileSource, open_source
 from kdump.verify.doors import broken_off, not_opened
 from kdump.verify.epochs import CheckpointFold
 from kdump.verify.indexes import OffsetIndexFold, index_fold
-from kdump.verify.job import SegmentFacts, SegmentJob
+from kdump.verify.job import SegmentFacts, SegmentJob, times_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -103,6 +103,7 @@ class _Segment:
         self._end = job.base_offset
         self._only_magic_0 = True
         self._is_read = self._has_holes = self._damaged = self._has_epochs = False
+        self._times: tuple[int | None, int | None] = (None, None)
         self._producers: ProducerFold | None = None
         self._is_growing = job.is_held and job.is_last
         self._end_is_unknown = self._is_growing  # what was appended meanwhile is in its indexes only
@@ -136,6 +137,7 @@ class _Segment:
             self._damaged,
             None if self._producers is None else self._producers.finish(),
             self._sizes,
+            *self._times,
         )
 
     # --- files ----------------------------------------------------------------------------------------------
@@ -219,6 +221,7 @@ class _Segment:
         self._has_epochs = self._has_epochs or _scan.extremes(rows, count, layout.LEADER_EPOCH)[1] >= 0
         if not self._has_holes and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
             self._has_holes = _scan.lacks_records(rows, count)
+        self._times = times_of(window, *self._times)
         assert self._producers is not None
         self._producers.step(window)
         odd = window.suspicions & _WRONG_OFFSETS

@@ -11,6 +11,7 @@ from kdump.format.checkpoint import EpochEntry, read_checkpoint
 from kdump.format.kinds import FileKind
 from kdump.format.snapshot import read_snapshot
 from kdump.item import CheckedFile
+from kdump.log.files import exists
 from kdump.log.names import parse_name
 from kdump.log.source import DoorProblem, open_source
 from kdump.verify.doors import broken_off, entries_of, judged, not_opened
@@ -62,7 +63,7 @@ def check_epochs(path: str, epochs: Sequence[EpochEntry], end: int, *, has_epoch
     """
     if not epochs:
         if has_epochs:
-            what = "has no entries" if os.path.exists(path) else "is missing"
+            what = "has no entries" if exists(path) else "is missing"
             why = f"the file {what}, and batches have leader epochs: a broker makes it anew from them"
             yield Finding(Code.K04, path, values={"why": why}, severity_override=Severity.NOTE)
         return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding
 from kdump.format.checkpoint import TopicPartitionOffset
 from kdump.format.kinds import FileKind
+from kdump.log.files import exists
 from kdump.log.lock import is_held
 from kdump.verify.doors import entries_of
 
@@ -32,7 +33,7 @@ class Surroundings:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.is_clean = os.path.exists(os.path.join(path, FileKind.CLEAN_SHUTDOWN.value))
+        self.is_clean = exists(os.path.join(path, FileKind.CLEAN_SHUTDOWN.value))
         self.is_held = is_held(path)
         self._offsets = {kind: self._read(kind) for kind in _OFFSETS}
 

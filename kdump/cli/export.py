@@ -1,0 +1,250 @@
+"""`kdump export`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.cli.commonoptions import (
+    fail_on_option,
+    help_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+)
+from kdump.cli.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
+from kdump.cli.outcome import Outcome
+from kdump.cli.say import fail_to_write, say
+from kdump.item import Progress
+from kdump.log.source import DoorProblem, is_remote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from kdump.export.job import Target
+    from kdump.export.origin import Origins
+    from kdump.item import Item
+    from kdump.render.progress import Bar
+
+
+@click.command("export", add_help_option=False, short_help="Write batches, records or findings as tables.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--table",
+    type=click.Choice(["records", "batches", "findings", "segments"]),
+    default="records",
+    show_default=True,
+    help="What has a row.",
+)
+@click.option("--to", "--out", "directory", required=True, metavar="DIR", help="Where the files go.")
+@click.option(
+    "--file-format",
+    "kind",
+    type=click.Choice(["parquet", "json", "csv"]),
+    default="parquet",
+    show_default=True,
+    help="Format of the files.",
+)
+@click.option("--columns", metavar="NAMES", help="Only these columns, with commas between them.")
+@click.option(
+    "--decoder",
+    type=click.Choice(["auto", "none"]),
+    default="auto",
+    show_default=True,
+    help="Whether to decode the records of internal topics.",
+)
+@click.option(
+    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+)
+@engine_options
+@max_batch_bytes_option
+@max_uncompressed_bytes_option
+@fail_on_option
+@help_option
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Write batches, records, findings or segments as Parquet, JSON or CSV, by topic and partition.
+
+    PATH is a log.dir, a partition directory, a log, or a manifest (*.csv, *.json) of such paths. An export that was
+    ended goes on where it was when the same command is given again. Exit status: 0 no damage met, 3 damage met, 5
+    something could not be read, 6 both, 10 no such file, 2 wrong use.
+    """
+    named = [os.fspath(path) for path in given["paths"]]
+    roots = roots_of(named)
+    demand_arrow()
+    from kdump.export.origin import Origins, read_roots
+
+    roots = read_roots(named) if roots is None else roots
+    paths = [root.path for root in roots]
+    demand_outside(given["directory"], paths, "--to")
+    export = _Export(given, paths, Origins(roots))
+    spark = session(given, paths)
+    try:
+        export.run(spark)
+    except OSError as error:
+        if error.filename is None:
+            fail_to_write(error)
+        fail(f"{error.filename}: {error.strerror}")
+
+
+class _Export:
+    """One run.
+
+    Args:
+        given: the values of the options.
+        paths: what is read.
+        origins: tells where files are from.
+    """
+
+    def __init__(self, given: dict[str, Any], paths: Sequence[str], origins: Origins) -> None:
+        from kdump.export.job import Target
+        from kdump.export.tables import UnknownNameError, columns_of
+
+        names = given["columns"]
+        try:
+            columns = columns_of(given["table"], None if names is None else [name.strip() for name in names.split(",")])
+        except UnknownNameError as error:
+            raise click.BadParameter(str(error), param_hint="--columns") from None
+        self._given = given
+        self._paths = paths
+        self._origins = origins
+        self._target: Target = Target(given["directory"], given["kind"], given["table"], columns)
+        self._asked: dict[str, object] = {
+            "paths": [os.path.abspath(path) if not is_remote(path) else path for path in paths],
+            **{name: given[name] for name in ("table", "kind", "decoder", "max_batch_bytes", "max_uncompressed_bytes")},
+            "columns": [column.name for column in columns],
+        }
+        self._outcome = Outcome(given["fail_on"], compat=False)
+        self._bar = _bar()
+        self._unchecked: list[tuple[str | None, str]] = []
+        self._errors: Counter[str] = Counter()
+        self._rows = self._files = 0
+
+    def run(self, spark: SparkSession | None) -> None:
+        """Do it, say what became of it, and end."""
+        from kdump.export.job import NotThisExportError
+        from kdump.export.tables import SPLIT_TABLES
+        from kdump.spark.errors import SparkFailedError
+
+        try:
+            if self._target.table in SPLIT_TABLES:
+                self._split_table(spark)
+            else:
+                self._verdicts(spark)
+        except NotThisExportError as error:
+            refuse(str(error))
+        except SparkFailedError as error:
+            self._hide()
+            fail(str(error))
+        self._hide()
+        for path, count in self._errors.items():
+            say(f"kdump: {path}: {count} errors; kdump verify tells them")
+        self._end()
+
+    def _split_table(self, spark: SparkSession | None) -> None:
+        from kdump.export.job import Engine, begin, begun, done, plan_of
+        from kdump.export.read import ReadOptions
+        from kdump.export.split import SPLIT_SIZE, Wanted, logs_of
+
+        target, given = self._target, self._given
+        options = ReadOptions(
+            target.table,
+            target.columns,
+            Wanted(),
+            given["decoder"],
+            given["max_batch_bytes"],
+            given["max_uncompressed_bytes"],
+        )
+        plan = begun(target, self._asked)
+        if plan is None:
+            plan = plan_of(logs_of(self._paths, self._origins, Wanted()), SPLIT_SIZE[target.table])
+            begin(target, self._asked, plan)
+        for problem in plan.problems:
+            self._problem(problem)
+        written = done(target)
+        engine: Engine = Engine()
+        if spark is not None:
+            from kdump.spark.jobs import ExportEngine
+
+            engine = ExportEngine(spark)
+        rest = [part for part in plan.parts if part.name not in written]
+        for one in (*written.values(), *engine.write(rest, target, options)):
+            if isinstance(one, Progress):
+                self._show(one)
+                continue
+            self._rows += one.rows
+            self._files += one.rows > 0
+            if one.errors:
+                self._outcome.damaged()
+                self._errors[one.path] += one.errors
+            for line in one.problems:
+                self._problem(DoorProblem(one.path, "read", line))
+
+    def _verdicts(self, spark: SparkSession | None) -> None:
+        from kdump.export.verdictfiles import VerdictFiles
+        from kdump.verify.options import VerifyOptions
+        from kdump.verify.run import Engine, verify
+
+        engine: Engine | None = None
+        if spark is not None:
+            from kdump.spark.jobs import VerifyEngine
+
+            engine = VerifyEngine(spark)
+        options = VerifyOptions(
+            progress=self._bar is not None,
+            max_batch_bytes=self._given["max_batch_bytes"],
+            max_uncompressed_bytes=self._given["max_uncompressed_bytes"],
+        )
+        files = VerdictFiles(self._target, self._origins, self._asked)
+        items: Iterator[Item] = files.through(verify(self._paths, options, engine))
+        for item in items:
+            if isinstance(item, Progress):
+                self._show(item)
+            elif isinstance(item, DoorProblem):
+                self._problem(item)
+            else:
+                self._outcome.see(item)
+        self._rows, self._files = files.rows, files.files
+
+    def _show(self, progress: Progress) -> None:
+        if self._bar is not None:
+            self._bar.show(progress)
+
+    def _hide(self) -> None:
+        if self._bar is not None:
+            self._bar.hide()
+
+    def _problem(self, problem: DoorProblem) -> None:
+        self._hide()
+        self._outcome.see(problem)
+        self._unchecked.append((problem.path, problem.sentence))
+        say(f"kdump: {problem.sentence}")
+
+    def _end(self) -> None:
+        totals = {"files": self._files, "rows": self._rows, "errors": sum(self._errors.values())}
+        code = self._outcome.exit
+        if self._given["layout"] == "json":
+            from kdump.render.jsonl import summary_json
+
+            line = summary_json(totals, self._unchecked, code)
+        else:
+            said = " ".join(f"{name}={number}" for name, number in totals.items())
+            line = f"exported table={self._target.table} {said} unchecked={len(self._unchecked)}"
+        try:
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+        except OSError as error:
+            fail_to_write(error)
+        sys.exit(code)
+
+
+def _bar() -> Bar | None:
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    from kdump.render.progress import Bar
+
+    return Bar("export", sys.stderr)

@@ -1,0 +1,270 @@
+"""An export that can be ended at any moment and run again: what is to be done, what is done, and by whom.
+
+The plan is written first, and stays: a second run with the same words goes on with it. A part of the plan is one file
+of rows, which appears whole; what became of it is noted after that. So a part without a note is written again, under
+the same name, and no row is ever there twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from kdump.export.origin import Origin
+from kdump.export.split import LogFile, Split, splits_of
+from kdump.export.write import TEMPORARY, RowFile
+from kdump.finding import Finding, Severity
+from kdump.format.walk import Border
+from kdump.item import Progress
+from kdump.log.source import DoorProblem
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.export.read import ReadOptions
+    from kdump.export.tables import Column
+
+STATE = "_kdump"  # readers leave names with such a beginning alone
+_PLAN = "plan.json"
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+class NotThisExportError(ValueError):
+    """The directory has something else in it; the message is one line for the user."""
+
+
+class Part(Value):
+    """One file of an export.
+
+    Args:
+        name: that tells it from all others of the export.
+        folder: where its file lies, below the directory of the export.
+        split: the rows in it.
+    """
+
+    name: str
+    folder: str
+    split: Split
+
+
+class Result(Value):
+    """What became of a part.
+
+    Args:
+        name: of the part.
+        rows: in its file; without any there is no file.
+        errors: findings of that severity in its piece of the log.
+        path: of the log; of the file, for a table of verdicts.
+        problems: lines about what could not be read.
+    """
+
+    name: str
+    rows: int
+    errors: int
+    path: str
+    problems: tuple[str, ...]
+
+
+class Target(Value):
+    """Where an export goes, and how.
+
+    Args:
+        directory: it.
+        kind: parquet, json or csv.
+        table: its name.
+        columns: of the table.
+    """
+
+    directory: str
+    kind: str
+    table: str
+    columns: tuple[Column, ...]
+
+    @property
+    def state(self) -> str:
+        """Where plan and notes are."""
+        return os.path.join(self.directory, STATE)
+
+    def file(self, folder: str, name: str) -> RowFile:
+        """Return the file of a part, to be written."""
+        path = os.path.join(self.directory, folder, f"{name}.{self.kind}")
+        return RowFile(path, self.kind, self.table, self.columns)
+
+
+def folder_of(topic: object, partition: object) -> str:
+    """Return the directories of a topic and its partition, in the form that readers take for columns."""
+    names = [_NULL if one is None else quote(str(one), safe="") for one in (topic, partition)]
+    return os.path.join(f"topic={names[0]}", f"partition={names[1]}")
+
+
+def name_of(*facts: object) -> str:
+    """Return a name that says the same facts each time, and is not that of others."""
+    return hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def plan_of(logs: Iterable[LogFile | DoorProblem], size: int) -> Plan:
+    """Return the plan for some logs.
+
+    Args:
+        logs: as they are listed.
+        size: bytes that a part should have.
+    """
+    found = list(logs)
+    splits = [split for log in found if isinstance(log, LogFile) for split in splits_of(log, size)]
+    return Plan(tuple(_parts(splits)), tuple(one for one in found if isinstance(one, DoorProblem)))
+
+
+def _parts(splits: Iterable[Split]) -> list[Part]:
+    return [
+        Part(
+            f"{split.log.base_offset or 0:020}-{split.border.position:010}-{name_of(split.log.path, split.log.origin)}",
+            folder_of(split.log.origin.topic, split.log.origin.partition),
+            split,
+        )
+        for split in splits
+    ]
+
+
+class Plan(Value):
+    """What an export does.
+
+    Args:
+        parts: the files of rows.
+        problems: what could not be read when it was made.
+    """
+
+    parts: tuple[Part, ...] = ()
+    problems: tuple[DoorProblem, ...] = ()
+
+
+def begun(target: Target, asked: dict[str, object]) -> Plan | None:
+    """Return the plan that lies in the directory of an export; None where there is none.
+
+    Args:
+        target: where the export goes.
+        asked: what the user asked for, in JSON's types.
+
+    Raises:
+        NotThisExportError: another export, or something else lies there.
+    """
+    try:
+        with open(os.path.join(target.state, _PLAN), encoding="utf-8") as file:  # noqa: PTH123
+            plan = json.load(file)
+    except FileNotFoundError:
+        if os.path.isdir(target.directory) and any(name != STATE for name in os.listdir(target.directory)):
+            raise NotThisExportError(f"{target.directory}: is not empty, and no export that could go on") from None
+        return None
+    except NotADirectoryError:
+        raise NotThisExportError(f"{target.directory}: is no directory") from None
+    except ValueError:
+        raise NotThisExportError(f"{target.state}: the plan in it cannot be read") from None
+    if plan["asked"] != asked:
+        raise NotThisExportError(f"{target.directory}: holds an export of something else; name another directory")
+    for folder, _, names in os.walk(target.directory):
+        for name in names:
+            if name.startswith(".") and name.endswith(TEMPORARY):
+                os.unlink(os.path.join(folder, name))  # noqa: PTH108
+    problems = tuple(DoorProblem(*facts) for facts in plan["problems"])
+    return Plan(tuple(_part(one) for one in plan["parts"]), problems)
+
+
+def begin(target: Target, asked: dict[str, object], plan: Plan) -> None:
+    """Write the plan.
+
+    Args:
+        target: where the export goes.
+        asked: what the user asked for, in JSON's types.
+        plan: it.
+    """
+    os.makedirs(target.state, exist_ok=True)  # noqa: PTH103
+    problems = [[problem.path, problem.kind, problem.sentence] for problem in plan.problems]
+    facts = {"asked": asked, "parts": [_facts(part) for part in plan.parts], "problems": problems}
+    _write(os.path.join(target.state, _PLAN), facts)
+
+
+def _facts(part: Part) -> list[object]:
+    log, border = part.split.log, part.split.border
+    where = [log.path, log.size, log.base_offset, log.next_base, *log.origin.columns().values()]
+    facts = [border.position, border.last_offset, border.epoch, border.floor, part.split.stop]
+    return [part.name, part.folder, where, facts]
+
+
+def _part(facts: list[Any]) -> Part:
+    name, folder, where, border = facts
+    path, size, base, next_base, *origin = where
+    log = LogFile(path, size, base, next_base, Origin(*origin))
+    return Part(name, folder, Split(log, Border(*border[:4]), border[4]))
+
+
+def _write(path: str, value: object) -> None:
+    temporary = f"{path}.{os.urandom(4).hex()}{TEMPORARY}"
+    with open(temporary, "w", encoding="ascii") as file:  # noqa: PTH123
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)  # noqa: PTH105
+
+
+def done(target: Target) -> dict[str, Result]:
+    """Return what became of the parts that are written, by name."""
+    found = {}
+    for name in os.listdir(target.state):
+        if name.endswith(".done"):
+            with open(os.path.join(target.state, name), encoding="ascii") as file:  # noqa: PTH123
+                facts = json.load(file)
+            found[facts["name"]] = Result(**{**facts, "problems": tuple(facts["problems"])})
+    return found
+
+
+def write_part(part: Part, target: Target, options: ReadOptions) -> Result:
+    """Write the file of a part and the note about it.
+
+    Args:
+        part: which.
+        target: where the export goes.
+        options: what is read.
+    """
+    from kdump.export.read import read_split
+
+    problems: list[str] = []
+    errors = rows = 0
+
+    def report(finding: Finding) -> None:
+        nonlocal errors
+        errors += finding.severity is Severity.ERROR
+
+    batches = read_split(part.split, options, problems.append, report)
+    first = next(batches, None)
+    if first is not None:
+        with target.file(part.folder, part.name) as file:
+            batch = first
+            while batch is not None:
+                rows += batch.num_rows
+                file.write(batch)
+                batch = next(batches, None)
+    result = Result(part.name, rows, errors, part.split.log.path, tuple(problems))
+    note(target, result)
+    return result
+
+
+def note(target: Target, result: Result) -> None:
+    """Write down what became of a part."""
+    values = {name: getattr(result, name) for name in Result.__match_args__}
+    _write(os.path.join(target.state, f"{result.name}.done"), values)
+
+
+class Engine:
+    """Writes parts one after the other, in this process."""
+
+    def write(self, parts: Sequence[Part], target: Target, options: ReadOptions) -> Iterator[Result | Progress]:
+        """Yield what becomes of each part, and how far all are."""
+        total = sum(part.split.size for part in parts)
+        size = 0
+        for part in parts:
+            yield Progress(size, total, part.split.log.path)
+            yield write_part(part, target, options)
+            size += part.split.size

@@ -1,0 +1,252 @@
+"""Record batches from pieces of logs: what a task of the data source does, and each step of an export."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kdump.export.arrow import Rows, batch_columns
+from kdump.export.arrowrecords import Records
+from kdump.export.origin import printable
+from kdump.export.split import Wanted, hints_beside
+from kdump.export.tables import TABLES
+from kdump.format import layout
+from kdump.format.records import RecordReader, key_and_value
+from kdump.format.walk import CheckedWalk
+from kdump.log.source import DoorProblem, open_source
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from kdump.decode import Decoder
+    from kdump.export.split import Split
+    from kdump.export.tables import Column
+    from kdump.finding import Finding, Report
+    from kdump.format.chunk import Chunk
+    from kdump.format.window import Window
+
+RELEASE = "4.3"  # whose schemas decoders use
+_ROWS = 16384  # rows of a record batch, about
+_BYTES = 8 * 1024 * 1024  # bytes of one, about
+_BOUNDS = {
+    "batches": ("lastOffset", "baseOffset", "maxTimestamp", "baseTimestamp"),
+    "records": ("offset", "offset", "timestamp", "timestamp"),
+}
+
+
+class ReadOptions(Value):
+    """What is read, and how.
+
+    Args:
+        table: batches or records.
+        columns: of the table.
+        wanted: the rows that are asked for.
+        decoder: auto, none, or the name of a decoder for all topics.
+        max_batch_bytes: a larger batch is not held in memory: its records are not read.
+        max_uncompressed_bytes: records of one batch over this are not read.
+    """
+
+    table: str
+    columns: tuple[Column, ...]
+    wanted: Wanted = Wanted()
+    decoder: str = "auto"
+    max_batch_bytes: int = 64 * 1024 * 1024
+    max_uncompressed_bytes: int = 256 * 1024 * 1024
+
+
+def ignore(_finding: Finding) -> None:
+    """Take a finding of which nothing is told: findings are another table."""
+
+
+def read_split(
+    split: Split, options: ReadOptions, problem: Callable[[str], None], report: Report = ignore
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one piece of a log; as `read_splits`."""
+    return read_splits([split], options, problem, report)
+
+
+def read_splits(
+    splits: Iterable[Split], options: ReadOptions, problem: Callable[[str], None], report: Report = ignore
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of pieces of logs, those of many small ones together.
+
+    Args:
+        splits: the pieces.
+        options: what is read.
+        problem: takes one line about what could not be read: a log, or its end.
+        report: takes what the walks find.
+
+    Reports: what the checked walk does.
+    """
+    known = {column.name: column for column in TABLES[options.table]}
+    bounds = _bounds(options)
+    needed = (*options.columns, *(known[name] for name, *_ in bounds if known[name] not in options.columns))
+    names = [column.name for column in options.columns]
+    make = _batches if options.table == "batches" else _records
+    for batch in make(_windows(splits, options, problem, report), needed, options):
+        kept = _within(batch, bounds)
+        if kept.num_rows:
+            yield kept.select(names) if len(names) != len(needed) else kept
+
+
+def _windows(
+    splits: Iterable[Split], options: ReadOptions, problem: Callable[[str], None], report: Report
+) -> Iterator[tuple[Split, Window]]:
+    """The windows of each piece."""
+    for split in splits:
+        source = open_source(split.log.path)
+        if isinstance(source, DoorProblem):
+            problem(source.sentence)
+            continue
+        with source:
+            walk = CheckedWalk(
+                source,
+                report,
+                segment=layout.UNKNOWN if split.log.base_offset is None else split.log.base_offset,
+                hints=partial(hints_beside, split.log),
+                max_batch_bytes=options.max_batch_bytes,
+                border=split.border,
+            )
+            walk.checks.follow_producers = False
+            for window in _readable(walk, split, problem):
+                yield split, window
+
+
+def _readable(walk: CheckedWalk, split: Split, problem: Callable[[str], None]) -> Iterator[Window]:
+    """The windows of a walk, up to where the disk cannot be read."""
+    try:
+        yield from walk.windows(split.stop if split.stop < split.log.size else None)
+    except OSError as error:
+        problem(f"{split.log.path}: cannot be read further: {error.strerror}")
+
+
+def _batches(
+    windows: Iterator[tuple[Split, Window]], columns: Sequence[Column], _options: ReadOptions
+) -> Iterator[pa.RecordBatch]:
+    held, runs = array("q"), _Runs()
+    for split, window in windows:
+        held.extend(window.rows[: window.count * layout.BATCH_WIDTH])
+        runs.add(split, window.count)
+        if len(held) >= _ROWS * layout.BATCH_WIDTH:
+            yield batch_columns(Rows(held, runs.ends), columns)
+            held, runs = array("q"), _Runs()
+    if held:
+        yield batch_columns(Rows(held, runs.ends), columns)
+
+
+class _Runs:
+    """Which rows are from which piece.
+
+    Attributes:
+        ends: constants of a piece, and the number of the first row after its rows.
+    """
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[dict[str, object], int]] = []
+        self._split: Split | None = None
+        self._rows = 0
+
+    def add(self, split: Split, rows: int) -> None:
+        """Some more rows are from a piece."""
+        self._rows += rows
+        if split is self._split:
+            self.ends[-1] = (self.ends[-1][0], self._rows)
+        else:
+            self._split = split
+            self.ends.append((_constants(split), self._rows))
+
+
+def _records(
+    windows: Iterator[tuple[Split, Window]], columns: Sequence[Column], options: ReadOptions
+) -> Iterator[pa.RecordBatch]:
+    reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    read: Split | None = None
+    for split, window in windows:
+        if split is not read:
+            read, constants = split, _constants(split)
+            decoding = Decoding(split.log.origin.topic, options.decoder)
+        for chunk in reader.chunks(window):
+            if not chunk.filled:
+                continue
+            batch = Records(chunk, constants, decoding).columns(columns)
+            held.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows >= _ROWS or size >= _BYTES:
+                yield _joined(held)
+                held, rows, size = [], 0, 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _constants(split: Split) -> dict[str, object]:
+    return {**split.log.origin.columns(), "file": printable(split.log.path)}
+
+
+def _bounds(options: ReadOptions) -> list[tuple[str, str, int]]:
+    """The conditions on columns: name, comparison, value."""
+    (first, last), (earliest, latest) = options.wanted.offsets, options.wanted.times
+    names = _BOUNDS[options.table]
+    given = zip(names, (first, last, earliest, latest), ("greater_equal", "less") * 2, strict=True)
+    return [(name, comparison, value) for name, value, comparison in given if value is not None]
+
+
+def _within(batch: pa.RecordBatch, bounds: Sequence[tuple[str, str, int]]) -> pa.RecordBatch:
+    for name, comparison, value in bounds:
+        # what is null is not known, and stays
+        batch = batch.filter(pc.fill_null(getattr(pc, comparison)(batch.column(name), value), True))
+    return batch
+
+
+class Decoding:
+    """What the records of a topic say, as JSON, for internal topics and control records.
+
+    Args:
+        topic: its name.
+        name: auto, none, or the name of a decoder.
+    """
+
+    def __init__(self, topic: str | None, name: str) -> None:
+        from kdump.decode import decoder, topic_decoder
+
+        known = topic_decoder(topic or "") if name == "auto" else name
+        self._wants_control = name != "none"
+        self._decoder: Decoder | None = None if known in (None, "none") else decoder(known, RELEASE)
+
+    def __call__(self, chunk: Chunk) -> Mapping[str, Sequence[str | None]]:
+        """Return the columns of decoders."""
+        attributes = chunk.window.column(layout.ATTRIBUTES)
+        magics = chunk.window.column(layout.MAGIC)
+        controls = {
+            k
+            for k in range(chunk.first, chunk.last)
+            if attributes[k] & layout.CONTROL_FLAG and magics[k] >= layout.MAGIC_V2 and self._wants_control
+        }
+        if self._decoder is None and not controls:
+            return {}
+        found: dict[str, list[str | None]] = {"control": [], "decodedKey": [], "decodedPayload": []}
+        for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
+            row = chunk.rows[at : at + layout.RECORD_WIDTH]
+            key, value = key_and_value(chunk.view, row)
+            control = key_object = payload_object = None
+            if row[layout.R_BATCH] in controls:
+                from kdump.decode.control import control_object
+
+                control = control_object(key, value, RELEASE)
+            elif self._decoder is not None:
+                decoded = self._decoder(row[layout.R_OFFSET], key, value)
+                key_object, payload_object = decoded.shown_key, decoded.shown_payload
+            for name, one in (("control", control), ("decodedKey", key_object), ("decodedPayload", payload_object)):
+                found[name].append(None if one is None else json.dumps(one, separators=(",", ":")))
+        return found

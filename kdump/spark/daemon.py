@@ -1,0 +1,37 @@
+"""The process that Spark forks its Python workers from: what they all need is imported once, and frozen.
+
+Without the freeze Spark's collection of garbage after each task goes through all that is imported: ten times the cost
+of a small task.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import Any
+
+import pyarrow.compute  # noqa: F401
+import pyspark.sql.worker.plan_data_source_read
+import pyspark.worker  # noqa: F401
+from pyspark import daemon
+
+import kdump.export.read
+import kdump.spark.source
+import kdump.verify.run  # noqa: F401
+
+_worker = daemon.worker
+
+
+def _quiet_worker(sock: Any, authenticated: bool) -> int:  # noqa: ANN401 (a socket, of a kind that Spark chooses)
+    """Run a worker; where Spark wants no more of it, as after a `show`, it ends, and tells no traceback."""
+    try:
+        return int(_worker(sock, authenticated))
+    except BrokenPipeError:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    daemon.worker = _quiet_worker
+    gc.collect()
+    gc.freeze()
+    daemon.manager()

@@ -1,0 +1,199 @@
+"""The jobs behind `--engine spark`: verify by partition directory, export by piece of a log.
+
+Both hand work out as plain values, in tasks of about the same size, and take back what the local engine gives: items
+of verify, results of parts. While a job runs its stages are told.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from kdump.export import job as export_job
+from kdump.export.pack import pack
+from kdump.export.split import SPLIT_SIZE
+from kdump.item import Progress
+from kdump.spark.errors import SparkFailedError
+from kdump.spark.units import Directory, Judge
+from kdump.verify import run as verify_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from kdump.export.job import Part, Result, Target
+    from kdump.export.read import ReadOptions
+    from kdump.finding import Finding
+    from kdump.item import Item
+    from kdump.verify.options import VerifyOptions
+    from kdump.verify.partition import PartitionCheck
+
+    Judged = tuple[int, list[Item], list[Finding]]
+
+_OFTEN = 0.25  # seconds between two looks at the stages
+
+
+class VerifyEngine(verify_run.Engine):
+    """Judges partition directories in tasks of Spark.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+
+    def partitions(self, checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Iterator[Item]]:
+        """Yield for each partition, in order, what is wrong there."""
+        units = list(enumerate(map(Directory.of, checks)))
+        sizes = [sum(check.sizes) for check in checks]
+        results: dict[int, tuple[list[Item], list[Finding]]] = {}
+
+        def all_results() -> Iterator[Item]:
+            work = partial(_judge, options=options)
+            for one in _run(self._context, "verify", units, sizes, SPLIT_SIZE["findings"], work):
+                if isinstance(one, Progress):
+                    if options.progress:
+                        yield one
+                else:
+                    number, items, late = one
+                    results[number] = (items, late)
+
+        for number, check in enumerate(checks):
+            yield self._of(number, check, results, all_results)
+
+    def _of(
+        self,
+        number: int,
+        check: PartitionCheck,
+        results: dict[int, tuple[list[Item], list[Finding]]],
+        run: Callable[[], Iterator[Item]],
+    ) -> Iterator[Item]:
+        if number not in results:
+            yield from run()
+        items, late = results.pop(number)
+        check.checkpoint_findings.extend(late)
+        yield from items
+
+    def replicas(self, groups: Sequence[Sequence[PartitionCheck]], options: VerifyOptions) -> Iterator[Item]:
+        """Yield where the replicas of partitions are not the same; those of a partition meet in one task."""
+        units = list(enumerate([Directory.of(check) for check in checks] for checks in groups))
+        sizes = [sum(sum(check.sizes) for check in checks) for checks in groups]
+        found: dict[int, list[Item]] = {}
+        work = partial(_compare, options=options)
+        for one in _run(self._context, "replicas", units, sizes, SPLIT_SIZE["findings"], work):
+            if not isinstance(one, Progress):
+                found[one[0]] = one[1]
+            elif options.progress:
+                yield one
+        for number in range(len(units)):
+            yield from found[number]
+
+
+class ExportEngine(export_job.Engine):
+    """Writes parts in tasks of Spark.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+
+    def write(self, parts: Sequence[Part], target: Target, options: ReadOptions) -> Iterator[Result | Progress]:
+        """Yield what becomes of each part, and how far all are."""
+        sizes = [part.split.size for part in parts]
+        work = partial(_write, target=target, options=options)
+        yield from _run(self._context, "export", parts, sizes, SPLIT_SIZE["records"], work)
+
+
+def _judge(group: list[tuple[int, Directory]], options: VerifyOptions) -> Iterator[Judged]:
+    judge = Judge(options)
+    for number, directory in group:
+        late: list[Finding] = []
+        yield number, list(judge.partition(directory, late)), late
+
+
+def _compare(group: list[tuple[int, list[Directory]]], options: VerifyOptions) -> Iterator[tuple[int, list[Item]]]:
+    judge = Judge(options)
+    for number, directories in group:
+        yield number, list(judge.replicas(directories))
+
+
+def _write(group: list[Part], target: Target, options: ReadOptions) -> Iterator[Result]:
+    for part in group:
+        yield export_job.write_part(part, target, options)
+
+
+def _run(
+    context: SparkContext,
+    name: str,
+    things: Sequence[Any],
+    sizes: list[int],
+    size: int,
+    work: Callable[[Any], Iterator[Any]],
+) -> Iterator[Any]:
+    """Yield how far a job is while it runs, and then what its tasks give.
+
+    Args:
+        context: of Spark.
+        name: of the job.
+        things: what is to be done.
+        sizes: bytes of each.
+        size: bytes that a task should have.
+        work: done in a task for its share of the things.
+    """
+    groups = pack(list(things), sizes, size, context.defaultParallelism)
+    if not groups:
+        return
+    results: list[Any] = []
+    failed: list[Exception] = []
+
+    def collect() -> None:
+        try:
+            context.setJobDescription(f"kdump {name}")
+            tasks = context.parallelize(groups, len(groups))
+            results.extend(tasks.flatMap(partial(_there, os.getcwd(), work)).collect())
+        except Exception as error:
+            failed.append(error)
+
+    thread = Thread(target=collect, name=f"kdump {name}", daemon=True)
+    thread.start()
+    total = sum(sizes)
+    try:
+        while thread.is_alive():
+            thread.join(_OFTEN)
+            done, stage = _stage(context)
+            if stage:
+                yield Progress(total * done // len(groups), total, stage)
+    finally:
+        if thread.is_alive():
+            context.cancelAllJobs()
+            thread.join()
+    if failed:
+        lines = str(failed[0]).splitlines()
+        raise SparkFailedError(f"the Spark job '{name}' failed: {lines[0] if lines else type(failed[0]).__name__}")
+    yield from results
+
+
+def _there(directory: str, work: Callable[[Any], Iterator[Any]], group: Any) -> Iterator[Any]:  # noqa: ANN401
+    """Do work where the user is: that is where relative paths begin."""
+    with suppress(OSError):  # there is no such directory on this machine
+        os.chdir(directory)
+    return work(group)
+
+
+def _stage(context: SparkContext) -> tuple[int, str]:
+    """How many tasks of the running stage are done, and what it is called."""
+    tracker = context.statusTracker()
+    for id_ in tracker.getActiveStageIds():
+        stage = tracker.getStageInfo(id_)
+        if stage is not None:
+            done = stage.numCompletedTasks
+            return done, f"stage {id_}: {done} of {stage.numTasks} tasks, {stage.numActiveTasks} running"
+    return 0, ""

@@ -1,0 +1,87 @@
+"""A session that works: its Java, its Python, and the settings that a small machine and small tasks want."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from kdump.spark.errors import SparkMissingError
+from kdump.spark.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+_LOCAL = re.compile(r"local(?:\[([0-9]+|\*)\])?")
+_TRIES = 4  # of a task, as on a cluster; Spark's local mode has but one
+INSTALL = "pip install 'kdump[spark]'"
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.python.daemon.module": "kdump.spark.daemon",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.maxResultSize": "0",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+}
+
+
+def start(master: str | None, java_home: str | None, conf: Mapping[str, str]) -> SparkSession:
+    """Return the active session, or a new one; it knows the data source.
+
+    Args:
+        master: URL of a cluster, or local[N]; None for all cores of this machine.
+        java_home: where to find Java; None to look for it.
+        conf: settings of Spark, over those made here.
+
+    Raises:
+        SparkMissingError: a package or a Java that works is missing.
+    """
+    missing = [name for name in ("pyspark", "pyarrow", "pandas") if not _is_there(name)]
+    if missing:
+        raise SparkMissingError(f"Spark needs what is not installed here ({', '.join(missing)}): {INSTALL}")
+    from pyspark.sql import SparkSession
+
+    from kdump.spark.source import KafkaSegments
+
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        settings = _settings(master, conf)
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if "PYSPARK_GATEWAY_PORT" not in os.environ:
+            from kdump.spark.gateway import start_jvm
+
+            flags = tuple(settings.pop("spark.driver.extraJavaOptions", "").split())
+            memory = settings.get("spark.driver.memory", "1g")
+            start_jvm(find_java(java_home), settings, memory=memory, flags=flags)
+        builder = SparkSession.builder.appName("kdump")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+    spark.dataSource.register(KafkaSegments)
+    return spark
+
+
+def _is_there(package: str) -> bool:
+    try:
+        import_module(package)
+    except ImportError:
+        return False
+    return True
+
+
+def _settings(master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
+    wanted = conf.get("spark.master", master or "local[*]")
+    local = _LOCAL.fullmatch(wanted)
+    if local is not None:
+        wanted = f"local[{local[1] or 1},{_TRIES}]"
+    settings = {**_SETTINGS, **conf, "spark.master": wanted}
+    if local is not None:
+        settings.setdefault("spark.driver.host", "127.0.0.1")
+        settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
+    return settings

@@ -1,0 +1,78 @@
+"""What one task of verify judges: partition directories, each whole, as the local engine does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.item import Progress
+from kdump.value import Value
+from kdump.verify.loose import check_loose
+from kdump.verify.partition import PartitionCheck
+from kdump.verify.replicas import compare_all
+from kdump.verify.surroundings import Surroundings
+from kdump.verify.workers import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.finding import Finding
+    from kdump.item import Item
+    from kdump.verify.options import VerifyOptions
+    from kdump.verify.segment import Result
+
+
+class Directory(Value):
+    """A partition directory, and the log directory around it."""
+
+    path: str
+    around: str
+
+    @classmethod
+    def of(cls, check: PartitionCheck) -> Directory:
+        """Return that of a check."""
+        return cls(check.path, check.around.path)
+
+
+class Judge:
+    """Judges partition directories; what lies around them is read once.
+
+    Args:
+        options: what was asked for.
+    """
+
+    def __init__(self, options: VerifyOptions) -> None:
+        self._options = options.replace(jobs=1, progress=False)
+        self._around: dict[str, Surroundings] = {}
+
+    def _check(self, directory: Directory) -> PartitionCheck:
+        if directory.around not in self._around:
+            self._around[directory.around] = Surroundings(directory.around)
+        return PartitionCheck(directory.path, self._around[directory.around])
+
+    def partition(self, directory: Directory, late: list[Finding]) -> Iterator[Item]:
+        """Yield what is wrong with a partition.
+
+        Args:
+            directory: it.
+            late: takes what belongs to the files of the log directory.
+        """
+        check = self._check(directory)
+        with Workers(check.jobs, check.sizes, self._options) as workers:
+
+            def results(number: int) -> Iterator[Result]:
+                return (one for one in workers.of(number) if not isinstance(one, Progress))
+
+            yield from check.check(results, self._options)
+        late.extend(check.checkpoint_findings)
+
+    def replicas(self, directories: list[Directory]) -> Iterator[Item]:
+        """Yield where the replicas of a partition are not the same.
+
+        Args:
+            directories: of the replicas.
+        """
+        return compare_all([self._check(one) for one in directories], self._options)
+
+    def loose(self, path: str) -> Iterator[Item]:
+        """Yield what is wrong with one file."""
+        return check_loose(path, self._options)

@@ -1,0 +1,168 @@
+"""The data source on real Spark: the rows are those of the local engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import PySparkException
+
+from kdump.export.tables import SPLIT_TABLES, TABLES
+from kdump.spark.source import KafkaSegments, _SplitReader, _WholeReader
+from tests.tables import local_table, sorted_rows, split_table
+from tests.trees import NODE, OLD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def table_of(spark: SparkSession, paths: Sequence[str], table: str, **options: object) -> DataFrame:
+    reader = spark.read.format("kafka-segments").option("table", table)
+    return reader.options(**{name: str(value) for name, value in options.items()}).load(list(paths))
+
+
+def rows_of(frame: DataFrame) -> pa.Table:
+    return frame.toArrow()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_rows_are_those_of_the_local_engine(table: str, spark: SparkSession, tree: list[str]) -> None:
+    found = rows_of(table_of(spark, tree, table))
+    local = local_table(tree, table)
+    assert found.schema.names == local.schema.names == [column.name for column in TABLES[table]]
+    assert found.num_rows > 100
+    assert sorted_rows(found) == sorted_rows(local)
+
+
+@pytest.mark.parametrize("table", SPLIT_TABLES)
+@pytest.mark.parametrize("size", ["4k", "1m", "1g"])
+def test_the_rows_are_the_same_for_any_split_size(table: str, size: str, spark: SparkSession) -> None:
+    paths = [str(NODE / "zstd-0"), str(NODE / "plain-0"), *map(str, sorted(OLD.glob("*/*/*-0"))[:6])]
+    found = rows_of(table_of(spark, paths, table, splitSize=size))
+    assert sorted_rows(found) == sorted_rows(local_table(paths, table))
+
+
+def test_a_large_segment_is_read_by_many_tasks(spark: SparkSession, large: Path) -> None:
+    frame = table_of(spark, [str(large)], "records", splitSize="4m", columns="offset,valueSize", minPartitions=8)
+    assert frame.rdd.getNumPartitions() >= 8
+    local = split_table([str(large)], "records", columns=["offset", "valueSize"])
+    assert sorted(frame.toArrow().column("offset").to_pylist()) == list(range(48_000))
+    assert frame.agg({"valueSize": "sum"}).collect()[0][0] == sum(local.column("valueSize").to_pylist())
+
+
+def test_the_tasks_over_a_mixed_tree_are_even(tree: list[str], large: Path) -> None:
+    options = {"paths": json.dumps([*tree, str(large)]), "splitsize": "8m", "table": "batches", "minpartitions": "2"}
+    source = KafkaSegments(options)
+    tasks = source.reader(source.schema()).partitions()
+    loads = [sum(split.size for split in task.value) for task in tasks]
+    assert len(loads) >= 4
+    assert max(loads) * len(loads) < 1.5 * sum(loads)
+
+
+def test_no_filter_is_pushed_and_a_view_may_be_used_twice(spark: SparkSession) -> None:
+    for reader in (_SplitReader, _WholeReader):
+        assert "pushFilters" not in vars(reader)
+    table_of(spark, [str(NODE)], "batches").createOrReplaceTempView("twice")
+    counts = {row[0]: row[1] for row in spark.sql("SELECT topic, count(*) FROM twice GROUP BY topic").collect()}
+    one, other = counts["plain"], counts["zstd"]
+    both = "SELECT topic FROM twice WHERE topic = 'plain' UNION ALL SELECT topic FROM twice WHERE topic = 'zstd'"
+    found = sorted(row[0] for row in spark.sql(both).collect())
+    assert found == ["plain"] * one + ["zstd"] * other
+    join = "SELECT count(*) FROM twice a JOIN twice b ON a.topic = 'plain' AND b.topic = 'zstd'"
+    assert spark.sql(join).collect()[0][0] == one * other
+    view = spark.table("twice")
+    assert view.where("topic = 'plain'").count() == one
+    assert view.count() == sum(counts.values())
+
+
+def test_sql_and_options(spark: SparkSession) -> None:
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW some USING `kafka-segments` OPTIONS "
+        f"(path '{NODE}', table 'records', columns 'topic,offset,timestamp', topics 'plain,zstd', fromOffset '100')"
+    )
+    local = split_table([str(NODE / "plain-0"), str(NODE / "zstd-0")], "records", columns=["offset"])
+    expected = sum(offset >= 100 for offset in local.column("offset").to_pylist())
+    assert spark.sql("SELECT count(*), min(offset) FROM some").collect()[0] == (expected, 100)
+    assert spark.table("some").columns == ["topic", "offset", "timestamp"]
+
+
+def test_records_of_internal_topics_are_decoded(spark: SparkSession) -> None:
+    frame = table_of(spark, [str(NODE)], "records", topics="__consumer_offsets", decoder="auto")
+    groups = frame.selectExpr("get_json_object(decodedKey, '$.data.group') AS name").distinct().toArrow()
+    assert {"grp-alive", "grp-new", "str-app"} <= set(groups.column("name").to_pylist())
+    bare = table_of(spark, [str(NODE)], "records", topics="__consumer_offsets", decoder="none")
+    assert bare.where("decodedKey IS NOT NULL").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"table": "rows"}, "no table 'rows': there are batches, records, findings, segments"),
+        ({"columns": "position,colour"}, "no column 'colour' in batches"),
+        ({"splitsize": "many"}, "'many' is no number"),
+        ({"colums": "offset"}, "no option 'colums'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(options: dict[str, str], said: str, spark: SparkSession) -> None:
+    with pytest.raises(PySparkException, match=said):
+        spark.read.format("kafka-segments").options(**options).load(str(NODE / "plain-0")).count()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_path_that_is_not_there_is_said_in_a_line(table: str, spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match=r"no such file: .*nowhere"):
+        table_of(spark, [str(NODE), str(tmp_path / "nowhere")], table).count()
+
+
+def test_nothing_is_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
+    for table in TABLES:
+        assert table_of(spark, [str(tmp_path)], table).count() == 0
+    assert KafkaSegments.name() == "kafka-segments"
+
+
+# --- workers that die ---------------------------------------------------------------------------------------
+def workers() -> list[int]:
+    """The processes that run Python for tasks: children of the daemon, which has the same command line."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"kdump.spark.daemon" in (folder / "cmdline").read_bytes():
+                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
+            continue
+    return [child for child, parent in parents.items() if parent in parents]
+
+
+def test_a_worker_that_is_killed_changes_nothing(spark: SparkSession, large: Path) -> None:
+    killed: list[int] = []
+    over = threading.Event()
+
+    def kill() -> None:
+        tracker = spark.sparkContext.statusTracker()
+        while not over.is_set() and len(killed) < 2:
+            stages = [tracker.getStageInfo(one) for one in tracker.getActiveStageIds()]
+            if any(stage is not None and stage.numCompletedTasks >= 1 for stage in stages):
+                for pid in workers()[:2]:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+            time.sleep(0.01)
+
+    frame = table_of(spark, [str(large)], "records", splitSize="1m", minPartitions=24)
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        found = frame.toArrow()
+    finally:
+        over.set()
+        thread.join()
+    assert killed
+    assert sorted_rows(found) == sorted_rows(local_table([str(large)], "records"))
