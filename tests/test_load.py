@@ -20,12 +20,13 @@ from kdump.broker.config import Config
 from kdump.broker.epochcache import EpochCache
 from kdump.broker.facts import PartitionFacts, Start
 from kdump.broker.interval import infer_interval
-from kdump.broker.load import Recoveries, load
+from kdump.broker.load import load
 from kdump.broker.logdir import LogDir, Settings
 from kdump.broker.outcome import Action, Outcome, Stops
 from kdump.broker.producers import Producers
 from kdump.broker.producerstate import in_java_order
 from kdump.broker.recover import recover
+from kdump.broker.recoveries import Recoveries
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.snapshot import ProducerStateEntry
 from kdump.format.source import BytesSource
@@ -247,7 +248,7 @@ def test_start_that_was_recovered_before_reads_no_segment_again(monkeypatch: pyt
         count += 1
         return recover(*given, **more)
 
-    monkeypatch.setattr("kdump.broker.load.recover", counted)
+    monkeypatch.setattr("kdump.broker.recoveries.recover", counted)
     facts, recoveries = facts_of(files_of(), recovery_point=54), Recoveries()
     outcomes = [load(facts, start, recoveries=recoveries) for start in (Start.FULL, Start.UNCLEAN)]
     assert count == 3

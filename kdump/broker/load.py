@@ -15,10 +15,11 @@ from kdump.broker.disk import Disk
 from kdump.broker.epochcache import EpochCache
 from kdump.broker.facts import DELETE, Start
 from kdump.broker.failure import INVALID_OFFSET, BrokerError
-from kdump.broker.fates import count_records, fates, losses
+from kdump.broker.fates import fates, losses
 from kdump.broker.outcome import Outcome, Stops
 from kdump.broker.producerstate import ProducerStates, offset_of
-from kdump.broker.recover import OVERFLOW, recover
+from kdump.broker.recover import OVERFLOW
+from kdump.broker.recoveries import Recoveries
 from kdump.broker.segments import LoadedSegments
 from kdump.broker.split import split
 from kdump.format import layout
@@ -34,10 +35,8 @@ if TYPE_CHECKING:
 
     from kdump.broker.facts import PartitionFacts
     from kdump.broker.outcome import SegmentOutcome
-    from kdump.broker.recover import Recovered
     from kdump.broker.swaps import Swapped
     from kdump.finding import Finding
-    from kdump.format.source import Source
 
 _INDEXES = (".index", ".timeindex", ".txnindex")
 _KAFKA = "org.apache.kafka.common.KafkaException"
@@ -79,49 +78,6 @@ def load(
     segments = loader.fates()
     lost = losses(loader.disk, segments, known.count_records)
     return Outcome(loader.disk, segments, *ends, *lost, None, "", *loader.marks())
-
-
-class Recoveries:
-    """Recovered segments and counted records, so that a second start of the same partition need not read them again.
-
-    Of segments only a few are held: a start without recovery points recovers all, the other one as a rule the last.
-    """
-
-    _most = 2
-    _most_entries = 1 << 17  # of the columns of an index
-
-    def __init__(self) -> None:
-        self._known: list[tuple[tuple[object, ...], Recovered]] = []
-        self._records: dict[tuple[str, int], int] = {}
-
-    def count_records(self, log: Source, start: int) -> int:
-        """Count the records of a log from a position on."""
-        key = log.name, start
-        if key not in self._records:
-            self._records[key] = count_records(log, start)
-        return self._records[key]
-
-    def recover(self, facts: PartitionFacts, disk: Disk, base: int, states: ProducerStates, epoch: int) -> Recovered:
-        """Recover a segment, or take what is known of it."""
-        log = disk.get(f"{base:020}.log") or BytesSource(b"", f"{base:020}.log")
-        key = (log, base, states.producers.entries, epoch)
-        for known, recovered in self._known:
-            if known[0] is log and known[1:] == key[1:]:
-                return recovered
-        recovered = recover(
-            log,
-            base,
-            facts.interval,
-            states.producers,
-            latest_epoch=epoch,
-            partition=facts.name,
-            max_index_bytes=facts.max_index_bytes,
-            max_batch_bytes=facts.max_batch_bytes,
-            max_uncompressed_bytes=facts.max_uncompressed_bytes,
-        )
-        if len(recovered.offset_entries[0]) <= self._most_entries:
-            self._known = [*self._known[-self._most + 1 :], (key, recovered)]
-        return recovered
 
 
 class _Loader:

@@ -11,9 +11,10 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.facts import DELETE, Start
-from kdump.broker.load import Recoveries, load
+from kdump.broker.load import load
 from kdump.broker.logdir import METADATA_TOPIC, Cause, LogDir, worst
 from kdump.broker.outcome import Stops
+from kdump.broker.recoveries import Recoveries
 from kdump.item import Prediction, SegmentFate
 from kdump.log.lazy import Shelf
 from kdump.log.names import parse_partition

@@ -1,0 +1,59 @@
+"""What is known of a partition after a load, for another start of the same partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.broker.fates import count_records
+from kdump.broker.recover import recover
+from kdump.format.source import BytesSource
+
+if TYPE_CHECKING:
+    from kdump.broker.disk import Disk
+    from kdump.broker.facts import PartitionFacts
+    from kdump.broker.producerstate import ProducerStates
+    from kdump.broker.recover import Recovered
+    from kdump.format.source import Source
+
+
+class Recoveries:
+    """Recovered segments and counted records, so that a second start of the same partition need not read them again.
+
+    Of segments only a few are held: a start without recovery points recovers all, the other one as a rule the last.
+    """
+
+    _most = 2
+    _most_entries = 1 << 17  # of the columns of an index
+
+    def __init__(self) -> None:
+        self._known: list[tuple[tuple[object, ...], Recovered]] = []
+        self._records: dict[tuple[str, int], int] = {}
+
+    def count_records(self, log: Source, start: int) -> int:
+        """Count the records of a log from a position on."""
+        key = log.name, start
+        if key not in self._records:
+            self._records[key] = count_records(log, start)
+        return self._records[key]
+
+    def recover(self, facts: PartitionFacts, disk: Disk, base: int, states: ProducerStates, epoch: int) -> Recovered:
+        """Recover a segment, or take what is known of it."""
+        log = disk.get(f"{base:020}.log") or BytesSource(b"", f"{base:020}.log")
+        key = (log, base, states.producers.entries, epoch)
+        for known, recovered in self._known:
+            if known[0] is log and known[1:] == key[1:]:
+                return recovered
+        recovered = recover(
+            log,
+            base,
+            facts.interval,
+            states.producers,
+            latest_epoch=epoch,
+            partition=facts.name,
+            max_index_bytes=facts.max_index_bytes,
+            max_batch_bytes=facts.max_batch_bytes,
+            max_uncompressed_bytes=facts.max_uncompressed_bytes,
+        )
+        if len(recovered.offset_entries[0]) <= self._most_entries:
+            self._known = [*self._known[-self._most + 1 :], (key, recovered)]
+        return recovered
