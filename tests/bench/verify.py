@@ -101,6 +101,7 @@ def main() -> int:
         "start of Python": [sys.executable, "-c", READ],
         "read and crc32c": [sys.executable, "-c", READ, *logs],
         "verify --shallow": [*verify, "--shallow", "four-0"],
+        "verify --shallow --start all": [*verify, "--shallow", "--start", "all", "four-0"],
         "verify": [*verify, "four-0"],
         "verify -j 2": [*verify, "-j", "2", "four-0"],
         "verify, zstd": [*verify, "zstd-0"],
@@ -127,6 +128,9 @@ def judged(costs: dict[str, Cost]) -> bool:
             net("read and crc32c", "start of Python") / net("verify --shallow", "start"), 0.4,
         ),
         "wall time of one process, of two": (costs["verify"].wall / costs["verify -j 2"].wall, 1.6),
+        "two of --shallow, of CPU with --start all": (
+            2 * costs["verify --shallow"].cpu / costs["verify --shallow --start all"].cpu, 1.0,
+        ),
         "64 MB, of the peak memory": (
             64 * MB / max(cost.memory for name, cost in costs.items() if name.startswith("verify")), 1.0,
         ),
