@@ -163,8 +163,8 @@ class _Loader:
             for suffix, entry in ((".index", OffsetIndex), (".timeindex", TimeIndex)):
                 name = f"{base:020}{suffix}"
                 size = self.disk.size(name)
-                if size % entry.entry_bytes:
-                    self.disk.cut(name, size - size % entry.entry_bytes)
+                if size % entry.entry_size:
+                    self.disk.cut(name, size - size % entry.entry_size)
 
     # --- loadSegmentFiles -------------------------------------------------------------------------------------
     def _load_segment_files(self, states: ProducerStates) -> None:

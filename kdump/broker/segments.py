@@ -135,7 +135,7 @@ class LoadedSegments:
 
         Source: LogSegment.resizeIndexes, AbstractIndex.resize.
         """
-        for suffix, entry in ((".index", OffsetIndex.entry_bytes), (".timeindex", TimeIndex.entry_bytes)):
+        for suffix, entry in ((".index", OffsetIndex.entry_size), (".timeindex", TimeIndex.entry_size)):
             size = self._disk.size(f"{self.bases[-1]:020}{suffix}") // entry * entry
             limit = self._facts.max_index_bytes // entry * entry
             if size > limit:

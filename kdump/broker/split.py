@@ -69,7 +69,7 @@ def split(
 
 def _fill_up(disk: Disk, stem: str, max_bytes: int) -> None:
     """Leave the indexes of a segment as a recovery left them that has ended half-way: with room for more."""
-    for suffix, entry in ((".index", OffsetIndex.entry_bytes), (".timeindex", TimeIndex.entry_bytes)):
+    for suffix, entry in ((".index", OffsetIndex.entry_size), (".timeindex", TimeIndex.entry_size)):
         source = disk.get(f"{stem}{suffix}")
         data = b"" if source is None else source.read_at(0, source.size)
         disk.write(f"{stem}{suffix}", data.ljust(max_bytes // entry * entry, b"\0"))

@@ -59,14 +59,13 @@ class _SlotIndex(ABC, Generic[Entry]):
         base_offset: base offset of the segment, from the name of the file.
 
     Attributes:
-        entry_bytes: of one entry.
         name: of the file.
         size: of the file, bytes.
         entry_size: bytes of one entry.
         entries: as many as the file has room for, zeros of an untrimmed tail included.
     """
 
-    entry_bytes: ClassVar[int]
+    entry_size: ClassVar[int]
     _slot: ClassVar[Struct]
     _offset_column: ClassVar[int]  # which of the two numbers is a relative offset
     _nothing: ClassVar[tuple[int, int]]  # the slot that a lookup answers with when none is at or below
@@ -76,7 +75,6 @@ class _SlotIndex(ABC, Generic[Entry]):
         self.base_offset = base_offset
         self.name = source.name
         self.size = source.size
-        self.entry_size = self._slot.size
         self.entries = source.size // self._slot.size
         self._source = source
         self._page_slots = PAGE_BYTES // self._slot.size
@@ -242,7 +240,7 @@ class _SlotIndex(ABC, Generic[Entry]):
 class OffsetIndex(_SlotIndex[OffsetPosition]):
     """`.index`: 8 bytes an entry, int32 relative offset and int32 position. Source: OffsetIndex."""
 
-    entry_bytes = 8
+    entry_size = 8
     _slot = Struct(">ii")
     _offset_column = 0
     _nothing = (0, 0)
@@ -280,7 +278,7 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
 class TimeIndex(_SlotIndex[TimestampOffset]):
     """`.timeindex`: 12 bytes an entry, int64 timestamp and int32 relative offset. Source: TimeIndex."""
 
-    entry_bytes = 12
+    entry_size = 12
     _slot = Struct(">qi")
     _offset_column = 1
     _nothing = (-1, 0)
