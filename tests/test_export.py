@@ -433,6 +433,14 @@ def test_what_was_missing_is_looked_for_again(tmp_path: Path) -> None:
     assert "rows=1 " in run.stdout
 
 
+def test_paths_inside_others_have_their_rows_once(tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / "t-0"
+    write(folder, segment(0, [batch(0)]))
+    run = export("--to", tmp_path / "out", tmp_path / "logs", folder, folder / name(0), folder / ".." / "t-0")
+    assert "files=1 rows=1 " in run.stdout
+    assert read_back(tmp_path / "out", "parquet").num_rows == 1
+
+
 @pytest.mark.parametrize("table", ["batches", "segments"])
 def test_what_may_have_rows_and_is_not_read_is_said(table: str, tmp_path: Path) -> None:
     write(tmp_path / "logs" / "t-0", segment(0, [batch(0)]))

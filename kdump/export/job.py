@@ -19,7 +19,7 @@ from kdump.export.write import TEMPORARY, RowFile
 from kdump.finding import Finding, Severity
 from kdump.format.walk import Border
 from kdump.item import Progress
-from kdump.log.source import DoorProblem
+from kdump.log.source import DoorProblem, is_remote
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -107,14 +107,18 @@ def name_of(*facts: object) -> str:
 
 
 def plan_of(logs: Iterable[LogFile | DoorProblem], size: int) -> Plan:
-    """Return the plan for some logs.
+    """Return the plan for some logs, in which each is once.
 
     Args:
-        logs: as they are listed.
+        logs: as they are listed: twice where a path of the user lies in another.
         size: bytes that a part should have.
     """
     found = list(logs)
-    splits = [split for log in found if isinstance(log, LogFile) for split in splits_of(log, size)]
+    each: dict[str, LogFile] = {}
+    for log in found:
+        if isinstance(log, LogFile):
+            each.setdefault(log.path if is_remote(log.path) else os.path.realpath(log.path), log)
+    splits = [split for log in each.values() for split in splits_of(log, size)]
     return Plan(tuple(_parts(splits)), tuple(one for one in found if isinstance(one, DoorProblem)))
 
 
