@@ -306,7 +306,7 @@ def read_back(target: Path, kind: str) -> pa.Table:
 @pytest.mark.parametrize("table", TABLES)
 def test_parquet_read_back_has_the_rows(table: str, tree: list[str], tmp_path: Path) -> None:
     run = export("--table", table, "--to", tmp_path / "out", *tree)
-    assert run.exit_code == 3 if table in SPLIT else run.exit_code == 6, run.output
+    assert run.exit_code == 6, run.output  # damage, and a FIFO and a link among the logs
     local = split_table(tree, table) if table in SPLIT else whole_table(tree, table)
     found = read_back(tmp_path / "out", "parquet")
     topics, partitions = pa.string(), pa.int32()
@@ -401,6 +401,62 @@ def test_nothing_is_written_into_what_is_read(tmp_path: Path) -> None:
     run = CliRunner().invoke(kdump, ["verify", "--out", str(folder / "out"), str(folder)])
     assert run.exit_code == 2
     assert files_of(folder) == before
+
+
+@pytest.mark.parametrize("table", ["records", "findings"])
+@pytest.mark.parametrize("text", ["{", "{}", "[]", "3", '{"asked": 1, "parts": [3], "problems": []}'])
+def test_state_that_is_none_is_one_clear_line(text: str, table: str, tmp_path: Path) -> None:
+    (tmp_path / "out" / "_kdump").mkdir(parents=True)
+    (tmp_path / "out" / "_kdump" / "plan.json").write_text(text)
+    run = export("--table", table, "--to", tmp_path / "out", *SMALL)
+    assert (run.exit_code, run.stderr.count("\n")) == (2, 1)
+    assert "the plan in it cannot be read" in run.stderr
+    assert export("--table", table, "--to", tmp_path / "whole", *SMALL).exit_code == 0
+    (tmp_path / "whole" / "_kdump" / "x.done").write_text(text)
+    run = export("--table", table, "--to", tmp_path / "whole", *SMALL)
+    assert (run.exit_code, run.stderr.count("\n")) == (2, 1)
+    assert "x.done: this note cannot be read" in run.stderr
+
+
+def test_a_directory_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert export("--to", "", *SMALL).exit_code == 2
+    assert CliRunner().invoke(kdump, ["verify", "--out", "", *SMALL]).exit_code == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_was_missing_is_looked_for_again(tmp_path: Path) -> None:
+    assert export("--to", tmp_path / "out", tmp_path / "logs").exit_code == 10
+    write(tmp_path / "logs" / "t-0", segment(0, [batch(0)]))
+    run = export("--to", tmp_path / "out", tmp_path / "logs")
+    assert run.exit_code == 0, run.output
+    assert "rows=1 " in run.stdout
+
+
+def test_paths_inside_others_have_their_rows_once(tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / "t-0"
+    write(folder, segment(0, [batch(0)]))
+    run = export("--to", tmp_path / "out", tmp_path / "logs", folder, folder / name(0), folder / ".." / "t-0")
+    assert "files=1 rows=1 " in run.stdout
+    assert read_back(tmp_path / "out", "parquet").num_rows == 1
+
+
+@pytest.mark.parametrize("table", ["batches", "segments"])
+def test_what_may_have_rows_and_is_not_read_is_said(table: str, tmp_path: Path) -> None:
+    write(tmp_path / "logs" / "t-0", segment(0, [batch(0)]))
+    (tmp_path / "logs" / "u-0").symlink_to("t-0")
+    os.mkfifo(tmp_path / "logs" / "t-0" / name(7))
+    (tmp_path / "empty").mkdir()
+    run = export("--table", table, "--to", tmp_path / "out", tmp_path / "logs", tmp_path / "empty")
+    assert run.exit_code == 5, run.output
+    for left_out in ("logs/u-0: not read", f"t-0/{name(7)}: not read", "empty: neither a partition directory"):
+        assert left_out in run.stderr
+
+
+def test_parquet_with_the_columns_of_the_directories_alone_is_refused(tmp_path: Path) -> None:
+    assert export("--columns", "topic,partition", "--to", tmp_path / "out", *SMALL).exit_code == 2
+    assert not (tmp_path / "out").exists()
+    assert export("--columns", "topic", "--file-format", "csv", "--to", tmp_path / "out", *SMALL).exit_code == 0
 
 
 def test_a_column_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:

@@ -270,6 +270,16 @@ def test_clock_that_is_no_time_is_refused(text: str, tmp_path: Path) -> None:
     assert run("--start", "all", "--now", text, str(tmp_path)).exit_code == 2
 
 
+def test_refused_options_do_not_drive_the_terminal(tmp_path: Path) -> None:
+    config = tmp_path / "\x1b[31m"
+    config.write_text("index.interval.bytes=x")
+    for args in (["--now", "\x1b[31m"], ["--config", str(config)]):
+        refused = run("--start", "all", *args, str(tmp_path))
+        assert refused.exit_code == 2
+        assert "\\x1b[31m" in refused.stderr
+        assert "\x1b" not in refused.stderr
+
+
 def test_configuration_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("index.interval.bytes=many\n")
     for path in (tmp_path, tmp_path / "gone", tmp_path / "bad"):

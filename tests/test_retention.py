@@ -236,6 +236,8 @@ def test_the_topic_wins_over_the_broker_and_the_finer_unit_over_the_coarser(
         {"segment.bytes": "0"},
         {"message.timestamp.type": "create"},
         {"retention.bytes": "9223372036854775808"},
+        {"min.cleanable.dirty.ratio": "nan"},
+        {"min.cleanable.dirty.ratio": "0_1"},
     ],
 )
 def test_a_value_that_no_broker_takes_is_refused_in_one_sentence(given: dict[str, str]) -> None:
@@ -318,6 +320,7 @@ def test_settings_come_from_a_file_and_from_the_command_line_which_wins(tmp_path
         (["--set", "retention.ms"], "--set wants NAME=VALUE"),
         (["--set", "retention.msec=1"], "did you mean 'retention.ms'"),
         (["--set", "retention.ms=x"], "is wanted"),
+        (["--set", "retention.ms=9223372036854775808"], "a whole number from -1 to 9223372036854775807"),
         (["--config", "none"], "no such file: none"),
         (["--config", "bad"], "Malformed"),
         (["--config", "."], "is a directory"),
@@ -384,12 +387,23 @@ def test_an_unfinished_swap_is_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "code"), [("none", 10), ("t-0/00000000000000000000.log", 5), ("empty", 5), (".", 0), ("t-0", 0)]
+    ("path", "code"),
+    [
+        ("none", 10),
+        ("dangling", 10),
+        ("loop", 5),
+        ("t-0/00000000000000000000.log", 5),
+        ("empty", 5),
+        (".", 0),
+        ("t-0", 0),
+    ],
 )
 def test_exit_codes_are_those_of_the_other_commands(path: str, code: int, tmp_path: Path) -> None:
     place = partition(tmp_path)
     if path == "empty":
         (place / "empty").mkdir()
+    if path in ("dangling", "loop"):
+        (place / path).symlink_to("nowhere" if path == "dangling" else path)
     found, _, err = kdump(path, cwd=place)
     assert found == code
     assert len(err.splitlines()) == (0 if code == 0 else 1)

@@ -49,9 +49,7 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         number = parse_number(text, 64)
         if isinstance(number, Complaint) or not low <= number <= high:
-            raise ValueError(
-                f"a whole number from {low} to {high}" if high < MAX_LONG else f"a whole number from {low}"
-            )
+            raise ValueError(f"a whole number from {low} to {high}")
         return number
 
     return read
@@ -59,7 +57,7 @@ def _integer(low: int, high: int) -> Callable[[str], int]:
 
 def _ratio(text: str) -> float:
     try:
-        value = float(text)
+        value = -1.0 if "_" in text else float(text)  # Java knows no underscores there
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:

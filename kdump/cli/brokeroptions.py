@@ -31,14 +31,16 @@ def settings(given: Mapping[str, Any]) -> Settings:
         try:
             query = time_query(given["now"], now)
         except ValueError as error:
-            raise click.UsageError(f"--now: {error}") from None
+            raise click.UsageError(escape(f"--now: {error}")) from None
         if query.ask is not Ask.TIME:
-            raise click.UsageError(f"--now: '{given['now']}' is no time: ms since the epoch, or ISO 8601")
+            raise click.UsageError(
+                f"--now: '{escape(given['now'])}' is no time of a clock: ms since the epoch, or ISO 8601"
+            )
         now = query.number
     try:
         config = Config(properties_of(given["config"]))
     except ValueError as error:
-        raise click.UsageError(f"--config {given['config']}: {error}") from None
+        raise click.UsageError(escape(f"--config {given['config']}: {error}")) from None
     return Settings(now, config, given["index_interval_bytes"])
 
 

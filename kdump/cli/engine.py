@@ -86,8 +86,10 @@ def demand_outside(directory: str, paths: Sequence[str], option: str) -> None:
         option: that names the directory.
 
     Raises:
-        click.BadParameter: it is one of the paths, or lies below one.
+        click.BadParameter: it is one of the paths, or lies below one; or it has no name, as an unset variable.
     """
+    if not directory:
+        raise click.BadParameter("is empty: name a directory", param_hint=option)
     target = os.path.realpath(directory)
     for path in paths:
         if (

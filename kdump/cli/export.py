@@ -102,13 +102,18 @@ class _Export:
 
     def __init__(self, given: dict[str, Any], paths: Sequence[str], origins: Origins) -> None:
         from kdump.export.job import Target
-        from kdump.export.tables import UnknownNameError, columns_of
+        from kdump.export.tables import FOLDERS, UnknownNameError, columns_of
 
         names = given["columns"]
         try:
             columns = columns_of(given["table"], None if names is None else [name.strip() for name in names.split(",")])
         except UnknownNameError as error:
             raise click.BadParameter(str(error), param_hint="--columns") from None
+        if given["kind"] == "parquet" and not any(column.name not in FOLDERS for column in columns):
+            raise click.BadParameter(
+                "topic and partition are in the names of directories, and no file of Parquet has them: name one more",
+                param_hint="--columns",
+            )
         self._given = given
         self._paths = paths
         self._origins = origins
@@ -160,7 +165,7 @@ class _Export:
             given["max_uncompressed_bytes"],
         )
         plan = begun(target, self._asked)
-        if plan is None:
+        if plan is None or not plan.parts:  # without parts nothing is written, and what was missing may be there by now
             plan = plan_of(logs_of(self._paths, self._origins, Wanted()), SPLIT_SIZE[target.table])
             begin(target, self._asked, plan)
         for problem in plan.problems:

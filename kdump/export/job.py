@@ -19,7 +19,7 @@ from kdump.export.write import TEMPORARY, RowFile
 from kdump.finding import Finding, Severity
 from kdump.format.walk import Border
 from kdump.item import Progress
-from kdump.log.source import DoorProblem
+from kdump.log.source import DoorProblem, is_remote
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -107,14 +107,18 @@ def name_of(*facts: object) -> str:
 
 
 def plan_of(logs: Iterable[LogFile | DoorProblem], size: int) -> Plan:
-    """Return the plan for some logs.
+    """Return the plan for some logs, in which each is once.
 
     Args:
-        logs: as they are listed.
+        logs: as they are listed: twice where a path of the user lies in another.
         size: bytes that a part should have.
     """
     found = list(logs)
-    splits = [split for log in found if isinstance(log, LogFile) for split in splits_of(log, size)]
+    each: dict[str, LogFile] = {}
+    for log in found:
+        if isinstance(log, LogFile):
+            each.setdefault(log.path if is_remote(log.path) else os.path.realpath(log.path), log)
+    splits = [split for log in each.values() for split in splits_of(log, size)]
     return Plan(tuple(_parts(splits)), tuple(one for one in found if isinstance(one, DoorProblem)))
 
 
@@ -154,22 +158,25 @@ def begun(target: Target, asked: dict[str, object]) -> Plan | None:
     try:
         with open(os.path.join(target.state, _PLAN), encoding="utf-8") as file:  # noqa: PTH123
             plan = json.load(file)
+        before = plan["asked"]
+        problems = tuple(DoorProblem(*facts) for facts in plan["problems"])
+        parts = tuple(_part(one) for one in plan["parts"])
     except FileNotFoundError:
         if os.path.isdir(target.directory) and any(name != STATE for name in os.listdir(target.directory)):
             raise NotThisExportError(f"{target.directory}: is not empty, and no export that could go on") from None
         return None
     except NotADirectoryError:
-        raise NotThisExportError(f"{target.directory}: is no directory") from None
-    except ValueError:
-        raise NotThisExportError(f"{target.state}: the plan in it cannot be read") from None
-    if plan["asked"] != asked:
+        wrong = target.state if os.path.isdir(target.directory) else target.directory
+        raise NotThisExportError(f"{wrong}: is no directory") from None
+    except (ValueError, TypeError, LookupError):  # what is JSON need not be a plan
+        raise NotThisExportError(f"{target.state}: the plan in it cannot be read; name another directory") from None
+    if before != asked:
         raise NotThisExportError(f"{target.directory}: holds an export of something else; name another directory")
     for folder, _, names in os.walk(target.directory):
         for name in names:
             if name.startswith(".") and name.endswith(TEMPORARY):
                 os.unlink(os.path.join(folder, name))  # noqa: PTH108
-    problems = tuple(DoorProblem(*facts) for facts in plan["problems"])
-    return Plan(tuple(_part(one) for one in plan["parts"]), problems)
+    return Plan(parts, problems)
 
 
 def begin(target: Target, asked: dict[str, object], plan: Plan) -> None:
@@ -210,13 +217,21 @@ def _write(path: str, value: object) -> None:
 
 
 def done(target: Target) -> dict[str, Result]:
-    """Return what became of the parts that are written, by name."""
+    """Return what became of the parts that are written, by name.
+
+    Raises:
+        NotThisExportError: a note cannot be read.
+    """
     found = {}
     for name in os.listdir(target.state):
         if name.endswith(".done"):
-            with open(os.path.join(target.state, name), encoding="ascii") as file:  # noqa: PTH123
-                facts = json.load(file)
-            found[facts["name"]] = Result(**{**facts, "problems": tuple(facts["problems"])})
+            path = os.path.join(target.state, name)
+            try:
+                with open(path, encoding="ascii") as file:  # noqa: PTH123
+                    facts = json.load(file)
+                found[facts["name"]] = Result(**{**facts, "problems": tuple(facts["problems"])})
+            except (ValueError, TypeError, LookupError):
+                raise NotThisExportError(f"{path}: this note cannot be read; name another directory") from None
     return found
 
 

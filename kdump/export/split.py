@@ -16,9 +16,9 @@ from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.resync import Resync
 from kdump.format.walk import Border, CheckedWalk
-from kdump.log.directory import Expansion, directories, expanded, partition_files
+from kdump.log.directory import A_LINK, NO_FILE, Expansion, directories, expanded, partition_files
 from kdump.log.edges import sibling
-from kdump.log.names import parse_name
+from kdump.log.names import parse_name, parse_partition
 from kdump.log.source import DoorProblem, is_remote, open_source
 from kdump.value import Value
 
@@ -138,12 +138,27 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[
             yield from _logs([path], origins, wanted)
             continue
         listing = Expansion()
-        for directory in directories(path, listing) or [path]:
+        found = directories(path, listing)
+        yield from _not_followed(listing)
+        if not (found or listing.files or listing.skipped) and parse_partition(os.path.basename(path)) is None:
+            yield DoorProblem(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
+        for directory in found:
             if wanted.has_place(origins.of(directory)):
                 inside = Expansion()
                 partition_files(directory, inside)
+                yield from _not_followed(inside)
                 logs = [one for one in inside.files if parse_name(os.path.basename(one)).kind is FileKind.LOG]
                 yield from _logs(logs, origins, wanted, follow=False)
+
+
+def _not_followed(found: Expansion) -> Iterator[DoorProblem]:
+    """What may have rows, and is left out."""
+    for path, reason in ((skipped.path, skipped.reason) for skipped in found.skipped):
+        name = parse_name(os.path.basename(path))
+        is_log = name.is_live and name.kind is FileKind.LOG
+        is_wanted = is_log or parse_partition(os.path.basename(path)) is not None
+        if reason.startswith("cannot") or (reason in (A_LINK, NO_FILE) and is_wanted):
+            yield DoorProblem(path, "read", f"{path}: not read: {reason}")
 
 
 def _logs(

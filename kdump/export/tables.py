@@ -68,6 +68,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
 SUMMARY = PLACE + _columns("segments size batches records errors warnings notes unread")
 """What a verify of many log directories comes to, by partition; topic and partition are null for the rest of one."""
 
+FOLDERS = ("topic", "partition")
+"""Columns that the names of directories have; no file of Parquet has them a second time."""
+
 SPLIT_TABLES = ("batches", "records")
 """Tables whose rows are those of a range of a log; the others need the whole partition."""
 

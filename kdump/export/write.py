@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from kdump.export.tables import Kind
+from kdump.export.tables import FOLDERS, Kind
 from kdump.render.jsonl import text_or_bytes
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Parquet:
 
         from kdump.export.arrow import schema_of
 
-        left_out = ("topic", "partition") if placed else ()
+        left_out = FOLDERS if placed else ()
         self._names = [column.name for column in columns if column.name not in left_out]
         schema = schema_of(column for column in columns if column.name in self._names)
         self._writer = parquet.ParquetWriter(path, schema, compression="zstd")

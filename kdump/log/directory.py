@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _SEGMENT_KINDS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.SNAPSHOT)
 NOT_A_PARTITION = "not a partition directory"
+A_LINK, NO_FILE = "a symbolic link", "not a regular file"  # a broker follows the first, and fails on some of the others
 IN_A_PARTITION = "a directory inside a partition directory"
 _LOCK = ".lock"  # of a log.dir; always empty
 _REMOTE_CACHE = "remote-log-index-cache"  # of a log.dir: copies of indexes whose logs are elsewhere
@@ -170,13 +171,13 @@ def _list(directory: str, found: Expansion) -> _Listing:
 def _sort_in(entry: os.DirEntry[str], path: str, listing: _Listing, found: Expansion) -> None:
     try:
         if entry.is_symlink():
-            found.skipped.append(Skipped(path, "a symbolic link"))
+            found.skipped.append(Skipped(path, A_LINK))
         elif entry.is_file(follow_symlinks=False):
             listing.files.append(entry.name)
         elif entry.is_dir(follow_symlinks=False):
             listing.directories.append(entry.name)
         else:
-            found.skipped.append(Skipped(path, "not a regular file"))
+            found.skipped.append(Skipped(path, NO_FILE))
     except OSError as error:
         found.skipped.append(Skipped(path, f"cannot be looked at: {error.strerror}"))
 

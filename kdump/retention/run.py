@@ -20,7 +20,7 @@ from kdump.log.directory import Expansion, directories
 from kdump.log.files import parent
 from kdump.log.names import parse_partition
 from kdump.log.partition import UnreadableError
-from kdump.log.source import DoorProblem
+from kdump.log.source import DoorProblem, open_source
 from kdump.retention.facts import LogReader
 from kdump.retention.files import PartitionFiles
 from kdump.retention.producers import last_records, producers_at
@@ -81,6 +81,10 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Item]:
 def _no_directory(path: str) -> DoorProblem:
     if not os.path.lexists(path):
         return DoorProblem(path, "missing", f"no such file: {path}")
+    source = open_source(path)  # knows links that lead nowhere
+    if isinstance(source, DoorProblem):
+        return source
+    source.close()
     return DoorProblem(path, "other", f"{path}: name a partition directory or a log directory, not a file in it")
 
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
-from kdump.log.directory import IN_A_PARTITION, NOT_A_PARTITION, Skipped
+from kdump.log.directory import A_LINK, IN_A_PARTITION, NO_FILE, NOT_A_PARTITION, Skipped
 from kdump.log.names import FileKind, java_name, parse_name, parse_partition
 from kdump.log.source import DoorProblem
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _LOADED = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _LOADED_SUFFIXES = frozenset(f".{kind.value}" for kind in _LOADED)
 _UNFINISHED = (".cleaned", ".swap")
-_FOLLOWED = ("a symbolic link", "not a regular file")  # a broker follows the first, and fails on some of the others
 
 
 def check_names(found: Expansion) -> Iterator[Finding | DoorProblem]:
@@ -36,7 +35,7 @@ def check_names(found: Expansion) -> Iterator[Finding | DoorProblem]:
     for skipped in found.skipped:
         yield _check_skipped(skipped)
         name = os.path.basename(skipped.path)
-        if skipped.reason in _FOLLOWED and (parse_name(name).is_live or parse_partition(name) is not None):
+        if skipped.reason in (A_LINK, NO_FILE) and (parse_name(name).is_live or parse_partition(name) is not None):
             yield DoorProblem(skipped.path, "symlink", f"{skipped.path}: not read: {skipped.reason}")
 
 
