@@ -24,6 +24,7 @@ from kdump.broker.logdir import LogDir
 from kdump.broker.outcome import Action
 from kdump.broker.truncate import cut_at_offset, truncate
 from kdump.cli.exits import Exit
+from kdump.cli.reindex import _path as reindex_path
 from kdump.cli.repairing import Repair, gracefully
 from kdump.format.source import BytesSource
 from kdump.log.lazy import Shelf
@@ -32,6 +33,7 @@ from kdump.repair import guard
 from kdump.repair.again import resume, undo
 from kdump.repair.apply import apply
 from kdump.repair.errors import FailedError, RefusedError
+from kdump.repair.fsops import FileOps
 from kdump.repair.lock import DirectoryLock, users_of
 from kdump.repair.patchheader import plan_patches
 from kdump.repair.reasons import Reasons
@@ -57,6 +59,7 @@ from tests.repairs import (
     is_clean,
     journals,
     means,
+    plan_of_patches,
     plan_of_reindex,
     plan_of_truncate,
     seen,
@@ -510,9 +513,10 @@ def test_without_apply_nothing_is_touched(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["reindex", "truncate --to-offset 7", "patch-header"])
 def test_apply_needs_a_quarantine(command: str, tmp_path: Path) -> None:
     partition = intact(tmp_path / "logs")
-    status, _, said = run(*command.split(), "--apply", partition)
-    assert status == 2
-    assert "--quarantine DIR" in said
+    for given in ((), ("--quarantine", "")):  # a variable that a script forgot to set is no directory
+        status, _, said = run(*command.split(), "--apply", *given, partition)
+        assert status == 2
+        assert "--quarantine DIR" in said
 
 
 def test_a_run_from_the_plan_to_the_undo(tmp_path: Path) -> None:
@@ -921,3 +925,137 @@ def test_a_broker_that_has_lost_its_lock_is_found_by_its_open_files(tmp_path: Pa
             error = refused(plan_of_reindex(partition), tmp_path / "q", f"pid {other.pid} ", look=users_of)
             assert error.locked
             other.communicate()
+
+
+# --- what strangers did ---------------------------------------------------------------------------------------
+def test_a_copy_of_a_cut_log_is_not_undone_by_half(tmp_path: Path) -> None:
+    """The snapshots would be brought back, and then the log is another file."""
+    partition = intact(tmp_path / "logs")
+    apply_plan(plan_of_truncate(partition), tmp_path / "q")
+    (journal,) = journals(tmp_path / "q")
+    kept = partition.rename(tmp_path / "kept")
+    shutil.copytree(kept, partition)
+    before = fingerprint(partition)
+    with pytest.raises(RefusedError, match="is another file"):
+        undo(str(journal), means())
+    assert changed(before, fingerprint(partition)) is None
+    shutil.rmtree(partition)
+    kept.rename(partition)
+    undo(str(journal), means())
+    assert contents(partition) == contents(intact(tmp_path / "other"))
+
+
+def test_a_device_may_have_another_number_after_a_restart(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    apply_plan(plan_of_truncate(partition), tmp_path / "q")
+    (journal,) = journals(tmp_path / "q")
+    fields = json.loads(journal.read_text("utf-8"))
+    for change in fields["changes"]:
+        for side in ("before", "like"):
+            if change[side] is not None:
+                change[side]["device"] += 1
+    journal.write_text(json.dumps(fields))
+    undo(str(journal), means())
+    assert contents(partition) == contents(intact(tmp_path / "other"))
+
+
+def test_a_repair_whose_log_was_replaced_is_not_resumed_by_half(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    apply_plan(plan_of_truncate(partition), tmp_path / "q")
+    (journal,) = journals(tmp_path / "q")
+    undo(str(journal), means())
+    fields = json.loads(journal.read_text("utf-8"))
+    fields["events"] = [one for one in fields["events"] if one["state"] in ("planned", "armed")]
+    journal.write_text(json.dumps(fields))
+    (log,) = [partition / one["name"] for one in fields["changes"] if one["cut"] is not None]
+    kept = log.rename(tmp_path / "kept")
+    shutil.copy2(kept, log)
+    before = fingerprint(partition)
+    with pytest.raises(RefusedError, match="is another file"):
+        resume(str(journal), means())
+    assert changed(before, fingerprint(partition)) is None
+
+
+@pytest.mark.parametrize(
+    "odd", ["new\nline", "\x1b[31mred", "two words", "\u00fcn\u00ef", "\udcff", "-dash", "it's\n\\"]
+)
+def test_the_command_that_carries_a_plan_out_can_be_pasted(odd: str, tmp_path: Path) -> None:
+    logs = tmp_path / odd / "logs"
+    broken_indexes(logs)
+    command = [sys.executable, "-m", "kdump"]
+    place = {**os.environ, "PYTHONPATH": str(Path(kdump.__file__).parents[1])}
+    args = [*command, "reindex", "--", os.path.join(odd, "logs")]
+    out = subprocess.run(args, cwd=tmp_path, env=place, capture_output=True, check=False).stdout.decode()
+    assert odd.isprintable() or odd not in out
+    again = re.search(r"^to do it: kdump (.*) DIR$", out, re.MULTILINE)
+    assert again is not None
+    text = f'"$@" {again[1]} q'
+    done = subprocess.run(
+        ["bash", "-c", text, "bash", *command], cwd=tmp_path, env=place, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (journal,) = journals(tmp_path / "q")
+    for verb in ("resume", "undo"):
+        done = subprocess.run([*command, verb, journal], cwd=tmp_path, env=place, capture_output=True, check=False)
+        assert (done.returncode, done.stdout.count(b"\n")) == (0, 1)
+        assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["reindex", "patch-header"])
+def test_nothing_to_do_where_something_is_wrong_says_so(command: str, tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    log = partition / name(10)
+    data = bytearray(log.read_bytes())
+    data[len(BATCHES[0]) + 80] ^= 1
+    log.write_bytes(data)
+    path = log if command == "patch-header" else partition
+    status, out, said = run(command, path)
+    assert (status, out) == (3, f"nothing to do in {partition}\n")
+    assert f"kdump: {path}: 1 error here that this command does not mend; look with kdump verify\n" == said
+
+
+def test_a_journal_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "journal.json").mkdir()
+    status, _, said = run("undo", tmp_path)
+    assert (status, said) == (12, f"kdump: {tmp_path / 'journal.json'}: cannot be read: Is a directory\n")
+
+
+class Forbidden(FileOps):
+    """May open nothing for writing that is there already, as with a read-only log."""
+
+    def open_to_change(self, directory: int, name: str) -> int:
+        if name.endswith(".log"):
+            raise PermissionError(13, "Permission denied", name)
+        return super().open_to_change(directory, name)
+
+
+@pytest.mark.parametrize("command", ["truncate", "patch-header"])
+def test_a_log_that_may_not_be_written_is_refused_before_anything_is_changed(command: str, tmp_path: Path) -> None:
+    if command == "truncate":
+        plan = plan_of_truncate(intact(tmp_path / "logs"))
+    else:
+        plan = plan_of_patches(broken_headers(tmp_path / "logs"))
+    before = seen(tmp_path / "logs" / PARTITION)
+    with pytest.raises(RefusedError, match="nothing was changed"):
+        apply(plan, str(tmp_path / "q"), [], means(Forbidden()))
+    assert seen(tmp_path / "logs" / PARTITION) == before
+    assert not journals(tmp_path / "q")
+
+
+def test_a_failure_names_the_whole_path(tmp_path: Path) -> None:
+    directory = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(FileNotFoundError) as failed:
+        FileOps().remove(directory, "gone")
+    os.close(directory)
+    assert failed.value.filename == str(tmp_path / "gone")
+
+
+def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    partition = intact(tmp_path / "logs")
+    repair = Repair({"fail_on": "error", "layout": "text"})
+    monkeypatch.setattr("kdump.cli.reindex.os.scandir", refuse)
+    reindex_path(repair, str(partition), {})
+    assert repair.end() == 5

@@ -76,6 +76,7 @@ def _path(repair: Repair, path: str, given: dict[str, Any]) -> None:
         if not os.path.lexists(path):
             raise FileNotFoundError(2, "no such file", path)
         if os.path.isdir(path):
+            os.scandir(path).close()  # one that cannot be listed is not an empty one
             if not partitions_of(path):
                 raise RefusedError(f"{path}: no segment is here; name a partition directory or a log directory")
         elif (named := segment_bases(path)) is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.cli.exits import Exit
 from kdump.cli.outcome import Outcome
 from kdump.cli.repairoptions import options_of
-from kdump.cli.say import say
+from kdump.cli.say import say, say_left
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked, PartitionChecked
 from kdump.log.source import DoorProblem
@@ -108,6 +108,7 @@ class Repair:
                 yield item.path, known or Reasons(item.path), found
                 found, reasons = Examined(self.fail_on), {}
         self._take(found)  # of the log directory itself
+        say_left(path, found.severities[Severity.ERROR])
 
     def _take(self, found: Examined) -> None:
         """Let what was found count: nothing is done about it."""
@@ -134,6 +135,8 @@ class Repair:
         wanted = self._given["wants_apply"] and plan.changes and not plan.refused
         if not wanted or Exit.REFUSED in self._exits:
             self._show(plan, path, None)
+            if not plan.changes and not plan.refused:
+                say_left(path, examined.severities[Severity.ERROR])
             if self._cuts and plan.changes:
                 self._tally.severities += examined.severities
             else:
@@ -169,6 +172,7 @@ class Repair:
             say(f"kdump: warning: {who} could not be looked at: the files may be open there")
 
     def _show(self, plan: Plan, path: str, journal: str | None) -> None:
+        path = f"./{path}" if path.startswith("-") else path
         shown = plan.shown((path, *options_of(self._given)), journal)
         if self._json:
             _write(f"{plan_json(shown)}\n")

@@ -35,7 +35,7 @@ format_option = click.option(
 
 def demand_quarantine(given: dict[str, Any]) -> None:
     """End with a usage error for `--apply` without `--quarantine`."""
-    if given["wants_apply"] and given["quarantine"] is None:
+    if given["wants_apply"] and not given["quarantine"]:
         message = "--apply needs --quarantine DIR: a directory for what is replaced and for the journal"
         raise click.UsageError(message, click.get_current_context())
 

@@ -9,6 +9,7 @@ import click
 
 from kdump.cli.commonoptions import fail_on_option, help_option
 from kdump.cli.repairing import Repair, gracefully
+from kdump.render.escape import escape
 
 
 @click.command("resume", add_help_option=False, short_help="Go on with a repair that was ended in the middle.")
@@ -27,7 +28,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the ar
     with repair.guarded():
         with gracefully():
             done = resume(given["journal"])
-        click.echo(f"done: {done.directory}")
+        click.echo(escape(f"done: {done.directory}"))
         repair.say_unseen(done.unseen)
         repair.check(done.checked)
     sys.exit(repair.end())

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from kdump.cli.exits import Exit
 from kdump.render.escape import escape
+from kdump.render.numbers import counted
 
 
 def say(line: str) -> None:
@@ -16,6 +17,18 @@ def say(line: str) -> None:
     if sys.stdout is not None:
         sys.stdout.flush()
     _to_stderr(line)
+
+
+def say_left(path: str, errors: int) -> None:
+    """Say where nothing to do does not mean that nothing is wrong.
+
+    Args:
+        path: what was looked at.
+        errors: that stay; with none there is nothing to say.
+    """
+    if errors:
+        what = f"{counted(errors, 'error')} here that this command does not mend"
+        say(f"kdump: {path}: {what}; look with kdump verify")
 
 
 def fail_to_write(error: OSError) -> NoReturn:

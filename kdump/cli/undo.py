@@ -9,6 +9,7 @@ import click
 
 from kdump.cli.commonoptions import help_option
 from kdump.cli.repairing import Repair, gracefully
+from kdump.render.escape import escape
 
 
 @click.command("undo", add_help_option=False, short_help="Take back what a repair has done.")
@@ -27,6 +28,6 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the ar
     with repair.guarded():
         with gracefully():
             done = undo(given["journal"])
-        click.echo(f"undone: {done.directory} is as it was")
+        click.echo(escape(f"undone: {done.directory} is as it was"))
         repair.say_unseen(done.unseen)
     sys.exit(repair.end())

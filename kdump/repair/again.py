@@ -41,6 +41,7 @@ def resume(path: str, means: Means | None = None) -> Applied:
             with part_way(work.journal.path):
                 work.prepare()
         if state != DONE:
+            work.demand(None)
             work.carry_out()
         return work.applied(unseen)
 

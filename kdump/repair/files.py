@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.repair.fsops import FileOps
+    from kdump.repair.look import FileState
     from kdump.repair.quarantine import Quarantine
 
 BEFORE, AFTER, BETWEEN, OTHER = "before", "after", "between", "other"
@@ -51,13 +52,17 @@ class File:
         if state is not None and state.kind != "regular":
             return OTHER
         if self.entry["cut"] is not None or self.entry["patches"]:
-            return OTHER if state is None else self._where_in_place()
+            return OTHER if state is None or not self._is_same(state) else self._where_in_place()
         now = None if state is None else sha256_of_name(self._directory, self.name)
         for side in (AFTER, BEFORE):
             wanted = self.entry[side]
             if now == (None if wanted is None else wanted["sha256"]):
                 return side
         return OTHER
+
+    def _is_same(self, state: FileState) -> bool:
+        """Whether it may be written in its place. Not by its device: the number of one changes when it is mounted."""
+        return state.kind == "regular" and state.links == 1 and state.inode == self.entry["before"]["inode"]
 
     def _where_in_place(self) -> str:
         with opened(self._directory, self.name) as fd:
@@ -105,7 +110,13 @@ class File:
         return sums
 
     def stage(self) -> None:
-        """Write the new file under its temporary name, with the owner and the rights that it is to have."""
+        """Write the new file under its temporary name, with the owner and the rights that it is to have.
+
+        A file that is changed in its place is opened for that once: what forbids it must show before anything changes.
+        """
+        if self.entry["cut"] is not None or self.entry["patches"]:
+            with self._to_change():
+                pass
         if self.entry["temporary"] is not None:
             like = self.entry["before"] or self.entry["like"]
             self._write(self.entry["temporary"], self.entry["new"], self.entry["after"], like)
@@ -185,9 +196,7 @@ class File:
         """The file open for writing: the one that was looked at, and under no other name."""
         fd = self._ops.open_to_change(self._directory, self.name)
         try:
-            state, before = state_of_open(fd), self.entry["before"]
-            is_same = (state.device, state.inode) == (before["device"], before["inode"])
-            if state.kind != "regular" or state.links != 1 or not is_same:
+            if not self._is_same(state_of_open(fd)):
                 raise RefusedError(f"{self.name} is not the file that it was; nothing more was done")
             yield fd
         finally:

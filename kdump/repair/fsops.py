@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _T = TypeVar("_T")
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -49,28 +51,34 @@ class FileOps:
             directory: its descriptor.
             name: in it; nothing may have it.
         """
-        return self.call("open", os.open, name, _CREATE, _PRIVATE, dir_fd=directory)
+        with _placed(directory):
+            return self.call("open", os.open, name, _CREATE, _PRIVATE, dir_fd=directory)
 
     def make_directory(self, directory: int, name: str) -> None:
         """Make a directory that only its owner may enter."""
-        self.call("mkdir", os.mkdir, name, _PRIVATE_DIRECTORY, dir_fd=directory)
+        with _placed(directory):
+            self.call("mkdir", os.mkdir, name, _PRIVATE_DIRECTORY, dir_fd=directory)
 
     def rename(self, directory: int, old: str, new: str) -> None:
         """Give a file another name in its directory, in the place of what has that name."""
-        self.call("rename", os.rename, old, new, src_dir_fd=directory, dst_dir_fd=directory)
+        with _placed(directory):
+            self.call("rename", os.rename, old, new, src_dir_fd=directory, dst_dir_fd=directory)
 
     def remove(self, directory: int, name: str) -> None:
         """Remove a file."""
-        self.call("unlink", os.unlink, name, dir_fd=directory)
+        with _placed(directory):
+            self.call("unlink", os.unlink, name, dir_fd=directory)
 
     def remove_directory(self, directory: int, name: str) -> None:
         """Remove an empty directory."""
-        self.call("rmdir", os.rmdir, name, dir_fd=directory)
+        with _placed(directory):
+            self.call("rmdir", os.rmdir, name, dir_fd=directory)
 
     # --- content --------------------------------------------------------------------------------------------
     def open_to_change(self, directory: int, name: str) -> int:
         """Open a file that is there for reading and writing; opening alone changes nothing."""
-        return self.call("open", os.open, name, _CHANGE, dir_fd=directory)
+        with _placed(directory):
+            return self.call("open", os.open, name, _CHANGE, dir_fd=directory)
 
     def write(self, fd: int, data: bytes | memoryview, position: int) -> None:
         """Write all of the data at a position; a call that writes less is made again for the rest."""
@@ -105,3 +113,15 @@ class FileOps:
     def date(self, fd: int, accessed: int, modified: int) -> None:
         """Set the times of a file, ns since the epoch."""
         self._again("utimensat", os.utime, fd, ns=(accessed, modified))
+
+
+@contextmanager
+def _placed(directory: int) -> Iterator[None]:
+    """Let an error name the whole path: the name alone does not say in which of the two directories it is."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error.filename, str):
+            with suppress(OSError):
+                error.filename = os.path.join(Path(f"/proc/self/fd/{directory}").readlink(), error.filename)
+        raise

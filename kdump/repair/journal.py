@@ -113,7 +113,9 @@ def load(path: str) -> tuple[str, dict[str, Any]]:
         fields = json.loads(Path(path).read_text("utf-8"))
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
         raise RefusedError(f"{path}: is no journal of kdump: {error}") from None
     if not _is_sound(fields):
         raise RefusedError(f"{path}: is no journal of this version of kdump")

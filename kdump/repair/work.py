@@ -134,7 +134,7 @@ class Work:
             where = file.where()
             if where == OTHER or (allowed is not None and where not in allowed):
                 path = os.path.join(self.directory_path, file.name)
-                raise RefusedError(f"{path}: was changed by somebody else since; nothing was done")
+                raise RefusedError(f"{path}: was changed by somebody else since, or is another file; nothing was done")
 
     def _demand_inputs(self) -> None:
         """Refuse when a file from which the changes follow is another one by now."""
