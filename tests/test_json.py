@@ -242,6 +242,23 @@ def test_decoded_objects_are_those_of_the_text() -> None:
         assert row["decodedPayload"] == (payload if payload == "<DELETE>" else json.loads(payload))
 
 
+@pytest.mark.parametrize("option", [[], ["--verify-index-only"], ["--index-sanity-check"]])
+def test_what_is_wrong_with_an_index_is_said_with_its_numbers(option: list[str]) -> None:
+    found = []
+    for folder in sorted(path for path in FIXTURES.glob("*index-*") if path.is_dir()):
+        found += rows(["dump", "--format", "json", *option, folder.name], exits=(0, 3, 5, 6))
+    said = {row["code"]: row["message"] for row in found if row["type"] == "finding"}
+    assert re.search(r"with \d+ for offset \d+ before it$", said["T03"])
+
+
+def test_a_last_entry_below_the_base_offset_is_said_with_its_numbers(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000100.index").write_bytes(struct.pack(">ii", -1, 5))
+    args = ["dump", "--format", "json", "--index-sanity-check", "00000000000000000100.index"]
+    (found,) = [row for row in rows(args, tmp_path, exits=(3,)) if row["type"] == "finding"]
+    assert (found["code"], found["offset"], found["found"]) == ("X03", 99, 5)
+    assert "offset 100 at byte 0 before it" in found["message"]
+
+
 def test_auto_in_text_goes_by_the_directory_too() -> None:
     both = ["__consumer_offsets-1", "plain-0", "__cluster_metadata-0", "bootstrap.checkpoint"]
     text = run_kdump(["dump", "--decoder", "auto", *both], NODE).stdout

@@ -107,9 +107,9 @@ class CheckedIndexes:
         at = (index.entries - 1) * size
         last, first = index.last_entry(), index.entry(0)
         if isinstance(last, TimestampOffset):
-            values = {"before": first[0]}
+            values: dict[str, int | str | None] = {"other": first[0], "other_offset": first[1], "side": "before"}
             return Finding(Code.T03, path, at, size, offset=last.offset, found=last.timestamp, values=values)
-        values = {"before": index.base_offset, "position": 0}
+        values = {"other": index.base_offset, "position": 0, "side": "before"}
         return Finding(Code.X03, path, at, size, offset=last.offset, found=last.position, values=values)
 
     def _unsound(self, offset: int, position: int, before: int) -> int | None:
@@ -142,7 +142,7 @@ class CheckedIndexes:
         if self._options.index_sanity_check:
             yield self._sanity(index, path)
             return
-        previous, number = -1, 0
+        previous, previous_target, number = -1, index.base_offset, 0
         first = True
         for timestamps, targets in index.columns():
             count = _until_zeros(targets, index.base_offset, first=first)
@@ -153,9 +153,10 @@ class CheckedIndexes:
                 at, size = i * index.entry_size, index.entry_size
                 entry = Finding(Code.T03, path, at, size, offset=target, found=timestamp)
                 if previous >= timestamp:
-                    finding = entry.replace(values={"before": previous})
+                    values = {"other": previous, "other_offset": previous_target, "side": "before"}
+                    finding = entry.replace(values=values)
                     yield Complaint(ComplaintKind.UNORDERED, self._absolute, timestamp, previous, finding)
-                previous = timestamp
+                previous, previous_target = timestamp, target
                 if self._log is not None and offsets is not None:
                     yield from self._time_entry(entry, timestamp, target, offsets.lookup(target).position)
             if not self._options.verify_index_only:
