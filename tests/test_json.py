@@ -25,6 +25,7 @@ from kdump.format.records import RecordReader
 from kdump.format.source import BytesSource
 from kdump.format.walk import CheckedWalk
 from kdump.render.jsonwriter import JsonWriter
+from tests import segments
 from tests.corpus import FIXTURES, Run, run_kdump
 from tests.damage import damage_cases
 
@@ -240,6 +241,36 @@ def test_decoded_objects_are_those_of_the_text() -> None:
         key, _, payload = line.partition(" key: ")[2].partition(" payload: ")
         assert json.loads(key) == row["decodedKey"]
         assert row["decodedPayload"] == (payload if payload == "<DELETE>" else json.loads(payload))
+
+
+@pytest.mark.parametrize("option", [[], ["--verify-index-only"], ["--index-sanity-check"]])
+def test_what_is_wrong_with_an_index_is_said_with_its_numbers(option: list[str]) -> None:
+    found = []
+    for folder in sorted(path for path in FIXTURES.glob("*index-*") if path.is_dir()):
+        found += rows(["dump", "--format", "json", *option, folder.name], exits=(0, 3, 5, 6))
+    said = {row["code"]: row["message"] for row in found if row["type"] == "finding"}
+    assert re.search(r"with \d+ for offset \d+ before it$", said["T03"])
+
+
+def test_a_last_entry_below_the_base_offset_is_said_with_its_numbers(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000100.index").write_bytes(struct.pack(">ii", -1, 5))
+    args = ["dump", "--format", "json", "--index-sanity-check", "00000000000000000100.index"]
+    (found,) = [row for row in rows(args, tmp_path, exits=(3,)) if row["type"] == "finding"]
+    assert (found["code"], found["offset"], found["found"]) == ("X03", 99, 5)
+    assert "offset 100 at byte 0 before it" in found["message"]
+
+
+@pytest.mark.parametrize("form", ["utf8", "hex", "base64", "int", "long", "json"])
+def test_values_of_a_form_are_in_the_schema(form: str, tmp_path: Path) -> None:
+    values = (b'[1,"a"]', b"true", b"null", b"1.5", b'{"a":1}', b"\0\0\0\1", b"\0\0\0\0\0\0\0\2", b"\xff", b"", None)
+    (tmp_path / ZERO).write_bytes(segments.batch(0, [segments.Record(one, one) for one in values]))
+    found = rows(["dump", "--format", "json", "--key-format", form, "--value-format", form, ZERO], tmp_path)
+    said = [row["decodedPayload"] for row in found if row["type"] == "record"]
+    assert said == [row["decodedKey"] for row in found if row["type"] == "record"]
+    if form == "json":
+        assert said[:5] == [[1, "a"], True, None, 1.5, {"a": 1}]
+    if form in ("int", "long"):
+        assert said[5:7] == ([1, {"base64": "AAAAAAAAAAI="}] if form == "int" else [{"base64": "AAAAAQ=="}, 2])
 
 
 def test_auto_in_text_goes_by_the_directory_too() -> None:

@@ -50,6 +50,16 @@ def test_a_range_is_half_open_and_has_the_lines_of_the_whole_dump() -> None:
     assert [int(line.split(" ")[2]) for line in some if line.startswith("| ")] == list(range(20, 40))
 
 
+def test_a_range_to_zero_is_empty_and_one_from_zero_has_everything() -> None:
+    whole = lines(["--print-data-log", f"plain-0/{ZERO}"])
+    for option in ("--from-offset", "--from-time", "--from-position"):
+        assert lines([option, "0", "--print-data-log", f"plain-0/{ZERO}"]) == whole
+        assert not [line for line in lines([option, "0", "plain-0"]) if line.endswith("index")], "logs only"
+    for option in ("--to-offset", "--to-time"):
+        for more in ([], ["--limit", "1"], ["--tail", "1"], ["--key", "hk"], ["--print-data-log"]):
+            assert lines([option, "0", *more, "plain-0"]) == []
+
+
 def test_without_records_a_range_is_of_batches_that_meet_it() -> None:
     some = lines(["--from-offset", "58", "--to-offset", "63", "plain-0"])
     assert [line.split(" ")[:4] for line in some[2:]] == [["baseOffset:", "56", "lastOffset:", "62"]]

@@ -74,7 +74,7 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
             "from_offset", "to_offset", "from_position", "limit", "tail", "producers", "epochs", "control",
             "transactional", "tombstones",
         )
-        if given[name] not in (None, False, ())
+        if given[name] or _is_zero(given[name])
     }  # fmt: skip
     for name in ("from_offset", "to_offset", "from_position", "limit", "tail"):
         if name in fields:
@@ -97,6 +97,11 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
     from kdump.dump.selection import Selection
 
     return Selection(**fields)
+
+
+def _is_zero(value: object) -> bool:
+    """Whether it is the number: an end of 0 leaves nothing, no end leaves all."""
+    return value == 0 and value is not False
 
 
 def _time(name: str, text: str) -> int:

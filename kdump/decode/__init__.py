@@ -49,10 +49,14 @@ class Decoded:
         return _shown(self.payload_object, self.payload)
 
 
+NULL = object()
+"""The object of a key or payload whose JSON is null: there is one, as there is none for text alone."""
+
+
 def _shown(made: object | None, text: bytes | None) -> object:
     if made is None:
         return None if text is None else text.decode()
-    return made
+    return None if made is NULL else made
 
 
 Decoder = Callable[[int, bytes | None, bytes | None], Decoded]

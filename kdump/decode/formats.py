@@ -12,7 +12,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from kdump.decode import Decoded
+from kdump.decode import NULL, Decoded
 from kdump.decode.javatext import java_utf8
 
 if TYPE_CHECKING:
@@ -43,10 +43,11 @@ class Form:
         return b"0x" + data.hex().encode() if value is None else str(value).encode()
 
     def object(self, data: bytes) -> object:
-        """Return bytes as a JSON value; what has not the form as an object with Base64, as bytes elsewhere."""
+        """Return bytes as a JSON value, NULL for null; what has not the form as an object with Base64."""
         value: object
         if self._name == "json":
             value = _exact(data)
+            value = NULL if value is None else value
         elif self._name == "utf8":
             value = _utf8(data)
         else:
