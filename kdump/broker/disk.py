@@ -59,7 +59,6 @@ class Disk:
 
     Attributes:
         before: the files as they were.
-        is_whole: every content that was written is still there.
         snapshots: names of the producer snapshots that are there, in the order in which they came: each recovered
             segment asks for them all.
         by_offset: the same by the offset in the name, as far as somebody has read that from it.
@@ -67,7 +66,6 @@ class Disk:
 
     def __init__(self, files: Mapping[str, Source], *, wants_contents: bool) -> None:
         self.before = files
-        self.is_whole = True
         self.snapshots: dict[str, int | None] = dict.fromkeys(sorted(filter(_is_snapshot, files)))
         self.by_offset: dict[int, str] = {}
         self._now = dict(files)
@@ -78,6 +76,11 @@ class Disk:
     def names(self) -> list[str]:
         """Return the names of all files, in the order in which a broker loads them."""
         return sorted(self._now)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every content that was written is still there."""
+        return not any(isinstance(source, Thinned) for source in self._now.values())
 
     def get(self, name: str) -> Source | None:
         """Return a file, None when it is not there."""
@@ -120,7 +123,6 @@ class Disk:
         kept = data
         if not self._wants and name.endswith((".index", ".timeindex")) and self._kept + len(data) > KEPT_BYTES:
             kept = _thinned(data) if name.endswith(".index") else b""
-            self.is_whole = self.is_whole and len(kept) == len(data)
         self._kept += len(kept)
         path = next((one.name for one in (self._now.get(name), before) if one is not None), name)
         self._set(name, Thinned(kept, path, len(data)) if len(kept) < len(data) else BytesSource(kept, path))

@@ -19,7 +19,7 @@ from kdump.broker.fates import fates, losses
 from kdump.broker.outcome import Outcome, Stops
 from kdump.broker.producerstate import ProducerStates, offset_of
 from kdump.broker.recover import OVERFLOW
-from kdump.broker.recoveries import Recoveries
+from kdump.broker.recoveries import Recoveries, write_indexes
 from kdump.broker.segments import LoadedSegments
 from kdump.broker.split import split
 from kdump.format import layout
@@ -219,10 +219,7 @@ class _Loader:
         done = self._recoveries.recover(self._facts, disk, base, states, self._epochs.latest)
         for epoch in done.epochs:
             self._epochs.assign(epoch)
-        disk.write(f"{stem}.index", done.index())
-        disk.write(f"{stem}.timeindex", done.timeindex())
-        if done.aborted or disk.get(f"{stem}.txnindex") is not None:
-            disk.write(f"{stem}.txnindex", done.txnindex())
+        write_indexes(disk, done)
         if done.failure is not None and done.failure.escapes:
             raise BrokerError(base, done.failure.stage, done.failure.exception)
         disk.cut(f"{stem}.log", done.valid_bytes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.facts import PartitionFacts
 from kdump.broker.interval import DEFAULT, infer_interval
 from kdump.broker.outcome import Stops
-from kdump.format.checkpoint import TopicPartitionOffset, read_checkpoint
+from kdump.format.checkpoint import offsets_of, read_checkpoint
 from kdump.format.javavalues import IO_CLASSES
 from kdump.format.kinds import FileKind
 from kdump.log.lazy import lazy_files
@@ -101,7 +101,7 @@ class LogDir:
                 return {}
             if exception is not None:
                 return {}
-        return {(one.topic, one.partition): one.offset for one in entries if isinstance(one, TopicPartitionOffset)}
+        return offsets_of(entries)
 
     def _look_at_names(self) -> None:
         """Source: LocalLog.parseTopicPartitionName."""

@@ -1,16 +1,17 @@
-"""What is known of a partition after a load, for another start of the same partition."""
+"""Segments recovered as their partition wants it, and what is known of them for another start of the same partition."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kdump.broker.fates import count_records
-from kdump.broker.recover import recover
+from kdump.broker.recover import NO_EPOCH, recover
 from kdump.format.source import BytesSource
 
 if TYPE_CHECKING:
     from kdump.broker.disk import Disk
     from kdump.broker.facts import PartitionFacts
+    from kdump.broker.producers import Producers
     from kdump.broker.producerstate import ProducerStates
     from kdump.broker.recover import Recovered
     from kdump.format.source import Source
@@ -43,17 +44,44 @@ class Recoveries:
         for known, recovered in self._known:
             if known[0] is log and known[1:] == key[1:]:
                 return recovered
-        recovered = recover(
-            log,
-            base,
-            facts.interval,
-            states.producers,
-            latest_epoch=epoch,
-            partition=facts.name,
-            max_index_bytes=facts.max_index_bytes,
-            max_batch_bytes=facts.max_batch_bytes,
-            max_uncompressed_bytes=facts.max_uncompressed_bytes,
-        )
+        recovered = recover_segment(facts, log, base, states.producers, epoch)
         if len(recovered.offset_entries[0]) <= self._most_entries:
             self._known = [*self._known[-self._most + 1 :], (key, recovered)]
         return recovered
+
+
+def recover_segment(
+    facts: PartitionFacts, log: Source, base_offset: int, producers: Producers, latest_epoch: int = NO_EPOCH
+) -> Recovered:
+    """Recover a segment with the settings of its partition.
+
+    Args:
+        facts: of the partition.
+        log: the segment.
+        base_offset: of the segment.
+        producers: what is known of producers there.
+        latest_epoch: of the leader epoch cache, -1 for none.
+
+    Raises:
+        OSError: the log cannot be read.
+    """
+    return recover(
+        log,
+        base_offset,
+        facts.interval,
+        producers,
+        latest_epoch=latest_epoch,
+        partition=facts.name,
+        max_index_bytes=facts.max_index_bytes,
+        max_batch_bytes=facts.max_batch_bytes,
+        max_uncompressed_bytes=facts.max_uncompressed_bytes,
+    )
+
+
+def write_indexes(disk: Disk, recovered: Recovered) -> None:
+    """Put the indexes of a recovered segment on a disk; no transaction index where none is needed and none was."""
+    stem = f"{recovered.base_offset:020}"
+    disk.write(f"{stem}.index", recovered.index())
+    disk.write(f"{stem}.timeindex", recovered.timeindex())
+    if recovered.aborted or disk.get(f"{stem}.txnindex") is not None:
+        disk.write(f"{stem}.txnindex", recovered.txnindex())

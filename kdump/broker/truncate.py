@@ -17,7 +17,7 @@ from kdump.broker.fates import count_records, fates, losses
 from kdump.broker.outcome import Outcome, Stops
 from kdump.broker.producers import Producers
 from kdump.broker.producerstate import SNAPSHOT, ProducerStates
-from kdump.broker.recover import recover
+from kdump.broker.recoveries import recover_segment, write_indexes
 from kdump.broker.segments import LoadedSegments
 from kdump.broker.swaps import NOTHING
 from kdump.format import layout
@@ -92,7 +92,8 @@ def truncate(facts: PartitionFacts, target: Cut) -> Outcome:
         for one in later:
             for suffix in _OF_SEGMENT:
                 disk.delete(f"{one:020}{suffix}")
-        _cut(disk, stem, done)
+        disk.cut(f"{stem}.log", done.valid_bytes)
+        write_indexes(disk, done)
         _cut_epochs(disk, end)
         notes += [*_open_transactions(done), *_take_snapshots(disk, facts, end)]
     segments = fates(disk, set(), NOTHING)
@@ -133,24 +134,7 @@ def _recovered(facts: PartitionFacts, base: int, size: int) -> Recovered:
             producers = states.producers
         except BrokerError:
             pass  # what lies before is damaged: whoever asks has said so
-    return recover(
-        Part(facts.files[name], 0, size),
-        base,
-        facts.interval,
-        producers,
-        partition=facts.name,
-        max_index_bytes=facts.max_index_bytes,
-        max_batch_bytes=facts.max_batch_bytes,
-        max_uncompressed_bytes=facts.max_uncompressed_bytes,
-    )
-
-
-def _cut(disk: Disk, stem: str, done: Recovered) -> None:
-    disk.cut(f"{stem}.log", done.valid_bytes)
-    disk.write(f"{stem}.index", done.index())
-    disk.write(f"{stem}.timeindex", done.timeindex())
-    if done.aborted or disk.get(f"{stem}.txnindex") is not None:
-        disk.write(f"{stem}.txnindex", done.txnindex())
+    return recover_segment(facts, Part(facts.files[name], 0, size), base, producers)
 
 
 def _cut_epochs(disk: Disk, end: int) -> None:

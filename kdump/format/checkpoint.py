@@ -21,6 +21,8 @@ from kdump.format.smalltext import MAX_FINDINGS, Damage, Property, line_at, line
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kdump.finding import Report
     from kdump.format.source import Source
 
@@ -36,6 +38,7 @@ __all__ = [
     "LineEntries",
     "Property",
     "TopicPartitionOffset",
+    "offsets_of",
     "parse_number",
     "read_checkpoint",
     "uuid_complaint",
@@ -223,3 +226,8 @@ def _entry(kind: FileKind, text: str) -> Entry | Complaint | None:
     if kind is FileKind.EPOCHS:
         return EpochEntry(first, second)
     return TopicPartitionOffset(parts[0], first, second)
+
+
+def offsets_of(entries: Iterable[object]) -> dict[tuple[str, int], int]:
+    """Return the offsets of a checkpoint by topic and partition; other entries are left out."""
+    return {(one.topic, one.partition): one.offset for one in entries if isinstance(one, TopicPartitionOffset)}

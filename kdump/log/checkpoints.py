@@ -6,7 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.format.checkpoint import TopicPartitionOffset, read_checkpoint
+from kdump.format.checkpoint import offsets_of, read_checkpoint
 from kdump.format.kinds import FileKind
 from kdump.log.source import DoorProblem, open_source
 
@@ -69,4 +69,4 @@ class LogDirectory:
             except OSError as error:
                 self._report(DoorProblem(path, "read", f"{path}: cannot be read: {error.strerror}"))
                 return None
-        return {(one.topic, one.partition): one.offset for one in entries if isinstance(one, TopicPartitionOffset)}
+        return offsets_of(entries)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
+from kdump.log.files import above
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.look import state_of, state_of_open
 from kdump.value import Value
@@ -64,7 +65,7 @@ class DirectoryLock:
 
     def __init__(self, directory: str, ops: FileOps) -> None:
         self._ops = ops
-        self._log_dir = os.path.join(directory, os.pardir)
+        self._log_dir = above(directory)
         self._parent = self._fd = -1
         self.created: tuple[int, int] | None = None
         try:

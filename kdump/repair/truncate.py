@@ -14,6 +14,7 @@ from kdump.broker.truncate import Cut, cut_at_offset, truncate
 from kdump.finding import Code, Finding, Severity
 from kdump.format.checkpoint import TopicPartitionOffset, read_checkpoint
 from kdump.format.kinds import FileKind
+from kdump.log.files import above
 from kdump.log.lazy import Shelf, lazy_files
 from kdump.log.names import log_bases, parse_name, parse_partition
 from kdump.log.source import FileSource
@@ -174,7 +175,7 @@ def _where(directory: str, bases: Sequence[int], target: Target, damage: Damage)
 def _facts(directory: str, settings: Settings, shelf: Shelf) -> tuple[PartitionFacts, list[str]]:
     named = parse_partition(os.path.basename(os.path.abspath(directory)))
     if named is not None:
-        return LogDir(os.path.join(directory, os.pardir)).partition(directory, named, settings, shelf)
+        return LogDir(above(directory)).partition(directory, named, settings, shelf)
     files = lazy_files(directory, shelf)
     interval = settings.interval if settings.interval is not None else infer_interval(files)
     return PartitionFacts(directory, os.path.basename(directory), 0, "", files, interval or DEFAULT, settings.now), []
@@ -244,7 +245,7 @@ def _announces(directory: str, facts: PartitionFacts, outcome: Outcome, assumed:
     if facts.topic in _INTERNAL:
         found.append(f"{facts.topic}: {_INTERNAL[facts.topic]}")
     end = outcome.log_end_offset or 0
-    log_dir = os.path.join(directory, os.pardir)
+    log_dir = above(directory)
     for kind, what in _CHECKPOINTS.items():
         offset = _checkpointed(os.path.join(log_dir, kind.value), kind, facts)
         if offset is not None and offset > end:

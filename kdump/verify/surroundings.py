@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
-from kdump.format.checkpoint import TopicPartitionOffset
+from kdump.format.checkpoint import offsets_of
 from kdump.format.kinds import FileKind
 from kdump.log.files import exists
 from kdump.log.lock import is_held
@@ -68,5 +68,4 @@ class Surroundings:
         return os.path.join(self.path, kind.value)
 
     def _read(self, kind: FileKind) -> dict[tuple[str, int], int]:
-        entries = entries_of(kind, self._file(kind))
-        return {(one.topic, one.partition): one.offset for one in entries if isinstance(one, TopicPartitionOffset)}
+        return offsets_of(entries_of(kind, self._file(kind)))
