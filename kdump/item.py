@@ -13,15 +13,15 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from array import array
 
-    from kdump.broker.cleanup import Compacted, Retained
+    from kdump.broker.retention_results import Compacted, Retained
     from kdump.figures import Figures
     from kdump.finding import Finding
-    from kdump.format.checkpoint import Checkpoint
-    from kdump.format.chunk import Chunk
+    from kdump.format.checkpoint.checkpoint_file import Checkpoint
+    from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
+    from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.kinds import FileKind
-    from kdump.format.snapshot import ProducerStateEntry
-    from kdump.format.txnindex import AbortedTxn
-    from kdump.log.source import DoorProblem
+    from kdump.format.record.chunk import Chunk
+    from kdump.storage.file_source import DoorProblem
 
 
 class FileStart(Value):

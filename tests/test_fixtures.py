@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.corpus import COMPAT, FIXTURES
-from tests.damage import Damage, damage_cases
-from tests.golden import golden_cases
+from tests.support.damage_cases import Damage, damage_cases
+from tests.support.golden import golden_cases
+from tests.support.runs import COMPAT, FIXTURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

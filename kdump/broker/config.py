@@ -12,8 +12,8 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from kdump.format.javavalues import Complaint, parse_number
-from kdump.format.properties import read_properties
+from kdump.format.checkpoint.properties import read_properties
+from kdump.format.java_values import Complaint, parse_number
 from kdump.value import Value
 
 if TYPE_CHECKING:

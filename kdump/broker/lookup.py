@@ -10,17 +10,17 @@ from bisect import bisect_left
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from kdump.broker.epochcache import EpochCache
-from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused, find_record
-from kdump.broker.reading import Reading
-from kdump.format import layout
+from kdump.broker.leader_epoch_file_cache import EpochCache
+from kdump.broker.lookup_results import NO_TIMESTAMP, Batch, Found, Refused, find_record
+from kdump.broker.segment_reading import Reading
+from kdump.format.batch import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kdump.format.checkpoint import EpochEntry
-    from kdump.format.window import Window
-    from kdump.log.partition import Partition, Segment
+    from kdump.format.batch.window import Window
+    from kdump.format.checkpoint.checkpoint_file import EpochEntry
+    from kdump.storage.partition import Partition, Segment
 
 
 class Lookup:

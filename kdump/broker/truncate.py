@@ -10,26 +10,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.disk import Disk, Part
-from kdump.broker.epochcache import EpochCache
 from kdump.broker.failure import BrokerError
-from kdump.broker.fates import count_records, fates, losses
-from kdump.broker.outcome import Outcome, Stops
-from kdump.broker.producers import Producers
-from kdump.broker.producerstate import SNAPSHOT, ProducerStates
-from kdump.broker.recoveries import recover_segment, write_indexes
-from kdump.broker.segments import LoadedSegments
-from kdump.broker.swaps import NOTHING
-from kdump.format import layout
-from kdump.format.checkpoint import EpochEntry, read_checkpoint
-from kdump.format.kafkawalk import KafkaWalk
+from kdump.broker.leader_epoch_file_cache import EpochCache
+from kdump.broker.load.disk import Disk, Part
+from kdump.broker.load.outcome import Outcome, Stops
+from kdump.broker.load.recovered_segments import recover_segment, write_indexes
+from kdump.broker.load.segment_outcomes import count_records, fates, losses
+from kdump.broker.load.segments import LoadedSegments
+from kdump.broker.load.swap_recovery import NOTHING
+from kdump.broker.producer.producer_state_manager import SNAPSHOT, ProducerStates
+from kdump.broker.producer.replay import Producers
+from kdump.compat.kafka_walk import KafkaWalk
+from kdump.format.batch import layout
+from kdump.format.checkpoint.checkpoint_file import EpochEntry, read_checkpoint
 from kdump.format.kinds import FileKind
-from kdump.log.names import log_bases
+from kdump.storage.names import log_bases
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from kdump.broker.facts import PartitionFacts
-    from kdump.broker.recover import Recovered
+    from kdump.broker.load.facts import PartitionFacts
+    from kdump.broker.load.recover import Recovered
     from kdump.format.source import Source
 
 _OF_SEGMENT = (".log", ".index", ".timeindex", ".txnindex", SNAPSHOT)

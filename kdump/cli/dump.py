@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.commonoptions import (
+from kdump.cli.commentary import fail_to_write
+from kdump.cli.options.common import (
     fail_on_option,
     help_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.formatoptions import PayloadCommand, check_formats, command_of, format_options, key_reader
-from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
+from kdump.cli.options.formats import PayloadCommand, check_formats, command_of, format_options, key_reader
+from kdump.cli.options.kafka import STRING, JavaInt, KafkaCommand, late_failures
+from kdump.cli.options.selection import selection_of, selection_options
 from kdump.cli.outcome import Outcome
-from kdump.cli.say import fail_to_write
-from kdump.cli.selectoptions import selection_of, selection_options
-from kdump.cli.textsink import Layout, decoding, error_line, text_sink, write_text
-from kdump.dialect import DIALECTS
+from kdump.compat.dialect import DIALECTS
 from kdump.dump.options import DumpOptions
-from kdump.format import layout
-from kdump.format.chunk import Chunk
+from kdump.format.batch import layout
+from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart
+from kdump.render.text.dump_sink import Layout, decoding, error_line, text_sink, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol
 
-    from kdump.cli.decoding import Decoding
+    from kdump.decode.file_decoder import Decoding
     from kdump.item import Item
 
     class Sink(Protocol):
@@ -177,17 +177,17 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     decodes = decoding(shown, dialect, None if command is None else command.decode)
     sink: Sink
     if is_json:
-        from kdump.cli.dumpjson import json_sink
+        from kdump.render.json.dump_sink import json_sink
 
         sink = json_sink(shown, dialect, decodes, outcome, deep=options.deep, stats=given["stats"])
     elif given["stats"]:
-        from kdump.render.statslines import StatsLines
+        from kdump.render.text.stats import StatsLines
 
         sink = StatsLines(write_text, error_line, careful=shown.careful)
     else:
         sink = text_sink(shown, dialect, decodes)
     if compat:
-        from kdump.dump.kafka import KafkaDump
+        from kdump.compat.dump_log_segments import KafkaDump
 
         items = KafkaDump(DIALECTS[compat], options, late_failures(given)).files(paths)
     elif selection is not None:

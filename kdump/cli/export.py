@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.commonoptions import (
-    fail_on_option,
-    help_option,
-    max_batch_bytes_option,
-    max_uncompressed_bytes_option,
-)
-from kdump.cli.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
+from kdump.cli.commentary import fail_to_write, say
+from kdump.cli.options.common import fail_on_option, help_option, max_batch_bytes_option, max_uncompressed_bytes_option
+from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.outcome import Outcome
-from kdump.cli.say import fail_to_write, say
 from kdump.item import Progress
-from kdump.log.source import DoorProblem, is_remote
+from kdump.storage.file_source import DoorProblem, is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +24,7 @@ if TYPE_CHECKING:
     from kdump.export.job import Target
     from kdump.export.origin import Origins
     from kdump.item import Item
-    from kdump.render.progress import Bar
+    from kdump.render.terminal.progress import Bar
 
 
 @click.command("export", add_help_option=False, short_help="Write batches, records or findings as tables.")
@@ -190,9 +185,9 @@ class _Export:
                 self._problem(DoorProblem(one.path, "read", line))
 
     def _verdicts(self, spark: SparkSession | None) -> None:
-        from kdump.export.verdictfiles import VerdictFiles
-        from kdump.verify.options import VerifyOptions
-        from kdump.verify.run import Engine, verify
+        from kdump.checks.options import VerifyOptions
+        from kdump.checks.run import Engine, verify
+        from kdump.export.verdict_files import VerdictFiles
 
         engine: Engine | None = None
         if spark is not None:
@@ -233,7 +228,7 @@ class _Export:
         totals = {"files": self._files, "rows": self._rows, "errors": sum(self._errors.values())}
         code = self._outcome.exit
         if self._given["layout"] == "json":
-            from kdump.render.jsonl import summary_json
+            from kdump.render.json.lines import summary_json
 
             line = summary_json(totals, self._unchecked, code)
         else:
@@ -250,6 +245,6 @@ class _Export:
 def _bar() -> Bar | None:
     if sys.stderr is None or not sys.stderr.isatty():
         return None
-    from kdump.render.progress import Bar
+    from kdump.render.terminal.progress import Bar
 
     return Bar("export", sys.stderr)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from kdump.cli.commonoptions import (
+from kdump.cli.commentary import fail_to_write, say
+from kdump.cli.options.common import (
     fail_on_option,
     help_option,
     max_batch_bytes_option,
@@ -16,19 +17,18 @@ from kdump.cli.commonoptions import (
     raw_option,
 )
 from kdump.cli.outcome import Outcome
-from kdump.cli.say import fail_to_write, say
 from kdump.find.finder import Finder, Limits
 from kdump.finding import Finding
 from kdump.item import Location
-from kdump.log.partition import Partition, UnreadableError
-from kdump.log.source import DoorProblem
 from kdump.render.escape import escape
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.partition import Partition, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.find.query import Query
-    from kdump.format.chunk import Chunk
+    from kdump.format.record.chunk import Chunk
 
 STDIN = "-"
 _READ = 65536  # bytes of stdin
@@ -225,9 +225,9 @@ def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:
 
 def _sink(path: str, given: dict[str, Any], *, many: bool) -> Sink:
     if given["layout"] == "json":
-        from kdump.cli.findjson import JsonSink
+        from kdump.render.json.find_sink import JsonSink
 
         return JsonSink()
-    from kdump.cli.findtext import FindText
+    from kdump.render.text.find_sink import FindText
 
     return FindText(path, many=many, careful=sys.stdout.isatty() and not given["raw"])

@@ -7,7 +7,7 @@ import importlib
 import click
 
 from kdump import __version__
-from kdump.cli.commonoptions import help_option
+from kdump.cli.options.common import help_option
 
 _COMMANDS = {
     "dump": "kdump.cli.dump",
@@ -28,10 +28,13 @@ _COMMANDS = {
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kdump.decode import _usual
+    from kdump.broker.cleaner import _cleaning
+    from kdump.decode import _fast as _usual
     from kdump.export import _columns
-    from kdump.format import _cleaning, _records, _scan, _select
-    from kdump.render import _json, _text
+    from kdump.format.batch import _scan
+    from kdump.format.record import _records, _select
+    from kdump.render.json import _json
+    from kdump.render.text import _text
 
     kernels = (_scan, _records, _select, _cleaning, _text, _json, _usual, _columns)
     compiled = all(kernel.is_compiled() for kernel in kernels)

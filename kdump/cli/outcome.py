@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.cli.exits import Exit, combine
+from kdump.cli.exit_status import Exit, combine
 from kdump.finding import Finding, Severity
 from kdump.item import Complaint, Died, SanityFailed
-from kdump.log.source import DoorProblem
 from kdump.render.tally import NOT_ALL_READ
+from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
     from kdump.item import Item

@@ -6,10 +6,10 @@ import sys
 
 import click
 
-from kdump.cli.commonoptions import help_option
-from kdump.cli.say import fail_to_write
-from kdump.format import layout
-from kdump.format.javavalues import string_hash
+from kdump.cli.commentary import fail_to_write
+from kdump.cli.options.common import help_option
+from kdump.format.batch import layout
+from kdump.format.java_values import string_hash
 
 
 @click.command(
@@ -41,7 +41,7 @@ def command(id_: str, partitions: int, form: str) -> None:
     partition = coordinator_partition(id_, partitions)
     try:
         if form == "json":
-            from kdump.render.jsonl import line
+            from kdump.render.json.lines import line
 
             click.echo(line("coordinator", {"id": id_, "partition": partition, "partitions": partitions}))
         else:

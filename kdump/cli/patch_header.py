@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.commonoptions import fail_on_option, help_option
+from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.options.repair import apply_option, demand_quarantine, format_option, plan_id_option, quarantine_option
 from kdump.cli.repairing import Repair
-from kdump.cli.repairoptions import (
-    apply_option,
-    demand_quarantine,
-    format_option,
-    plan_id_option,
-    quarantine_option,
-)
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
@@ -38,7 +32,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     errors are left; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong
     use.
     """
-    from kdump.repair.patchheader import plan_patches
+    from kdump.repair.patch_header import plan_patches
 
     demand_quarantine(given)
     repair, path = Repair(given), os.fspath(given["file"])

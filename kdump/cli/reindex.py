@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.brokeroptions import settings
-from kdump.cli.commonoptions import fail_on_option, help_option
-from kdump.cli.repairing import Repair
-from kdump.cli.repairoptions import (
+from kdump.cli.options.broker import settings
+from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.options.repair import (
     apply_option,
     demand_quarantine,
     format_option,
@@ -20,11 +19,12 @@ from kdump.cli.repairoptions import (
     quarantine_option,
     segment_bases,
 )
-from kdump.log.names import parse_partition
+from kdump.cli.repairing import Repair
 from kdump.repair.errors import RefusedError
+from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
-    from kdump.broker.logdir import Settings
+    from kdump.broker.load.log_manager import Settings
     from kdump.cli.repairing import Examined
     from kdump.repair.plan import Plan
     from kdump.repair.reasons import Reasons
@@ -106,7 +106,7 @@ def _partition(
 
 
 def _write_aside(plan: Plan, output: str) -> None:
-    from kdump.repair.aside import write_aside
+    from kdump.repair.output_dir import write_aside
 
     write_aside(plan, output)
 

@@ -9,19 +9,19 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kdump.cli.exits import Exit
+from kdump.cli.commentary import say, say_left
+from kdump.cli.exit_status import Exit
+from kdump.cli.options.repair import options_of
 from kdump.cli.outcome import Outcome
-from kdump.cli.repairoptions import options_of
-from kdump.cli.say import say, say_left
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked, PartitionChecked
-from kdump.log.source import DoorProblem
-from kdump.render.findings import FindingLines
-from kdump.render.jsonl import finding_json, summary_json
-from kdump.render.numbers import counted
-from kdump.render.plan import plan_json, plan_lines
+from kdump.render.json.lines import finding_json, summary_json
 from kdump.render.tally import Tally
+from kdump.render.terminal.numbers import counted
+from kdump.render.text.findings import FindingLines
+from kdump.render.text.plan import plan_json, plan_lines
 from kdump.repair.errors import FailedError, RefusedError
+from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -286,8 +286,8 @@ class Examined:
 
 
 def _verified(paths: list[str], *, deep: bool) -> Iterator[Item]:
-    from kdump.verify.options import VerifyOptions
-    from kdump.verify.run import verify
+    from kdump.checks.options import VerifyOptions
+    from kdump.checks.run import verify
 
     return verify(paths, VerifyOptions(deep=deep))
 

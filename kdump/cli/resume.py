@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdump.cli.commonoptions import fail_on_option, help_option
+from kdump.cli.options.common import fail_on_option, help_option
 from kdump.cli.repairing import Repair, gracefully
 from kdump.render.escape import escape
 
@@ -22,7 +22,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the ar
     JOURNAL is the journal.json of its quarantine. Exit status: 0 done, 3 errors are left, 10 no such journal, 11 in
     use, 12 refused, 14 failed again, 2 wrong use.
     """
-    from kdump.repair.again import resume
+    from kdump.repair.resume_undo import resume
 
     repair = Repair({**given, "layout": "text"})
     with repair.guarded():

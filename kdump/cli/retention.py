@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from kdump.cli.commonoptions import (
+from kdump.cli.commentary import fail_to_write, say
+from kdump.cli.options.common import (
     fail_on_option,
     help_option,
     max_batch_bytes_option,
@@ -17,7 +18,6 @@ from kdump.cli.commonoptions import (
     raw_option,
 )
 from kdump.cli.outcome import Outcome
-from kdump.cli.say import fail_to_write, say
 from kdump.item import Progress
 from kdump.retention.options import RetentionOptions
 from kdump.retention.run import retention
@@ -25,7 +25,7 @@ from kdump.retention.run import retention
 if TYPE_CHECKING:
     from kdump.broker.config import Config
     from kdump.item import Item
-    from kdump.render.progress import Bar
+    from kdump.render.terminal.progress import Bar
 
 _OFFSET = click.IntRange(min=0, max=2**63 - 1)
 
@@ -105,7 +105,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 def _config(given: dict[str, Any]) -> Config:
     """Read the configuration; a mistake in it is one in the use."""
     from kdump.broker.config import Config, check_name
-    from kdump.cli.brokeroptions import properties_of
+    from kdump.cli.options.broker import properties_of
 
     values = properties_of(given["config"])
     try:
@@ -150,23 +150,23 @@ def _bar() -> Bar | None:
     """The progress bar; none where nobody looks at it."""
     if sys.stderr is None or not sys.stderr.isatty():
         return None
-    from kdump.render.progress import Bar
+    from kdump.render.terminal.progress import Bar
 
     return Bar("retention", sys.stderr)
 
 
 def _sink(given: dict[str, Any]) -> Sink:
     if given["layout"] == "json":
-        from kdump.cli.retentionsinks import RetentionJson
+        from kdump.render.retention_sinks import RetentionJson
 
         return RetentionJson()
     if not sys.stdout.isatty():
-        from kdump.cli.retentionsinks import RetentionText
+        from kdump.render.retention_sinks import RetentionText
 
         return RetentionText()
     from rich.console import Console
 
-    from kdump.render.retentiontable import RetentionTable
+    from kdump.render.terminal.retention import RetentionTable
 
     sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
     console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)

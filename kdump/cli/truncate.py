@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from kdump.cli.brokeroptions import settings
-from kdump.cli.commonoptions import fail_on_option, help_option
-from kdump.cli.repairing import Repair
-from kdump.cli.repairoptions import (
+from kdump.cli.options.broker import settings
+from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.options.repair import (
     apply_option,
     demand_quarantine,
     format_option,
@@ -19,6 +18,7 @@ from kdump.cli.repairoptions import (
     quarantine_option,
     segment_bases,
 )
+from kdump.cli.repairing import Repair
 
 
 @click.command("truncate", add_help_option=False, short_help="Cut the end of a log off, and keep it aside.")

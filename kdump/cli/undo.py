@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdump.cli.commonoptions import help_option
+from kdump.cli.options.common import help_option
 from kdump.cli.repairing import Repair, gracefully
 from kdump.render.escape import escape
 
@@ -22,7 +22,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the ar
     Refused when somebody else has changed the files since. Exit status: 0 done, 10 no such journal, 11 in use, 12
     refused, 14 failed: undo again, 2 wrong use.
     """
-    from kdump.repair.again import undo
+    from kdump.repair.resume_undo import undo
 
     repair = Repair({"fail_on": "error", "layout": "text"})
     with repair.guarded():

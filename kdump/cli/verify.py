@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.commonoptions import (
+from kdump.checks.options import VerifyOptions
+from kdump.cli.commentary import fail_to_write, say
+from kdump.cli.options.common import (
     fail_on_option,
     help_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.engine import engine_options, fail, roots_of, session
+from kdump.cli.options.engine import engine_options, fail, roots_of, session
 from kdump.cli.outcome import Outcome
-from kdump.cli.say import fail_to_write, say
 from kdump.item import Checked, Progress
 from kdump.render.tally import Tally
 from kdump.spark.errors import SparkFailedError
-from kdump.verify.options import VerifyOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from kdump.export.verdictfiles import Disk
+    from kdump.checks.run import Engine
+    from kdump.export.verdict_files import Disk
     from kdump.item import Item
-    from kdump.render.progress import Bar
-    from kdump.verify.run import Engine
+    from kdump.render.terminal.progress import Bar
 
     class Sink(Protocol):
         """Writes items."""
@@ -129,8 +129,8 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
             if given[option] is not None:
                 raise click.UsageError(f"--{option.replace('_', '-')} has a meaning with --start only.")
         return {}
-    from kdump.broker.facts import Start
-    from kdump.cli.brokeroptions import settings
+    from kdump.broker.load.facts import Start
+    from kdump.cli.options.broker import settings
 
     starts = tuple(Start) if given["start"] == "all" else (Start(given["start"]),)
     return {"starts": starts, "settings": settings(given)}
@@ -160,10 +160,10 @@ def _items(paths: list[str], options: VerifyOptions, spark: SparkSession | None,
 
         more = (VerifyEngine(spark),)
     if replicas:
-        from kdump.verify.replicas import compare
+        from kdump.checks.replicas import compare
 
         return compare(paths, options, *more)
-    from kdump.verify.run import verify
+    from kdump.checks.run import verify
 
     return verify(paths, options, *more)
 
@@ -172,7 +172,7 @@ def _bar(given: dict[str, Any]) -> Bar | None:
     """The progress bar; none where nobody looks at it, or nobody wants to."""
     if given["quiet"] or sys.stderr is None or not sys.stderr.isatty():
         return None
-    from kdump.render.progress import Bar
+    from kdump.render.terminal.progress import Bar
 
     return Bar("verify", sys.stderr)
 
@@ -182,16 +182,16 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: Outcome, bar: Bar | 
     wanted = outcome.matters if given["quiet"] else None
     error = _error(bar)
     if given["layout"] == "json":
-        from kdump.cli.verifyjson import VerifyJson
+        from kdump.render.json.verify_sink import VerifyJson
 
         return VerifyJson(_write, error, tally, wanted=wanted)
     if not sys.stdout.isatty():
-        from kdump.cli.verifytext import VerifyText
+        from kdump.render.text.verify_sink import VerifyText
 
         return VerifyText(_write, error, tally, fold=not given["no_fold"], wanted=wanted)
     from rich.console import Console
 
-    from kdump.render.table import VerifyTable
+    from kdump.render.terminal.verify import VerifyTable
 
     # names may have what this terminal, or with --raw any Unicode, has no characters for
     sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]

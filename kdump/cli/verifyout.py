@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.cli.engine import demand_arrow, demand_outside, fail, refuse
+from kdump.cli.options.engine import demand_arrow, demand_outside, fail, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.export.origin import Root
-    from kdump.export.verdictfiles import Disk, Summary
+    from kdump.export.verdict_files import Disk, Summary
     from kdump.item import Item
 
 _TABLES = ("findings", "segments")
@@ -33,7 +33,7 @@ def with_tables(
     from kdump.export.job import NotThisExportError, Target
     from kdump.export.origin import Origins, read_roots
     from kdump.export.tables import columns_of
-    from kdump.export.verdictfiles import Summary, VerdictFiles
+    from kdump.export.verdict_files import Summary, VerdictFiles
 
     roots = read_roots(named) if roots is None else roots
     origins = Origins(roots)

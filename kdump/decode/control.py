@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kdump.decode import wire
-from kdump.decode.javatext import java_json
+from kdump.decode.java_text import java_json
 from kdump.decode.table import table
 from kdump.decode.wire import MalformedError, Value
 

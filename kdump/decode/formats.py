@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from kdump.decode import NULL, Decoded
-from kdump.decode.javatext import java_utf8
+from kdump.decode.java_text import java_utf8
 
 if TYPE_CHECKING:
     from kdump.decode import Decoder

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kdump.decode import Decoded, wire
-from kdump.decode.javatext import java_json
-from kdump.decode.programs import quick
+from kdump.decode.fast_compile import quick
+from kdump.decode.java_text import java_json
 from kdump.decode.wire import MalformedError, Value
 
 if TYPE_CHECKING:
     from kdump.decode import Decoder, Texts, Usual
-    from kdump.decode.programs import Quick
+    from kdump.decode.fast_compile import Quick
     from kdump.decode.schema import Schema
     from kdump.decode.table import Table
 

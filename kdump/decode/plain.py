@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kdump.decode import Decoded
-from kdump.decode.javatext import java_utf8
+from kdump.decode.java_text import java_utf8
 from kdump.decode.table import table
 from kdump.decode.wire import RUNTIME, UNDERFLOW
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.decode import DELETED, Decoded
 from kdump.decode.wire import UNDERFLOW, MalformedError, Value, int32
-from kdump.format.javavalues import string_hash
+from kdump.format.java_values import string_hash
 
 if TYPE_CHECKING:
     from kdump.decode import Decoder

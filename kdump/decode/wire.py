@@ -15,7 +15,7 @@ from math import isfinite
 from struct import Struct, unpack_from
 from typing import Any
 
-from kdump.decode.javatext import java_text
+from kdump.decode.java_text import java_text
 
 Value = Any
 Reader = Callable[[bytes, int], tuple[Value, int]]

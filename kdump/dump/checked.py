@@ -10,9 +10,9 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.item import FileStart
-from kdump.log.edges import Edges
-from kdump.log.names import FileKind, java_file, java_name, parse_name
-from kdump.log.source import DoorProblem, open_source
+from kdump.storage.file_source import DoorProblem, open_source
+from kdump.storage.names import FileKind, java_file, java_name, parse_name
+from kdump.storage.segment_boundaries import Edges
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.dump.options import DumpOptions
     from kdump.format.source import Source
     from kdump.item import Item
-    from kdump.log.names import FileName
+    from kdump.storage.names import FileName
 
 _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
@@ -70,11 +70,11 @@ class CheckedDump:
             return
         yield FileStart(java_file(path), file.kind, file.base, source.size)
         if file.is_log:
-            from kdump.dump.checkedlog import dump_log
+            from kdump.dump.checked_log import dump_log
 
             yield from dump_log(path, source, self._options, file.log_base, file.name, self._edges)
         else:
-            from kdump.dump.state import dump_state
+            from kdump.dump.other_files import dump_state
 
             yield from dump_state(file.kind, path, source, self._options, file.base or 0)
 
@@ -96,7 +96,7 @@ def places(paths: list[str]) -> Iterator[Place | DoorProblem]:
         if not os.path.isdir(path):
             yield Place(path, follow=True)
             continue
-        from kdump.log.directory import expand
+        from kdump.storage.directory import expand
 
         found = expand(path)
         for file in found.files:

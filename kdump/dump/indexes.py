@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding
-from kdump.format import layout
-from kdump.format.index import TimeIndex, TimestampOffset
-from kdump.format.kafkawalk import KafkaWalk
+from kdump.format.batch import layout
+from kdump.format.index.offset_and_time import TimeIndex, TimestampOffset
 from kdump.item import (
     Complaint,
     ComplaintKind,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.dump.options import DumpOptions
-    from kdump.format.index import OffsetIndex
+    from kdump.format.index.offset_and_time import OffsetIndex
     from kdump.format.source import Source
     from kdump.item import Item
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.format import layout
+from kdump.format.batch import layout
 from kdump.value import Value
 
 if TYPE_CHECKING:

@@ -11,19 +11,19 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.dump.checked import identify, places
-from kdump.dump.selectedlog import Log, SelectedLog
+from kdump.dump.selected_log import Log, SelectedLog
 from kdump.dump.selection import Filter, Selection
-from kdump.log.edges import Edges
-from kdump.log.names import FileKind
-from kdump.log.source import DoorProblem, open_source
+from kdump.storage.file_source import DoorProblem, open_source
+from kdump.storage.names import FileKind
+from kdump.storage.segment_boundaries import Edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.dump.checked import Identity, Place
     from kdump.dump.options import DumpOptions
-    from kdump.dump.outcomes import Outcomes
-    from kdump.dump.selectedlog import Tail
+    from kdump.dump.selected_log import Tail
+    from kdump.dump.transaction_outcomes import Outcomes
     from kdump.item import Item
 
 
@@ -108,7 +108,7 @@ class SelectedDump:
     def _outcomes(self, logs: list[Log]) -> Outcomes | None:
         if self._selection.outcome is None:
             return None
-        from kdump.dump.outcomes import Outcomes
+        from kdump.dump.transaction_outcomes import Outcomes
 
         return Outcomes([(log.place.path, log.file) for log in logs], self._options)
 

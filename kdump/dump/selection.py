@@ -11,9 +11,10 @@ import os
 import re
 from array import array
 
-from kdump.format import _select, layout
-from kdump.format.chunk import Chunk
-from kdump.format.window import Window
+from kdump.format.batch import layout
+from kdump.format.batch.window import Window
+from kdump.format.record import _select
+from kdump.format.record.chunk import Chunk
 from kdump.value import Value
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from kdump.dump.transactions import Transactions
 from kdump.figures import CodecFigures, EpochRun, Figures, SizeFigures
-from kdump.format import layout
-from kdump.format.chunk import Chunk
+from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
+from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from kdump.figures import EndedTransactions, OpenTransaction
-from kdump.format import layout
-from kdump.format.records import key_and_value
+from kdump.format.batch import layout
+from kdump.format.record.reader import key_and_value
 
 if TYPE_CHECKING:
     from array import array
 
-    from kdump.format.chunk import Chunk
+    from kdump.format.record.chunk import Chunk
 
 MOST_OPEN = 100_000  # open transactions that are followed
 MOST_SHOWN = 1000  # of them

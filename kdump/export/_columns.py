@@ -2,8 +2,8 @@
 """Kernel: keys, values and headers of record rows into the buffers of Arrow arrays.
 
 Compiled by Cython when a compiler is there, interpreted with the same results when not. The rows are those of
-`kdump.format._records`, which has proven that every field lies in the buffer: nothing is checked again here. Bits of a
-validity bitmap are set for what is there; bitmaps come zeroed.
+`kdump.format.record._records`, which has proven that every field lies in the buffer: nothing is checked again here.
+Bits of a validity bitmap are set for what is there; bitmaps come zeroed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 try:
     import cython
 except ModuleNotFoundError:  # the interpreter does not need Cython
-    from kdump.format import _cython as cython
+    from kdump.format.kernels import _cython as cython
 
-from kdump.format import layout
+from kdump.format.batch import layout
 
 if cython.compiled:
     from cython.cimports.libc.string import memcpy

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kdump.export.tables import Column, Kind
-from kdump.format import layout
+from kdump.format.batch import layout
 
 if TYPE_CHECKING:
     from array import array

@@ -17,9 +17,9 @@ from kdump.export.origin import Origin
 from kdump.export.split import LogFile, Split, splits_of
 from kdump.export.write import TEMPORARY, RowFile
 from kdump.finding import Finding, Severity
-from kdump.format.walk import Border
+from kdump.format.batch.walk import Border
 from kdump.item import Progress
-from kdump.log.source import DoorProblem, is_remote
+from kdump.storage.file_source import DoorProblem, is_remote
 from kdump.value import Value
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kdump.log.files import parent
-from kdump.log.names import parse_partition
-from kdump.log.source import DoorProblem, is_remote, open_source
+from kdump.storage.file_source import DoorProblem, is_remote, open_source
+from kdump.storage.names import parse_partition
+from kdump.storage.paths import parent
 from kdump.value import Value
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kdump.export.arrow import Rows, batch_columns
-from kdump.export.arrowrecords import Records
+from kdump.export.arrow_records import Records
 from kdump.export.origin import printable
 from kdump.export.split import Wanted, hints_beside
 from kdump.export.tables import TABLES
-from kdump.format import layout
-from kdump.format.records import RecordReader, key_and_value
-from kdump.format.walk import CheckedWalk
-from kdump.log.source import DoorProblem, open_source
+from kdump.format.batch import layout
+from kdump.format.batch.walk import CheckedWalk
+from kdump.format.record.reader import RecordReader, key_and_value
+from kdump.storage.file_source import DoorProblem, open_source
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from kdump.export.split import Split
     from kdump.export.tables import Column
     from kdump.finding import Finding, Report
-    from kdump.format.chunk import Chunk
-    from kdump.format.window import Window
+    from kdump.format.batch.window import Window
+    from kdump.format.record.chunk import Chunk
 
 RELEASE = "4.3"  # whose schemas decoders use
 _ROWS = 16384  # rows of a record batch, about

@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.format import layout
-from kdump.format.index import OffsetIndex, TimeIndex
+from kdump.format.batch import layout
+from kdump.format.batch.resync import Resync
+from kdump.format.batch.walk import Border, CheckedWalk
+from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
-from kdump.format.resync import Resync
-from kdump.format.walk import Border, CheckedWalk
-from kdump.log.directory import A_LINK, NO_FILE, Expansion, directories, expanded, partition_files
-from kdump.log.edges import sibling
-from kdump.log.names import parse_name, parse_partition
-from kdump.log.source import DoorProblem, is_remote, open_source
+from kdump.storage.directory import A_LINK, NO_FILE, Expansion, directories, expanded, partition_files
+from kdump.storage.file_source import DoorProblem, is_remote, open_source
+from kdump.storage.names import parse_name, parse_partition
+from kdump.storage.segment_boundaries import sibling
 from kdump.value import Value
 
 if TYPE_CHECKING:

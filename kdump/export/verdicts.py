@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.export.origin import printable
 from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
-from kdump.log.source import DoorProblem
+from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from kdump.export.tables import FOLDERS, Kind
-from kdump.render.jsonl import text_or_bytes
+from kdump.render.json.lines import text_or_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,26 +10,26 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.broker.found import NO_TIMESTAMP, Batch, Found, Refused
 from kdump.broker.lookup import Lookup
-from kdump.find.inside import Inside
-from kdump.find.places import Places
+from kdump.broker.lookup_results import NO_TIMESTAMP, Batch, Found, Refused
+from kdump.find.answers import Places
+from kdump.find.batch_records import Inside
+from kdump.find.lookup_audit import Way
 from kdump.find.query import Ask
 from kdump.find.sentences import Sentences
-from kdump.find.way import Way
 from kdump.finding import Code, Finding, Severity
-from kdump.format.chunk import Chunk
+from kdump.format.record.chunk import Chunk
 from kdump.item import Location
-from kdump.log.partition import UnreadableError
-from kdump.log.source import DoorProblem, FileShrankError
+from kdump.storage.file_source import DoorProblem, FileShrankError
+from kdump.storage.partition import UnreadableError
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.find.datamap import DataMap
+    from kdump.find.log_scan import DataMap
     from kdump.find.query import Query
-    from kdump.log.partition import Partition
+    from kdump.storage.partition import Partition
 
 
 class Limits(Value):
@@ -143,7 +143,7 @@ class Finder:
 
     @cached_property
     def _data(self) -> DataMap:
-        from kdump.find.datamap import DataMap  # the walk over damage: most questions do not need it
+        from kdump.find.log_scan import DataMap  # the walk over damage: most questions do not need it
 
         unpacked, packed = self._limits.max_uncompressed_bytes, self._limits.max_batch_bytes
         return DataMap(self._partition, self._report, unpacked, packed, times=self._times)

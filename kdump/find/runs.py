@@ -7,12 +7,12 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.format import _scan, layout
+from kdump.format.batch import _scan, layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.format.window import Window
+    from kdump.format.batch.window import Window
 
 
 class Run(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.find.query import Ask
 
 if TYPE_CHECKING:
-    from kdump.broker.found import Refused
+    from kdump.broker.lookup_results import Refused
     from kdump.find.query import Query
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.render.jsonl import line, name
-from kdump.render.location import iso
+from kdump.render.json.lines import line, name
+from kdump.render.text.location import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked, PartitionChecked
-from kdump.log.source import DoorProblem
+from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
     from kdump.item import Item

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 from kdump.repair import guard, journal
 from kdump.repair.describe import describe
 from kdump.repair.errors import FailedError, RefusedError
+from kdump.repair.execution import Applied, Means, Work, sentence_of
+from kdump.repair.file_state import open_directory
 from kdump.repair.lock import DirectoryLock
-from kdump.repair.look import open_directory
 from kdump.repair.quarantine import Quarantine
-from kdump.repair.work import Applied, Means, Work, sentence_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

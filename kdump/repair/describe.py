@@ -7,7 +7,7 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from kdump.repair.look import attributes_of, opened, pieces, sha256_of, sha256_of_name, state_of_open
+from kdump.repair.file_state import attributes_of, opened, pieces, sha256_of, sha256_of_name, state_of_open
 
 if TYPE_CHECKING:
     from kdump.repair.plan import Change

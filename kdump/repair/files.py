@@ -8,22 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kdump.repair.errors import RefusedError
-from kdump.repair.look import (
-    attributes_of,
-    opened,
-    pieces,
-    sha256_of,
-    sha256_of_name,
-    state_of,
-    state_of_open,
-)
+from kdump.repair.file_state import attributes_of, opened, pieces, sha256_of, sha256_of_name, state_of, state_of_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.repair.fsops import FileOps
-    from kdump.repair.look import FileState
+    from kdump.repair.file_state import FileState
     from kdump.repair.quarantine import Quarantine
+    from kdump.storage.fsops import FileOps
 
 BEFORE, AFTER, BETWEEN, OTHER = "before", "after", "between", "other"
 

@@ -6,17 +6,17 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from kdump.log.names import parse_name
 from kdump.repair.errors import RefusedError
+from kdump.repair.file_state import state_of
 from kdump.repair.lock import is_log_dir, users_of
-from kdump.repair.look import state_of
 from kdump.repair.plan import names_of
+from kdump.storage.names import parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.repair.file_state import FileState
     from kdump.repair.lock import Users
-    from kdump.repair.look import FileState
     from kdump.repair.plan import Change, Plan
 
 _SPARE = 1.1  # of what is needed

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.repair.errors import RefusedError
 
 if TYPE_CHECKING:
-    from kdump.repair.fsops import FileOps
+    from kdump.storage.fsops import FileOps
 
 NAME = "journal.json"
 VERSION = 1

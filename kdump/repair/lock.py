@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
-from kdump.log.files import above
 from kdump.repair.errors import FailedError, RefusedError
-from kdump.repair.look import state_of, state_of_open
+from kdump.repair.file_state import state_of, state_of_open
+from kdump.storage.paths import above
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-    from kdump.repair.fsops import FileOps
+    from kdump.storage.fsops import FileOps
 
 LOCK = ".lock"
 _MARKS = (FileKind.META_PROPERTIES.value, FileKind.RECOVERY_POINT.value, FileKind.CLEAN_SHUTDOWN.value)

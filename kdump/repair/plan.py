@@ -11,7 +11,7 @@ from kdump.item import Operation, Planned
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from kdump.repair.look import FileState
+    from kdump.repair.file_state import FileState
 
 _ID_DIGITS = 16
 

@@ -8,13 +8,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kdump.repair.look import open_directory, open_to_read, pieces, sha256_of_name, state_of
+from kdump.repair.file_state import open_directory, open_to_read, pieces, sha256_of_name, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-    from kdump.repair.fsops import FileOps
+    from kdump.storage.fsops import FileOps
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]")
 _README = """\

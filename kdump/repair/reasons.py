@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
-from kdump.log.names import parse_name
+from kdump.storage.names import parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,23 +6,23 @@ import hashlib
 import os
 from typing import TYPE_CHECKING
 
-from kdump.broker.interval import DEFAULT, infer_interval
-from kdump.broker.producerstate import in_java_order
+from kdump.broker.index_interval import DEFAULT, infer_interval
+from kdump.broker.producer.producer_state_manager import in_java_order
 from kdump.finding import Code, Finding
+from kdump.format.checkpoint.producer_snapshot import encode_snapshot
 from kdump.format.kinds import FileKind
-from kdump.format.snapshot import encode_snapshot
-from kdump.log.lazy import Shelf, lazy_files
-from kdump.log.names import parse_partition
-from kdump.repair.look import open_directory, sha256_of_name, state_of
+from kdump.repair.file_state import open_directory, sha256_of_name, state_of
 from kdump.repair.plan import Bytes, Change, Plan, names_of
 from kdump.repair.segments import INDEX_KINDS, Segments, file_name
+from kdump.storage.names import parse_partition
+from kdump.storage.open_files import Shelf, lazy_files
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.broker.recover import Recovered
-    from kdump.repair.look import FileState
+    from kdump.broker.load.recover import Recovered
+    from kdump.repair.file_state import FileState
     from kdump.repair.plan import Content
     from kdump.repair.reasons import Reasons
 

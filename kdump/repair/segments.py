@@ -6,17 +6,17 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kdump.broker.producers import Producers
-from kdump.broker.recover import recover
+from kdump.broker.load.recover import recover
+from kdump.broker.producer.replay import Producers
+from kdump.format.checkpoint.producer_snapshot import read_snapshot
 from kdump.format.kinds import FileKind
-from kdump.format.snapshot import read_snapshot
-from kdump.log.names import log_bases
-from kdump.log.source import FileSource
+from kdump.storage.file_source import FileSource
+from kdump.storage.names import log_bases
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from kdump.broker.recover import Recovered
+    from kdump.broker.load.recover import Recovered
 
 INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 

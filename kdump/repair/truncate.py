@@ -6,32 +6,32 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kdump.broker.disk import Part
-from kdump.broker.facts import PartitionFacts
-from kdump.broker.interval import DEFAULT, infer_interval
-from kdump.broker.logdir import LogDir
+from kdump.broker.index_interval import DEFAULT, infer_interval
+from kdump.broker.load.disk import Part
+from kdump.broker.load.facts import PartitionFacts
+from kdump.broker.load.log_manager import LogDir
 from kdump.broker.truncate import Cut, cut_at_offset, truncate
 from kdump.finding import Code, Finding, Severity
-from kdump.format.checkpoint import TopicPartitionOffset, read_checkpoint
+from kdump.format.checkpoint.checkpoint_file import TopicPartitionOffset, read_checkpoint
 from kdump.format.kinds import FileKind
-from kdump.log.files import above
-from kdump.log.lazy import Shelf, lazy_files
-from kdump.log.names import log_bases, parse_name, parse_partition
-from kdump.log.source import FileSource
 from kdump.repair.errors import RefusedError
-from kdump.repair.look import open_directory, state_of
-from kdump.repair.patchheader import is_of_header
+from kdump.repair.file_state import open_directory, state_of
+from kdump.repair.patch_header import is_of_header
 from kdump.repair.plan import Bytes, Change, Plan, names_of
 from kdump.repair.reasons import Here
+from kdump.storage.file_source import FileSource
+from kdump.storage.names import log_bases, parse_name, parse_partition
+from kdump.storage.open_files import Shelf, lazy_files
+from kdump.storage.paths import above
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kdump.broker.logdir import Settings
-    from kdump.broker.outcome import Outcome
+    from kdump.broker.load.log_manager import Settings
+    from kdump.broker.load.outcome import Outcome
     from kdump.format.source import Source
-    from kdump.repair.look import FileState
+    from kdump.repair.file_state import FileState
 
 _CHECKPOINTS = {
     FileKind.RECOVERY_POINT: "the recovery point",

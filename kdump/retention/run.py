@@ -5,33 +5,33 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.broker.cleanedlog import OffsetMap
-from kdump.broker.cleaner import Cleaner
-from kdump.broker.cleanup import Compacted, Retained
-from kdump.broker.compaction import IndexSizes, cleanable, groups
+from kdump.broker.cleaner.cleaned_segment import OffsetMap
+from kdump.broker.cleaner.cleaner import Cleaner
+from kdump.broker.cleaner.cleaner_manager import IndexSizes, cleanable, groups
+from kdump.broker.cleaner.log_to_clean import CleaningError, Round
 from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first_deleted, misled, rolling
-from kdump.broker.round import CleaningError, Round
+from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Code, Finding
+from kdump.format.batch.window import Buffer
 from kdump.format.source import BytesSource
-from kdump.format.window import Buffer
 from kdump.item import Progress
-from kdump.log.checkpoints import LogDirectory
-from kdump.log.directory import Expansion, directories
-from kdump.log.files import parent
-from kdump.log.names import parse_partition
-from kdump.log.partition import UnreadableError
-from kdump.log.source import DoorProblem, open_source
-from kdump.retention.facts import LogReader
-from kdump.retention.files import PartitionFiles
-from kdump.retention.producers import last_records, producers_at
+from kdump.retention.log_facts import LogReader
+from kdump.retention.partition_files import PartitionFiles
+from kdump.retention.producer_end import last_records, producers_at
+from kdump.storage.checkpoints import LogDirectory
+from kdump.storage.directory import Expansion, directories
+from kdump.storage.file_source import DoorProblem, open_source
+from kdump.storage.names import parse_partition
+from kdump.storage.partition import UnreadableError
+from kdump.storage.paths import parent
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from kdump.broker.cleanedlog import CleanedSegment
+    from kdump.broker.cleaner.cleaned_segment import CleanedSegment
+    from kdump.broker.cleaner.log_to_clean import LastRecord
     from kdump.broker.config import TopicConfig
-    from kdump.broker.round import LastRecord
     from kdump.item import Item
     from kdump.retention.options import RetentionOptions
 

@@ -15,10 +15,6 @@ import pyspark.sql.worker.plan_data_source_read
 import pyspark.worker  # noqa: F401
 from pyspark import daemon
 
-import kdump.export.read
-import kdump.spark.source
-import kdump.verify.run  # noqa: F401
-
 _worker = daemon.worker
 
 

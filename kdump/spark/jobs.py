@@ -12,13 +12,13 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from kdump.checks import run as verify_run
 from kdump.export import job as export_job
 from kdump.export.pack import pack
 from kdump.export.split import SPLIT_SIZE
 from kdump.item import Progress
 from kdump.spark.errors import SparkFailedError
 from kdump.spark.units import Directory, Judge
-from kdump.verify import run as verify_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from kdump.checks.options import VerifyOptions
+    from kdump.checks.partition import PartitionCheck
     from kdump.export.job import Part, Result, Target
     from kdump.export.read import ReadOptions
     from kdump.finding import Finding
     from kdump.item import Item
-    from kdump.verify.options import VerifyOptions
-    from kdump.verify.partition import PartitionCheck
 
     Judged = tuple[int, list[Item], list[Finding]]
 

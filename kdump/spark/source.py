@@ -26,17 +26,17 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from kdump.checks.directories import Place, duplicates
+from kdump.checks.options import VerifyOptions
 from kdump.export.origin import Origins, read_roots
 from kdump.export.pack import pack
 from kdump.export.split import SPLIT_SIZE, LogFile, Wanted, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, Kind, columns_of
 from kdump.export.verdicts import finding_row, segment_rows
 from kdump.finding import Finding
-from kdump.log.directory import expanded
-from kdump.log.source import DoorProblem, is_remote, open_source
 from kdump.spark.units import Directory, Judge
-from kdump.verify.options import VerifyOptions
-from kdump.verify.places import Place, duplicates
+from kdump.storage.directory import expanded
+from kdump.storage.file_source import DoorProblem, is_remote, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.checks.loose import check_loose
+from kdump.checks.partition import PartitionCheck
+from kdump.checks.replicas import compare_all
+from kdump.checks.surroundings import Surroundings
+from kdump.checks.workers import Workers
 from kdump.item import Progress
 from kdump.value import Value
-from kdump.verify.loose import check_loose
-from kdump.verify.partition import PartitionCheck
-from kdump.verify.replicas import compare_all
-from kdump.verify.surroundings import Surroundings
-from kdump.verify.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.checks.options import VerifyOptions
+    from kdump.checks.segment import Result
     from kdump.finding import Finding
     from kdump.item import Item
-    from kdump.verify.options import VerifyOptions
-    from kdump.verify.segment import Result
 
 
 class Directory(Value):

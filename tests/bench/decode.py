@@ -75,10 +75,10 @@ def split(log: bytes) -> list[bytes]:
 
 def commits(batch: bytes) -> list[tuple[int, int]]:
     """Return where each commit of a batch (version 3 or 4 of its value) has its offset and its time."""
-    from kdump.format import layout
-    from kdump.format.records import RecordReader
+    from kdump.format.batch import layout
+    from kdump.format.batch.walk import CheckedWalk
+    from kdump.format.record.reader import RecordReader
     from kdump.format.source import BytesSource
-    from kdump.format.walk import CheckedWalk
 
     found = []
     reader = RecordReader(1 << 28)

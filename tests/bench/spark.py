@@ -150,10 +150,10 @@ def main() -> int:
     large, small = make_all(given.folder)
 
     import kdump.spark
+    from kdump.checks.options import VerifyOptions
+    from kdump.checks.run import verify
     from kdump.spark import gateway
     from kdump.spark.jobs import VerifyEngine
-    from kdump.verify.options import VerifyOptions
-    from kdump.verify.run import verify
 
     spark = kdump.spark.session("local[2]", given.java_home)
     jvm = Processes(gateway.started()[0])

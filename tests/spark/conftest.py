@@ -71,7 +71,7 @@ def spark(store: str) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Log directories of all kinds, damaged ones and what is no log among them."""
-    from tests.trees import fleet
+    from tests.support.fleet import fleet
 
     return fleet(tmp_path_factory.mktemp("fleet"))
 
@@ -81,8 +81,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A partition directory with one segment of some thousand batches, 40 MB."""
     import random
 
-    from tests.partitions import segment, write
-    from tests.segments import batch
+    from tests.support.partitions import segment, write
+    from tests.support.segments import batch
 
     random_ = random.Random(7)
     body = random_.randbytes(1000)

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from kdump.checks.options import VerifyOptions
+from kdump.checks.run import verify
 from kdump.cli.main import kdump
 from kdump.export.job import Target, plan_of
 from kdump.export.origin import Origins
@@ -22,11 +24,9 @@ from kdump.export.tables import columns_of
 from kdump.item import Progress
 from kdump.spark import jobs as spark_jobs
 from kdump.spark.errors import SparkFailedError
-from kdump.verify.options import VerifyOptions
-from kdump.verify.run import verify
-from tests.corpus import FIXTURES
-from tests.tables import sorted_rows, split_table
-from tests.trees import NODE
+from tests.support.fleet import NODE
+from tests.support.runs import FIXTURES
+from tests.support.tables import sorted_rows, split_table
 
 if TYPE_CHECKING:
     import click.testing

@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 
 from kdump.export.tables import SPLIT_TABLES, TABLES
 from kdump.spark.source import KafkaSegments, _SplitReader, _WholeReader
-from tests.tables import local_table, sorted_rows, split_table
-from tests.trees import NODE, OLD
+from tests.support.fleet import NODE, OLD
+from tests.support.tables import local_table, sorted_rows, split_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,278 @@
+"""One pass of the log cleaner, without writing anything: which records stay, and the segments that they make.
+
+Strategy: each byte is read once for the offset map and once to be filtered, a window at a time. Records are columns all
+the way; a batch is looked at by itself only where it is compressed, legacy and wrapped, larger than a chunk of records,
+or has a producer. CRCs decide nothing here, as in the cleaner.
+
+Source: Cleaner.doClean, buildOffsetMap, cleanInto; MemoryRecords.filterTo, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from kdump.broker.cleaner.cleaned_segment import CleanedSegment, OffsetMap
+from kdump.broker.cleaner.cleaned_transactions import CleanedTransactions
+from kdump.broker.cleaner.filter_to import WindowFilter
+from kdump.broker.cleaner.log_to_clean import CleaningError
+from kdump.broker.failure import CORRUPT
+from kdump.broker.header_summary import looks_right, trusted_time
+from kdump.broker.lookup_results import limit_of
+from kdump.broker.producer.end_markers import read_markers
+from kdump.compat.kafka_walk import KafkaWalk
+from kdump.format.batch import _scan, layout
+from kdump.format.batch.window import Buffer, Window
+from kdump.format.checksum import crc32c
+from kdump.format.record.reader import ROWS, RecordReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.broker.cleaner.log_to_clean import Logs, Round
+    from kdump.format.record.chunk import Chunk
+
+_OUTPUT = 1 << 20  # bytes of batches that are written at once, unless one needs more
+_NO_TIME = -1
+_MAGICS = frozenset((0, 1, 2))
+_HELD_APART = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
+
+
+class Cleaner:
+    """Does one pass.
+
+    Args:
+        round_: what is to be done.
+        logs: the files.
+        offset_map: an empty one.
+        collect: keep the batches and the offsets of the records, for whoever lists them.
+        write: takes the bytes of each new segment; None where nobody wants them.
+        progress: called with the bytes that were read since the last call.
+
+    Attributes:
+        largest: by number of a segment that was read to its end the largest timestamp of its batches; -1 for none.
+        odd: numbers of segments in which something does not look right.
+
+    Raises:
+        CleaningError, OSError: from each method.
+    """
+
+    def __init__(
+        self,
+        round_: Round,
+        logs: Logs,
+        offset_map: OffsetMap,
+        *,
+        collect: bool,
+        write: Callable[[bytes | memoryview], None] | None = None,
+        progress: Callable[[int], None] = lambda _count: None,
+    ) -> None:
+        self._round = round_
+        self._logs = logs
+        self._map = offset_map
+        self._collect = collect
+        self._write = write
+        self._progress = progress
+        self._buffer: Buffer | None = None
+        limits = round_.max_uncompressed_bytes
+        self._reader = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
+        self._again = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
+        self._markers = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
+        self._transactions = CleanedTransactions()
+        self._keep = memoryview(bytearray(ROWS))
+        self._out = memoryview(bytearray(_OUTPUT))
+        self._made = array("q", bytes(8 * layout.M_WIDTH)) * 4096
+        self.largest: dict[int, int] = {}
+        self.odd: set[int] = set()
+
+    # --- the offset map ---------------------------------------------------------------------------------------
+    def build_map(self) -> int:
+        """Fill the offset map from the dirty part; return the first offset that it does not cover."""
+        start, end, bases = self._round.first_dirty_offset, self._round.end, self._round.bases
+        first = max(bisect_right(bases, start) - 1, 0)
+        dirty = range(first, bisect_right(bases, end - 1)) if start < end else range(0)
+        transactions = CleanedTransactions()
+        if dirty:
+            transactions.add(self._logs.aborted(first, end))
+        for number in dirty:
+            after = bases[number + 1] if number + 1 in dirty else end
+            position = self._logs.position(number, start)
+            before = _NO_TIME  # last offset of the batch before
+            for window in self._windows(number, position):
+                flags = self._flags(window, transactions)
+                for chunk in self.chunks(window, number):
+                    full = self._map.put(chunk, flags, start)
+                    if full is not None:
+                        last = window.cell(full - 1, layout.LAST_OFFSET) if full else before
+                        self._map.stop(last if last >= start else _NO_TIME)
+                        return self._map.latest + 1
+                before = window.cell(window.count - 1, layout.LAST_OFFSET)
+            self._map.covers(after - 1)
+        return self._map.latest + 1
+
+    def _windows(self, number: int, position: int = 0) -> Iterator[Window]:
+        """The batches of a segment as the cleaner takes them; it fails where they end before the file does."""
+        log = self._logs.log(number)
+        if self._buffer is None:
+            self._buffer = Buffer(log)
+        self._buffer.source = log
+        walk = KafkaWalk(log, log.name, position, log.size, self._round.max_batch_bytes, self._buffer)
+        largest, done = _NO_TIME, position
+        for window in walk.windows():
+            magics = window.column(layout.MAGIC)
+            if not _MAGICS.issuperset(magics):
+                odd = next(k for k, magic in enumerate(magics) if magic not in _MAGICS)
+                why = f"{CORRUPT}: Invalid magic found in record: {magics[odd]}"
+                raise CleaningError(why, number, window.cell(odd, layout.POSITION))
+            largest = max(largest, trusted_time(window))
+            if not looks_right(window):
+                self.odd.add(number)
+            yield window
+            self._progress(window.end(window.count) - done)
+            done = window.end(window.count)
+        if walk.failure is not None or walk.position < log.size:
+            why = walk.failure or f"{CORRUPT}: Log segment may be corrupt, {log.size - walk.position} bytes left"
+            raise CleaningError(why, number, walk.position)
+        if position == 0:
+            self.largest[number] = largest
+
+    def chunks(self, window: Window, number: int) -> Iterator[Chunk]:
+        """Yield the records of a window; the pass fails at the first that cannot be read."""
+        for chunk in self._reader.chunks(window):
+            if chunk.problem is not None:
+                raise _unread(chunk, number)
+            yield chunk
+
+    def _flags(self, window: Window, transactions: CleanedTransactions) -> array[int]:
+        """What is decided of each batch for the offset map: aborted and control batches are passed over."""
+        flags = array("q", bytes(8 * window.count))
+        for k, can_go in self._transactional(window, transactions):
+            is_control = window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
+            flags[k] = layout.DROP_RECORDS if is_control or can_go else 0
+        return flags
+
+    def _transactional(self, window: Window, transactions: CleanedTransactions) -> Iterator[tuple[int, bool]]:
+        """Yield the batches with a part in transactions, and whether what is left of that allows them to go."""
+        flags = window.column(layout.ATTRIBUTES)
+        if not any(flag & _HELD_APART for flag in set(flags)):
+            return
+        rows = [k for k, flag in enumerate(flags) if flag & _HELD_APART and window.cell(k, layout.MAGIC) == 2]
+        controls = [k for k in rows if flags[k] & layout.CONTROL_FLAG]
+        markers = read_markers(self._markers, window, controls)
+        for k in rows:
+            producer, last = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.LAST_OFFSET)
+            if flags[k] & layout.CONTROL_FLAG:
+                yield k, transactions.control(producer, last, markers.get(k))
+            else:
+                yield k, transactions.data(producer, last)
+
+    # --- what stays -------------------------------------------------------------------------------------------
+    def clean(self, group: range) -> CleanedSegment:
+        """Filter some segments into one."""
+        target = CleanedSegment(self._round.bases[group[0]], collect=self._collect)
+        for number in group:
+            after = number + 1
+            upper = self._round.bases[after] if after < len(self._round.bases) else self._round.end
+            self._transactions.add(self._logs.aborted(number, upper))
+            old = self._round.modified[number] <= self._round.legacy_horizon
+            for window in self._windows(number):
+                WindowFilter(self, target, window, self._decide(window, drop_legacy=old), number).run()
+        return target
+
+    def untouched(self, number: int) -> CleanedSegment:
+        """List a segment that the pass does not touch."""
+        target = CleanedSegment(self._round.bases[number], collect=self._collect)
+        for window in self._windows(number):
+            stats = array("q", bytes(8 * layout.S_WIDTH * window.count))
+            flags = array("q", [layout.KEEP_RECORDS]) * window.count
+            for chunk in self.chunks(window, number):
+                self.judge(chunk, flags, stats, target)
+            target.add_as_is(window, stats)
+        return target
+
+    def _decide(self, window: Window, *, drop_legacy: bool) -> array[int]:
+        """What is decided of each batch before its records are looked at."""
+        flags = array("q", bytes(8 * window.count))
+        now = self._round.now
+        magics, attributes = window.column(layout.MAGIC), window.column(layout.ATTRIBUTES)
+        if min(magics) < layout.MAGIC_V2 or any(flag & layout.DELETE_HORIZON_FLAG for flag in set(attributes)):
+            for k, flag in enumerate(attributes):
+                if magics[k] < layout.MAGIC_V2:
+                    flags[k] = layout.DROP_TOMBSTONES if drop_legacy else 0
+                elif flag & layout.DELETE_HORIZON_FLAG and window.cell(k, layout.BASE_TIMESTAMP) <= now:
+                    flags[k] = layout.DROP_TOMBSTONES
+        for k, can_go in self._transactional(window, self._transactions):
+            if not window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
+                flags[k] |= layout.DROP_RECORDS if can_go else 0
+            elif can_go and flags[k] & layout.DROP_TOMBSTONES:
+                flags[k] |= layout.DROP_RECORDS
+            else:
+                flags[k] |= layout.KEEP_RECORDS | (layout.NEEDS_HORIZON if can_go else 0)
+        self._keep_for_producers(window, flags)
+        ends = window.column(layout.LAST_OFFSET)
+        if ends[-1] >= self._round.end - 1:
+            for k, last in enumerate(ends):
+                if last == self._round.end - 1:
+                    flags[k] |= layout.KEEP_EMPTY
+        return flags
+
+    def _keep_for_producers(self, window: Window, flags: array[int]) -> None:
+        """A batch stays that says what a broker must know of a producer that is still active."""
+        producers = self._round.producers
+        if not producers or not _scan.suspicions(window.rows, window.count) & layout.HAS_PRODUCER:
+            return
+        for k, producer in enumerate(window.column(layout.PRODUCER_ID)):
+            last = producers.get(producer) if producer >= 0 else None
+            if last is None:
+                continue
+            if last.offset is None:
+                is_control = window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
+                stays = is_control and window.cell(k, layout.PRODUCER_EPOCH) == last.epoch
+            else:
+                stays = window.cell(k, layout.LAST_OFFSET) == last.offset
+            flags[k] |= layout.KEEP_EMPTY if stays else 0
+
+    def judge(self, chunk: Chunk, flags: array[int], stats: array[int], target: CleanedSegment) -> memoryview:
+        """Tell which records of a chunk stay; valid until the next call."""
+        self._map.judge(chunk, flags, self._keep, stats)
+        target.add_records(chunk, self._keep)
+        return self._keep
+
+    @property
+    def horizon(self) -> int:
+        """What tombstones get now, ms."""
+        return self._round.now + self._round.delete_retention_ms
+
+    def again(self, window: Window, k: int) -> Iterator[Chunk]:
+        """Read the records of one batch once more."""
+        width = layout.BATCH_WIDTH
+        return self._again.chunks(Window(window.view, window.origin, window.rows[k * width : (k + 1) * width], 1))
+
+    def room(self, size: int) -> tuple[memoryview, array[int]]:
+        """Return where to write at least so many bytes of batches, and room for what is said of each."""
+        if len(self._out) < size:
+            self._out = memoryview(bytearray(size))
+        elif len(self._out) > _OUTPUT and size <= _OUTPUT:
+            self._out = memoryview(bytearray(_OUTPUT))
+        return self._out, self._made
+
+    def put_out(self, data: memoryview, made: array[int], count: int) -> None:
+        """Hand written batches on, with their CRCs."""
+        if self._write is None:
+            return
+        for i in range(count):
+            at = made[i * layout.M_WIDTH + layout.M_AT]
+            if at >= 0:
+                end = at + layout.LOG_OVERHEAD + int.from_bytes(data[at + 8 : at + 12], "big")
+                crc = crc32c(data[at + layout.ATTRIBUTES_AT : end])
+                data[at + layout.CRC_AT : at + layout.ATTRIBUTES_AT] = crc.to_bytes(4, "big")
+        self._write(data)
+
+
+def _unread(chunk: Chunk, number: int) -> CleaningError:
+    problem = chunk.problem
+    assert problem is not None
+    position = chunk.window.cell(problem.batch, layout.POSITION)
+    limit = limit_of(chunk.window, problem)
+    return CleaningError(f"the batch is over {limit}" if limit else problem.java, number, position, limit=bool(limit))

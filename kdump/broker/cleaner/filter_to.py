@@ -1,0 +1,151 @@
+"""What the log cleaner makes of the batches of one window.
+
+Uncompressed batches go through a kernel, many at once. One that is compressed, a wrapper, or larger than a chunk of
+records is looked at by itself: its records are read once more when some of them are written anew.
+
+Source: MemoryRecords.filterTo, buildRetainedRecordsInto, Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from kdump.broker.cleaner import _cleaning
+from kdump.broker.cleaner.log_to_clean import CleaningError
+from kdump.format.batch import layout
+from kdump.format.codec.compress import Compressor
+from kdump.format.record.reader import ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.broker.cleaner.cleaned_segment import CleanedSegment
+    from kdump.broker.cleaner.cleaner import Cleaner
+    from kdump.format.batch.window import Window
+    from kdump.format.record.chunk import Chunk
+
+_IMPOSSIBLE = "java.lang.IllegalStateException: Empty batches are only supported for magic v2 and above"
+
+
+class WindowFilter:
+    """Filters one window.
+
+    Args:
+        cleaner: whose.
+        target: the new segment.
+        window: the batches.
+        flags: what is decided of each.
+        number: of the segment.
+    """
+
+    def __init__(
+        self, cleaner: Cleaner, target: CleanedSegment, window: Window, flags: array[int], number: int
+    ) -> None:
+        self._cleaner = cleaner
+        self._target = target
+        self._window = window
+        self._flags = flags
+        self._number = number
+        self._stats = array("q", bytes(8 * layout.S_WIDTH * window.count))
+
+    def run(self) -> None:
+        """Filter it."""
+        window = self._window
+        kept = bytearray()  # of the records of the batch that goes on in the next chunk
+        going_on: int | None = None
+        for chunk in self._cleaner.chunks(window, self._number):
+            keep = self._cleaner.judge(chunk, self._flags, self._stats, self._target)
+            first, at = chunk.first, 0
+            if going_on is not None and not chunk.begun:  # a wrapper does not say which chunk is its last
+                self._by_itself(going_on, kept)
+                kept.clear()
+            going_on = None
+            codec = window.cell(first, layout.ATTRIBUTES) & layout.CODEC_MASK
+            if codec or chunk.begun:
+                numbers = chunk.rows[layout.R_BATCH : chunk.filled * layout.RECORD_WIDTH : layout.RECORD_WIDTH]
+                at = chunk.filled if codec else bisect_right(numbers, first)
+                kept += keep[:at]
+                if chunk.done or chunk.last > first + 1:
+                    self._by_itself(first, kept, None if chunk.begun else chunk)
+                    kept.clear()
+                else:
+                    going_on = first
+                first += 1
+            whole = chunk.last if chunk.done else chunk.last - 1
+            if first < whole:
+                at = self._run_of_batches(chunk, first, whole, at, keep)
+            if first < chunk.last and not chunk.done:
+                kept += keep[at : chunk.filled]
+                going_on = chunk.last - 1
+        if going_on is not None:
+            self._by_itself(going_on, kept)
+        self._target.add_tombstones(self._stats)
+
+    def _run_of_batches(self, chunk: Chunk, first: int, last: int, at: int, keep: memoryview) -> int:
+        """Write what comes of uncompressed batches whose records are all in the chunk."""
+        window, cleaner = self._window, self._cleaner
+        need = 0
+        while first < last:
+            out, made = cleaner.room(need)
+            after, at, size, count = _cleaning.rewrite(
+                window.view, window.origin, window.rows, first, last, chunk.rows, at, chunk.filled, keep,
+                self._flags, self._stats, cleaner.horizon, out, made,
+            )  # fmt: skip
+            self._target.add_batches(made, count, size)
+            cleaner.put_out(out[:size], made, count)
+            if after == first:
+                if _cleaning.outcome(window.rows, first, self._stats, self._flags[first], 0, made) == layout.IMPOSSIBLE:
+                    raise self._impossible(first)
+                need = window.cell(first, layout.SIZE) + (ROWS + 8) * layout.RECORDS_AT
+            first = after
+        return at
+
+    def _by_itself(self, k: int, kept: bytearray, chunk: Chunk | None = None) -> None:
+        """Write what comes of one batch; its records are read once more unless they are all in one chunk."""
+        window, cleaner, stats = self._window, self._cleaner, self._stats
+        size = window.cell(k, layout.SIZE)
+        _, made = cleaner.room(0)
+        what = _cleaning.outcome(window.rows, k, stats, self._flags[k], cleaner.horizon, made)
+        if what == layout.GONE:
+            return
+        if what == layout.IMPOSSIBLE:
+            raise self._impossible(k)
+        if what == layout.ITSELF:
+            start = window.cell(k, layout.POSITION) - window.origin
+            self._target.add_batches(made, 1, size)
+            cleaner.put_out(window.view[start : start + size], made, 1)
+            return
+        records = self._encoded(k, kept, made, chunk) if what == layout.ANOTHER else [b""]
+        parts = [bytes(layout.RECORDS_AT), *records]
+        size = sum(map(len, parts))
+        data = memoryview(bytearray(b"".join(parts)))
+        _cleaning.write_header(window.rows, k, stats, made, size, data)
+        made[layout.M_AT] = 0
+        self._target.add_batches(made, 1, size)
+        cleaner.put_out(data, made, 1)
+
+    def _encoded(self, k: int, kept: bytearray, made: array[int], only: Chunk | None) -> Iterator[bytes]:
+        """The records of a batch that stay, as they are written, compressed as before."""
+        codec = self._window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK
+        packer = Compressor(codec) if codec else None
+        base, time = made[layout.M_BASE], made[layout.M_HORIZON]
+        if time < 0:
+            time = self._stats[k * layout.S_WIDTH + layout.S_FIRST_TIME]
+        done = need = 0
+        for chunk in (only,) if only is not None else self._cleaner.again(self._window, k):
+            keep = memoryview(kept)[done : done + chunk.filled]
+            row = 0
+            while row < chunk.filled:
+                out, _ = self._cleaner.room(need)
+                row, size = _cleaning.encode(chunk.view, chunk.rows, row, chunk.filled, keep, base, time, out)
+                data = bytes(out[:size])
+                yield packer.add(data) if packer else data
+                need = 2 * len(out) if not size and row < chunk.filled else 0
+            done += chunk.filled
+        if packer is not None:
+            yield packer.finish()
+
+    def _impossible(self, k: int) -> CleaningError:
+        return CleaningError(_IMPOSSIBLE, self._number, self._window.cell(k, layout.POSITION))

@@ -1,0 +1,1 @@
+"""LogManager and LogLoader: what a broker does with a log directory when it starts."""

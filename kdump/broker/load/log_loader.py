@@ -1,0 +1,317 @@
+"""What a broker does with a partition directory when it starts: which files it moves, recovers, cuts and deletes.
+
+A pure function over facts: the files change in memory only (`kdump.broker.load.disk`). Every step is one of the
+broker's, in its order, for what it does depends on what it has done before: a segment is recovered with the snapshots
+that earlier recoveries have left, and a load that fails half-way has changed files already.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from kdump.broker.failure import INVALID_OFFSET, BrokerError
+from kdump.broker.leader_epoch_file_cache import EpochCache
+from kdump.broker.load import swap_recovery as swaps
+from kdump.broker.load.disk import Disk
+from kdump.broker.load.facts import DELETE, Start
+from kdump.broker.load.outcome import Outcome, Stops
+from kdump.broker.load.recover import OVERFLOW
+from kdump.broker.load.recovered_segments import Recoveries, write_indexes
+from kdump.broker.load.segment_outcomes import fates, losses
+from kdump.broker.load.segments import LoadedSegments
+from kdump.broker.load.split import split
+from kdump.broker.producer.producer_state_manager import ProducerStates, offset_of
+from kdump.format.batch import layout
+from kdump.format.checkpoint.checkpoint_file import EpochEntry, read_checkpoint
+from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.index.transaction_index import TransactionIndex
+from kdump.format.java_values import IO_CLASSES
+from kdump.format.kinds import FileKind
+from kdump.format.source import BytesSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.broker.load.facts import PartitionFacts
+    from kdump.broker.load.outcome import SegmentOutcome
+    from kdump.broker.load.swap_recovery import Swapped
+    from kdump.finding import Finding
+
+_INDEXES = (".index", ".timeindex", ".txnindex")
+_KAFKA = "org.apache.kafka.common.KafkaException"
+_NO_END = 2**63 - 1  # Long.MAX_VALUE
+_ROUNDS = 1000  # of splitting segments; each makes new ones, so it ends earlier
+
+
+def load(
+    facts: PartitionFacts,
+    start: Start,
+    *,
+    wants_contents: bool = False,
+    recoveries: Recoveries | None = None,
+) -> Outcome:
+    """Load a partition as a broker does.
+
+    Args:
+        facts: what it finds.
+        start: how it starts.
+        wants_contents: keep the contents of all files that are written.
+        recoveries: of the same partition with another start, to have a segment recovered once only.
+
+    Returns:
+        what becomes of it; bad bytes never raise.
+
+    Raises:
+        OSError: a file cannot be read.
+
+    Source: UnifiedLog.create, LogLoader.load, LogManager.loadLog; Kafka 4.3.1.
+    """
+    known = recoveries or Recoveries()
+    loader = _Loader(facts, start, wants_contents, known)
+    try:
+        ends = loader.run()
+    except BrokerError as error:
+        stops = Stops.LOG_DIR if error.exception.startswith(IO_CLASSES) else Stops.BROKER
+        lost = losses(loader.disk, loader.fates(), known.count_records)
+        return Outcome(loader.disk, [], None, None, *lost, stops, error.exception, *loader.marks())
+    segments = loader.fates()
+    lost = losses(loader.disk, segments, known.count_records)
+    return Outcome(loader.disk, segments, *ends, *lost, None, "", *loader.marks())
+
+
+class _Loader:
+    """One load. The methods follow those of LogLoader."""
+
+    def __init__(self, facts: PartitionFacts, start: Start, wants_contents: bool, recoveries: Recoveries) -> None:
+        self.disk = Disk(facts.files, wants_contents=wants_contents)
+        self.notes: list[str] = []
+        self._has_unstable = False
+        self.split: set[int] = set()
+        self.swapped: Swapped = swaps.NOTHING
+        self._facts = facts
+        self._recoveries = recoveries
+        self._was_clean = start is Start.CLEAN
+        self._recovery_point = 0 if start is Start.FULL else facts.recovery_point
+        self._segments = LoadedSegments(self.disk, facts)
+        self._epochs = EpochCache(())
+
+    def run(self) -> tuple[int, int]:
+        """Return the log start offset and the log end offset."""
+        facts = self._facts
+        if self.disk.get(FileKind.EPOCHS.value) is None:
+            self.disk.write(FileKind.EPOCHS.value, b"")
+        self._epochs = EpochCache(self._epoch_file())
+        if self._epochs.complaint:
+            raise BrokerError(0, "epochs", self._epochs.complaint)
+        states = ProducerStates(self.disk, facts)
+        self.swapped = swaps.finish(self.disk, facts)
+        self._splitting(self._load_segment_files, states)
+        if facts.state == DELETE:
+            if not self._segments.bases:
+                self._create(0)
+            end = 0
+        else:
+            self._splitting(self._recover_log, states)
+            end = self._end(states)
+            self._segments.make_room()
+        self._epochs.truncate_from_end(end)
+        self._epochs.truncate_from_start(facts.log_start)
+        log_start = max(facts.log_start, self._segments.bases[0])
+        states.remove_strays(self._segments.bases)
+        states.rebuild(self._segments, log_start, end, was_clean=self._was_clean)
+        if self._epochs.is_dirty:
+            self.disk.write(FileKind.EPOCHS.value, self._epochs.file())
+            self.disk.delete(f"{FileKind.EPOCHS.value}.tmp")
+        if states.first_unstable is not None:
+            self._has_unstable = True
+            self._segments.find(max(states.first_unstable, log_start), end)
+        self._trim()
+        self._check_metadata()
+        return log_start, end
+
+    def fates(self) -> list[SegmentOutcome]:
+        """Return what has become of the segments."""
+        return fates(self.disk, self.split, self.swapped)
+
+    def marks(self) -> tuple[tuple[str, ...], bool]:
+        """Return the notes, and whether something is unstable."""
+        return tuple(self.notes), self._has_unstable
+
+    # --- files of the partition ------------------------------------------------------------------------------
+    def _epoch_file(self) -> list[EpochEntry]:
+        entries = self._checkpoint(FileKind.EPOCHS)
+        return [entry for entry in entries if isinstance(entry, EpochEntry)]
+
+    def _check_metadata(self) -> None:
+        self._checkpoint(FileKind.PARTITION_METADATA)
+
+    def _checkpoint(self, kind: FileKind) -> Sequence[object]:
+        source = self.disk.get(kind.value)
+        if source is None:
+            return ()
+        found: list[Finding] = []
+        entries = read_checkpoint(kind, source, found.append).entries
+        for finding in found:
+            if finding.values["exception"] is not None:  # else it was not read: over a limit of ours
+                raise BrokerError(0, kind.value, f"{finding.values['exception']}: {finding.values['why']}")
+        return entries
+
+    def _trim(self) -> None:
+        """Leave partial entries out: a broker cuts them off when it opens an index and closes it again."""
+        for base in self._segments.bases:
+            for suffix, entry in ((".index", OffsetIndex), (".timeindex", TimeIndex)):
+                name = f"{base:020}{suffix}"
+                size = self.disk.size(name)
+                if size % entry.entry_size:
+                    self.disk.cut(name, size - size % entry.entry_size)
+
+    # --- loadSegmentFiles -------------------------------------------------------------------------------------
+    def _load_segment_files(self, states: ProducerStates) -> None:
+        del states
+        self._segments.bases.clear()
+        disk = self.disk
+        for name in disk.names():
+            if name.endswith(_INDEXES):
+                if disk.get(f"{offset_of(name):020}.log") is None:
+                    disk.delete(name)
+                    self.notes.append(f"{name}: deleted, there is no log for it")
+            elif name.endswith(".log"):
+                self._open(offset_of(name))
+
+    def _open(self, base: int) -> None:
+        disk, stem = self.disk, f"{base:020}"
+        if disk.size(f"{stem}.log") > layout.MAX_INT:
+            size = disk.size(f"{stem}.log")
+            what = f"The size of segment {self._facts.path}/{stem}.log ({size}) is larger than"
+            raise BrokerError(0, "open", f"{_KAFKA}: {what} the maximum allowed segment size of {layout.MAX_INT}")
+        if disk.get(f"{stem}.log") is None:  # the name has more than 20 digits, or fewer
+            disk.write(f"{stem}.log", b"")
+        if disk.get(f"{stem}.index") is None:
+            self._recover(base)
+        else:
+            if disk.get(f"{stem}.timeindex") is None:
+                disk.write(f"{stem}.timeindex", b"")
+            if self._has_bad_transactions(base):
+                self._recover(base)
+        self._segments.add(base)
+
+    def _has_bad_transactions(self, base: int) -> bool:
+        """Source: TransactionIndex.sanityCheck."""
+        source = self.disk.get(f"{base:020}.txnindex")
+        index = TransactionIndex(source or BytesSource(b""), base)
+        if any(txn.last_offset < base for txn in index):
+            return True
+        if index.error is not None:
+            raise BrokerError(
+                0,
+                "transaction index",
+                f"{_KAFKA}: {index.error}".replace("{file}", f"{self._facts.path}/{base:020}.txnindex"),
+            )
+        return False
+
+    # --- recovery ---------------------------------------------------------------------------------------------
+    def _recover(self, base: int) -> int:
+        """Recover a segment with what the snapshots and the segments before it tell; return the bytes cut off."""
+        disk, stem = self.disk, f"{base:020}"
+        states = ProducerStates(disk, self._facts)
+        states.rebuild(self._segments, self._facts.log_start, base, was_clean=False)
+        done = self._recoveries.recover(self._facts, disk, base, states, self._epochs.latest)
+        for epoch in done.epochs:
+            self._epochs.assign(epoch)
+        write_indexes(disk, done)
+        if done.failure is not None and done.failure.escapes:
+            raise BrokerError(base, done.failure.stage, done.failure.exception)
+        disk.cut(f"{stem}.log", done.valid_bytes)
+        states.producers, states.end = done.producers, done.producers_offset
+        states.take_snapshot()
+        return done.truncated_bytes
+
+    def _recover_log(self, states: ProducerStates) -> None:
+        """Recover what may not have been flushed, up to the first segment that loses bytes."""
+        if self._was_clean:
+            return
+        bases = self._segments.bases
+        first = max(0, bisect_right(bases, self._recovery_point) - 1)
+        if self._recovery_point == _NO_END:  # LogSegments.values has nothing from there to there
+            return
+        for base in bases[first:]:
+            try:
+                lost = self._recover(base)
+            except BrokerError as error:
+                if not error.exception.startswith((INVALID_OFFSET, *IO_CLASSES)):
+                    raise
+                lost = self._empty(base)
+            if lost:
+                later = [one for one in bases if one > base]
+                self._delete_segments(later)
+                for one in later:
+                    states.forget(one)
+                return
+
+    def _empty(self, base: int) -> int:
+        """A recovery ended with an offset that does not fit: cut at the base offset. Source: LogSegment.truncateTo."""
+        number = self._segments.bases.index(base)
+        position = self._segments.position(number, base)
+        stem, disk = f"{base:020}", self.disk
+        for suffix in (".index", ".timeindex"):
+            disk.write(f"{stem}{suffix}", b"")
+        if disk.get(f"{stem}.txnindex") is not None:
+            disk.write(f"{stem}.txnindex", b"")
+        if position is None:
+            return 0
+        lost = disk.size(f"{stem}.log") - position
+        disk.cut(f"{stem}.log", position)
+        return lost
+
+    def _delete_segments(self, bases: list[int]) -> None:
+        """Put segments aside. Source: removeAndDeleteSegmentsAsync."""
+        for base in bases:
+            self._segments.remove(base)
+            for suffix in (".log", *_INDEXES):
+                name = f"{base:020}{suffix}"
+                self.disk.rename(name, f"{name}.deleted")
+
+    # --- the end ----------------------------------------------------------------------------------------------
+    def _end(self, states: ProducerStates) -> int:
+        """Return the log end offset; a log that ends before its start is thrown away. Source: recoverLog."""
+        segments, start = self._segments, self._facts.log_start
+        if segments.bases:
+            end = segments.next_offset(len(segments.bases) - 1)
+            if end >= start:
+                return end
+            self._delete_segments(list(segments.bases))
+            self._epochs.clear()
+            states.start_at(start)
+        self._create(start)
+        return segments.next_offset(0)
+
+    def _create(self, base: int) -> None:
+        for suffix in (".log", ".index", ".timeindex"):
+            name = f"{base:020}{suffix}"
+            if self.disk.get(name) is None:
+                self.disk.write(name, b"")
+        self._segments.add(base)
+
+    def _splitting(self, step: Callable[[ProducerStates], None], states: ProducerStates) -> None:
+        """Take a step again after each segment that had to be split. Source: retryOnOffsetOverflow."""
+        for _ in range(_ROUNDS):
+            try:
+                step(states)
+            except BrokerError as error:
+                if not error.exception.startswith(OVERFLOW):
+                    raise
+                base = error.row
+                is_open = base in self._segments.bases  # else it is just being opened
+                self._segments.add(base)
+                new = split(self.disk, self._segments, base, self._facts, keeps_old=is_open)
+                if is_open and base not in new:
+                    states.forget(base)
+                self.split.add(base)
+                for one in new:
+                    self._segments.add(one)
+                if base != min(new) if is_open else base not in new:  # a broker forgets even a new one of that name
+                    self._segments.remove(base)
+            else:
+                return
+        raise BrokerError(0, "split", f"{_KAFKA}: no end of segments to split")

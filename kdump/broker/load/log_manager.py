@@ -1,0 +1,172 @@
+"""A log directory as a broker finds it: which partitions it has, what its checkpoints say of them, what it dies of."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.broker.index_interval import DEFAULT, infer_interval
+from kdump.broker.load.facts import PartitionFacts
+from kdump.broker.load.outcome import Stops
+from kdump.format.checkpoint.checkpoint_file import offsets_of, read_checkpoint
+from kdump.format.java_values import IO_CLASSES
+from kdump.format.kinds import FileKind
+from kdump.storage.file_source import FileSource
+from kdump.storage.names import parse_partition
+from kdump.storage.open_files import lazy_files
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.broker.config import Config
+    from kdump.finding import Finding
+    from kdump.storage.names import PartitionName
+    from kdump.storage.open_files import Shelf
+
+METADATA_TOPIC = "__cluster_metadata"
+_REMOTE_CACHE = "remote-log-index-cache"
+_KAFKA = "org.apache.kafka.common.KafkaException"
+_STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
+
+
+class Cause(Value):
+    """Why a broker does not start, or not with a log directory.
+
+    Args:
+        stops: what ends.
+        exception: class and message as Java prints them.
+        path: of the file or directory that it dies of.
+        is_first: it ends before any partition is loaded.
+    """
+
+    stops: Stops
+    exception: str
+    path: str
+    is_first: bool = False
+
+
+def worst(causes: Sequence[Cause]) -> Cause:
+    """Return the one that decides: a broker goes on to load when it knows that a log directory goes offline."""
+    return min(causes, key=lambda one: (not one.is_first, one.stops is not Stops.BROKER))
+
+
+class Settings(Value):
+    """What decides besides the files.
+
+    Args:
+        now: the broker's clock, ms since the epoch.
+        config: of the broker and its topics.
+        interval: index.interval.bytes of all topics; None to take it from `config`, or else from the indexes.
+    """
+
+    now: int
+    config: Config
+    interval: int | None = None
+
+
+class LogDir:
+    """Reads what a log directory says of its partitions, once.
+
+    Args:
+        path: of the directory.
+
+    Attributes:
+        causes: what keeps a broker from using it, by the files and the names in it.
+
+    Source: LogManager.loadLogs.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.causes: list[Cause] = []
+        self._recovery_points = self._read(FileKind.RECOVERY_POINT)
+        self._log_starts = self._read(FileKind.LOG_START)
+        self._look_at_names()
+
+    def _read(self, kind: FileKind) -> dict[tuple[str, int], int]:
+        path = os.path.join(self.path, kind.value)
+        if not os.path.exists(path):
+            return {}
+        found: list[Finding] = []
+        try:
+            with FileSource(path) as source:
+                entries = list(read_checkpoint(kind, source, found.append).entries)
+        except OSError:
+            return {}
+        for finding in found:
+            exception = finding.values["exception"]
+            if exception in IO_CLASSES:  # the others are logged, and the file counts as empty
+                self.causes.append(Cause(Stops.LOG_DIR, f"{exception}: {finding.values['why']}", path))
+                return {}
+            if exception is not None:
+                return {}
+        return offsets_of(entries)
+
+    def _look_at_names(self) -> None:
+        """Source: LocalLog.parseTopicPartitionName."""
+        try:
+            with os.scandir(self.path) as entries:
+                names = sorted(entry.name for entry in entries if entry.is_dir())
+        except OSError:
+            return
+        for name in names:
+            if name != _REMOTE_CACHE and parse_partition(name) is None:
+                path = os.path.join(self.path, name)
+                form = "is not in the form of topic-partition or topic-partition.uniqueId-delete"
+                what = f"Found directory {path}, '{name}' {form} (if marked for deletion)."
+                self.causes.append(Cause(Stops.BROKER, f"{_KAFKA}: {what}", path, is_first=True))
+
+    def refusal(self, path: str) -> Cause | None:
+        """Return why a partition cannot be read although it loads: the log directory is offline already.
+
+        Args:
+            path: of the directory of the partition.
+
+        Source: LocalLog.maybeHandleIOException.
+        """
+        if all(one.stops is Stops.BROKER for one in self.causes):
+            return None
+        what = f"The log dir {self.path} is already offline due to a previous IO exception."
+        return Cause(Stops.BROKER, f"{_STORAGE}: {what}", path)
+
+    def partition(
+        self, path: str, name: PartitionName, settings: Settings, shelf: Shelf
+    ) -> tuple[PartitionFacts, list[str]]:
+        """Return a partition as the broker finds it, and what was assumed, in words.
+
+        Args:
+            path: of its directory.
+            name: what the name of the directory tells.
+            settings: what decides besides the files.
+            shelf: where its files are opened.
+
+        Raises:
+            OSError: the directory, or a file that tells the interval, cannot be read.
+        """
+        files = lazy_files(path, shelf)
+        topic = settings.config.of_topic(name.topic)
+        assumed: list[str] = []
+        interval = settings.interval
+        if interval is None and settings.config.is_given("index.interval.bytes"):
+            interval = topic.index_interval_bytes
+        if interval is None:
+            interval = infer_interval(files)
+            why = "by the stored indexes" if interval is not None else "the default"
+            interval = DEFAULT if interval is None else interval
+            assumed.append(f"index.interval.bytes={interval} ({why})")
+        key = name.topic, name.partition
+        facts = PartitionFacts(
+            path,
+            name.topic,
+            name.partition,
+            name.state,
+            files,
+            interval,
+            settings.now,
+            self._log_starts.get(key, 0),
+            self._recovery_points.get(key, 0),
+            topic.segment_index_bytes,
+            settings.config.broker("producer.id.expiration.ms"),
+        )
+        return facts, assumed

@@ -1,0 +1,133 @@
+"""What a lookup gives: a batch, a record, or what a broker throws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code
+from kdump.format.batch import layout
+from kdump.format.java_values import ARGUMENT
+from kdump.format.record.chunk import NOT_A_WRAPPER, OVER_LIMIT
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.format.batch.window import Window
+    from kdump.format.record.chunk import Chunk, RecordProblem
+    from kdump.format.record.reader import RecordReader
+
+NO_TIMESTAMP = -1
+_CODECS = 4  # the highest id of one
+TOO_SHORT = "java.lang.IndexOutOfBoundsException"  # what a batch gets that says it is shorter than its header
+
+
+class Refused(Value):
+    """There is no answer: the broker throws, or what it answers was not looked at.
+
+    Args:
+        exception: class and message, as Java prints them.
+        place: number of the segment and position of the batch whose records are the reason; None for another reason.
+        limit: the option of ours that kept those records from being read; empty when the broker throws.
+    """
+
+    exception: str
+    place: tuple[int, int] | None = None
+    limit: str = ""
+
+
+class Batch:
+    """A batch that was met.
+
+    Args:
+        segment: number of its segment in the partition.
+        window, k: where it is.
+
+    Attributes:
+        segment: the same.
+        window: the batch alone, with its bytes; valid until the next lookup.
+    """
+
+    __slots__ = ("segment", "window")
+
+    def __init__(self, segment: int, window: Window, k: int) -> None:
+        self.segment = segment
+        self.window = window.only(k)
+
+    def cell(self, column: int) -> int:
+        """Return one value of the batch's row."""
+        return self.window.rows[column]
+
+
+class Found(Value):
+    """A record that answers a question about time; `offset` alone for a question about the log's ends.
+
+    Args:
+        timestamp: ms; -1 for the ends of a log.
+        offset: absolute.
+        epoch: leader epoch, None when there is none.
+        batch: where the record is; None for the ends of a log.
+    """
+
+    timestamp: int
+    offset: int
+    epoch: int | None
+    batch: Batch | None = None
+
+
+def find_record(
+    reader: RecordReader,
+    batch: Batch,
+    wanted: Callable[[int, int], bool],
+    judge: Callable[[Chunk], None] | None = None,
+) -> Found | Refused | None:
+    """Return the first record of a batch that is wanted; Refused where its records end early before that.
+
+    Args:
+        reader: reads the records.
+        batch: the batch.
+        wanted: decides by timestamp (ms) and offset (absolute).
+        judge: is shown all of the records; None: what comes after the record is not read.
+    """
+    found: Found | Refused | None = None
+    for chunk in reader.chunks(batch.window):
+        if found is None:
+            found = _first(chunk, batch, wanted)
+        if judge is not None:
+            judge(chunk)
+        elif found is not None:
+            return found
+    return found
+
+
+def _first(chunk: Chunk, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
+    width = layout.RECORD_WIDTH
+    rows, stop = chunk.rows, chunk.filled * width
+    pairs = zip(rows[layout.R_TIMESTAMP : stop : width], rows[layout.R_OFFSET : stop : width], strict=True)
+    for time, offset in pairs:
+        if wanted(time, offset):
+            epoch = batch.cell(layout.LEADER_EPOCH)
+            return Found(time, offset, epoch if epoch >= 0 else None, batch)
+    problem = chunk.problem
+    if problem is None:
+        return None
+    limit = limit_of(batch.window, problem)
+    codec = batch.cell(layout.ATTRIBUTES) & layout.CODEC_MASK
+    if problem.status == NOT_A_WRAPPER and codec > _CODECS:
+        return Refused(
+            f"{ARGUMENT}: Unknown compression type id: {codec}", (batch.segment, batch.cell(layout.POSITION))
+        )
+    java = problem.java if limit or problem.status != OVER_LIMIT else TOO_SHORT
+    return Refused(java, (batch.segment, batch.cell(layout.POSITION)), limit)
+
+
+def limit_of(window: Window, problem: RecordProblem) -> str:
+    """Return the option that kept records from being read; empty where they are damaged.
+
+    Args:
+        window: where the batch is.
+        problem: why its records end early.
+    """
+    if problem.status == OVER_LIMIT:  # or too short to be a batch
+        return "--max-batch-bytes" if window.cell(problem.batch, layout.SIZE) >= layout.RECORDS_AT else ""
+    return "--max-uncompressed-bytes" if problem.codec is not None and problem.codec.code is Code.C03 else ""

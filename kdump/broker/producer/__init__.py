@@ -1,0 +1,1 @@
+"""ProducerStateManager: producers and transactions, replayed as a broker does it."""

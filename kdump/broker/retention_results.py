@@ -1,0 +1,70 @@
+"""What a broker does with the segments of one partition, as one value for whoever shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.broker.cleaner.cleaned_segment import CleanedSegment
+    from kdump.broker.cleaner.cleaner_manager import Cleanable
+    from kdump.broker.config import TopicConfig
+    from kdump.broker.retention import Append, Deletion, LogFacts, Rolling
+
+
+class Retained(Value):
+    """What a broker does with the segments of one partition.
+
+    Args:
+        path: of the directory.
+        partition: its name.
+        now: the clock, ms.
+        log: the segments, and where the log begins and ends.
+        config: of the topic.
+        deletion: what goes now.
+        first_deleted: first clock at which each segment goes, ms; None for never.
+        rolling: whether an append of one small batch rolls the active segment now; its size and timestamp count as
+            those of `append`.
+        append: what is assumed to be appended.
+        assumed: what was assumed of the configuration, a sentence; empty for nothing.
+    """
+
+    path: str
+    partition: str
+    now: int
+    log: LogFacts
+    config: TopicConfig
+    deletion: Deletion
+    first_deleted: list[int | None]
+    rolling: Rolling
+    append: Append
+    assumed: str = ""
+
+
+class Compacted(Value):
+    """What the cleaner does with one partition.
+
+    Args:
+        path: of the directory.
+        partition: its name.
+        now: the clock, ms.
+        config: of the topic.
+        part: what may be cleaned.
+        log_size: bytes of all .log files.
+        cleaned: the segments that a pass leaves, the active one left out; None where no pass was asked for.
+        before: bytes of the segments that the pass reads, the same it makes others of.
+        end_offset: the first offset that the pass has not cleaned; None for no pass, and for one that fails.
+        failure: what the cleaner throws; empty when it does not.
+    """
+
+    path: str
+    partition: str
+    now: int
+    config: TopicConfig
+    part: Cleanable
+    log_size: int
+    cleaned: list[CleanedSegment] | None = None
+    before: int = 0
+    end_offset: int | None = None
+    failure: str = ""

@@ -1,0 +1,152 @@
+"""How a broker reads a segment: batches by Kafka's walk from a position on, and the search among them.
+
+No CRC decides anything: a broker does not look at it when it reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from kdump.broker.lookup_results import Batch, Found, Refused, find_record
+from kdump.compat.kafka_walk import KafkaWalk
+from kdump.format.batch import layout
+from kdump.format.batch.window import Buffer, Window
+from kdump.format.record.reader import RecordReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.format.index.offset_and_time import OffsetIndex
+    from kdump.format.source import Source
+
+WINDOW = 6 * 1024  # bytes of a log read at once: an index points some 4 KB before the batch that is wanted
+_NEGATIVE = "java.lang.IllegalArgumentException: Negative position"
+
+
+class Segment(Protocol):
+    """What is read of a segment."""
+
+    @property
+    def base_offset(self) -> int:
+        """By its name."""
+
+    @property
+    def log(self) -> Source:
+        """The log."""
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index."""
+
+
+class Segments(Protocol):
+    """The segments of a partition."""
+
+    def segment(self, number: int, /) -> Segment:
+        """Return a segment by its number."""
+
+
+class Reading:
+    """Reads the segments of one partition.
+
+    Args:
+        partition: its segments.
+        max_uncompressed_bytes, max_batch_bytes: limits; the records of a batch beyond them are not read.
+        passed: called with each batch that is passed or met, in order: number of the segment, window, row.
+
+    Attributes:
+        records: reads records as a broker does.
+        passed: the same; may be changed.
+        failure: what a broker throws where the batches of the latest walk ended, None for nothing.
+    """
+
+    def __init__(
+        self,
+        partition: Segments,
+        max_uncompressed_bytes: int,
+        max_batch_bytes: int,
+        passed: Callable[[int, Window, int], None],
+    ) -> None:
+        self._partition = partition
+        self._limit = max_batch_bytes
+        self._buffer: Buffer | None = None
+        self.records = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, kafka=True)
+        self.passed = passed
+        self.failure: Refused | None = None
+
+    def next_offset(self, number: int) -> int | Refused:
+        """Return the offset after the last batch of a segment, as a broker finds it by the offset index.
+
+        Source: LogSegment.readNextOffset.
+        """
+        segment = self._partition.segment(number)
+        last = segment.offset_index.last_entry().offset
+        found = self.search(number, last, segment.offset_index.lookup(last).position)
+        if not isinstance(found, Batch):
+            return segment.base_offset if found is None else found
+        end = segment.base_offset
+        for window, k in self.batches(number, found.cell(layout.POSITION)):
+            end = window.cell(k, layout.LAST_OFFSET) + 1
+        return self.failure or end
+
+    def batch_at(self, number: int, position: int) -> Batch | Refused | None:
+        """Return what a broker takes for a batch at a position of a segment."""
+        found = next(self.batches(number, position), None)
+        return self.failure if found is None else Batch(number, *found)
+
+    def search(self, number: int, offset: int, position: int) -> Batch | Refused | None:
+        """Return the batch that has an offset, or the first one after it, from a position of a segment on.
+
+        Source: LogSegment.translateOffset, FileRecords.searchForOffsetFromPosition.
+        """
+        before: int | None = None  # position of the last batch below the offset that reaches up to it
+        for window, k in self.batches(number, max(position, 0)):
+            at, rows = k * layout.BATCH_WIDTH, window.rows
+            base = self.first_offset(number, window, k)
+            if isinstance(base, Refused):
+                return base
+            if base == offset or (base > offset and before is None):
+                return Batch(number, window, k)
+            if base > offset:
+                break
+            before = rows[at + layout.POSITION] if rows[at + layout.LAST_OFFSET] >= offset else None
+        else:
+            if self.failure is not None:
+                return self.failure
+        return None if before is None else self.batch_at(number, before)
+
+    def first_offset(self, number: int, window: Window, k: int) -> int | Refused:
+        """Return the base offset of a batch: that of a legacy wrapper takes its records.
+
+        Source: AbstractLegacyRecordBatch.
+        """
+        at, rows = k * layout.BATCH_WIDTH, window.rows
+        if rows[at + layout.MAGIC] >= layout.MAGIC_V2 or not rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
+            return rows[at + layout.BASE_OFFSET]
+        found = find_record(self.records, Batch(number, window, k), lambda _time, _at: True)
+        if isinstance(found, Found):
+            return found.offset
+        if found is None:
+            return Refused("java.util.NoSuchElementException", (number, window.cell(k, layout.POSITION)))
+        return found
+
+    def batches(self, number: int, position: int) -> Iterator[tuple[Window, int]]:
+        """Yield what a broker takes for batches from a position of a segment on: window and row.
+
+        When they end, `failure` says what a broker throws then, None for nothing. Source: FileRecords.batchesFrom.
+        """
+        self.failure = Refused(_NEGATIVE) if position < 0 else None
+        if position < 0:
+            return
+        log = self._partition.segment(number).log
+        if self._buffer is None:
+            self._buffer = Buffer(log, WINDOW)
+        self._buffer.source = log
+        walk = KafkaWalk(log, log.name, position, log.size, self._limit, self._buffer)
+        passed = self.passed
+        for window in walk.windows():
+            for k in range(window.count):
+                passed(number, window, k)
+                yield window, k
+        if walk.failure is not None:
+            self.failure = Refused(walk.failure)

@@ -1,0 +1,129 @@
+"""What one process is given to judge, and what it hands back: plain values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import layout
+from kdump.format.kinds import FileKind
+from kdump.item import SegmentChecked
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.broker.producer.replay import SegmentProducers
+    from kdump.format.batch.window import Window
+    from kdump.format.checkpoint.checkpoint_file import EpochEntry
+
+
+class SegmentJob(Value):
+    """The files of one base offset, and what their surroundings say.
+
+    Args:
+        files: path of each kind that is there; a log is.
+        base_offset: from the name.
+        is_clean: the broker that had the log directory has closed it.
+        is_last: no segment follows.
+        is_held: a broker has the log directory open.
+        start_offset: the log start offset: what lies below it is on its way out.
+        epochs: entries of the leader-epoch-checkpoint, ascending; empty when there are none that can be used.
+        topic: None for a directory that is no partition's.
+        is_leftover: the directory is one that the broker is about to delete.
+        only: judge only the file of this path; None for all.
+        is_alone: nothing but the log is judged: a KRaft snapshot.
+    """
+
+    files: dict[FileKind, str]
+    base_offset: int
+    is_clean: bool
+    is_last: bool
+    is_held: bool
+    start_offset: int
+    epochs: tuple[EpochEntry, ...]
+    topic: str | None
+    is_leftover: bool
+    only: str | None = None
+    is_alone: bool = False
+
+    @property
+    def may_be_unfinished(self) -> bool:
+        """Whether a broker has not let go of the segment in order: its indexes may be missing, or not be trimmed."""
+        return self.is_leftover or (self.is_last and not self.is_clean)
+
+
+class SegmentFacts(Value):
+    """What the partition needs to know of a judged segment.
+
+    Args:
+        batches, records: that were read.
+        end_offset: the offset after its last batch; its base offset when there is none.
+        is_read: its log was read to the end.
+        has_epochs: a batch has a leader epoch.
+        has_holes: offsets are missing, or batches lack records: compaction was at work, or a loss.
+        damaged: an error was found in its log.
+        producers: what its producers did; None where its log could not be read.
+        sizes: of each file that was read, bytes.
+        first_timestamp: of its first batch, ms; None without one.
+        max_timestamp: the largest of its batches, ms; None without one.
+    """
+
+    batches: int
+    records: int
+    end_offset: int
+    is_read: bool
+    has_epochs: bool
+    has_holes: bool
+    damaged: bool
+    producers: SegmentProducers | None
+    sizes: dict[FileKind, int]
+    first_timestamp: int | None = None
+    max_timestamp: int | None = None
+
+    def checked(self, job: SegmentJob, *, deep: bool) -> SegmentChecked:
+        """Return what the user is told of the segment.
+
+        Args:
+            job: the segment.
+            deep: its records were asked for.
+        """
+        return SegmentChecked(
+            job.files[FileKind.LOG],
+            job.base_offset,
+            self.end_offset,
+            self.sizes.get(FileKind.LOG, 0),
+            self.batches,
+            self.records if deep else None,
+            self.first_timestamp,
+            self.max_timestamp,
+            self.is_read,
+        )
+
+
+def nothing_known(job: SegmentJob) -> SegmentFacts:
+    """Return the facts of a segment that could not be judged."""
+    return SegmentFacts(0, 0, job.base_offset, False, False, False, False, None, {})
+
+
+def times_of(window: Window, first: int | None, largest: int | None) -> tuple[int | None, int | None]:
+    """Return the timestamp of the first batch and the largest of all, ms; batches with a wrong CRC say nothing.
+
+    Args:
+        window: the next batches.
+        first, largest: of those before; None where there is none that has timestamps.
+    """
+    latest, magics = window.column(layout.MAX_TIMESTAMP), window.column(layout.MAGIC)
+    if window.all_trusted and min(magics):
+        rows: Sequence[int] = range(window.count)
+        most = max(latest)
+    else:
+        stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
+        rows = [k for k in range(window.count) if stored[k] == computed[k] and magics[k]]
+        if not rows:
+            return first, largest
+        most = max([latest[k] for k in rows])
+    if first is None:
+        k = rows[0]
+        has_base = magics[k] >= layout.MAGIC_V2 and not window.cell(k, layout.ATTRIBUTES) & layout.DELETE_HORIZON_FLAG
+        first = window.cell(k, layout.BASE_TIMESTAMP) if has_base else latest[k]
+    return first, most if largest is None else max(most, largest)

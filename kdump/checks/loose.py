@@ -1,0 +1,121 @@
+"""One file that the user named: judged with what lies beside it, but nothing else is told."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.checks.indexes import index_fold
+from kdump.checks.job import SegmentFacts, SegmentJob
+from kdump.checks.partition import PartitionCheck
+from kdump.checks.read_errors import judged
+from kdump.checks.segment import check_segment
+from kdump.checks.state_files import check_text, read_producers
+from kdump.checks.surroundings import Surroundings
+from kdump.checks.transactions import check_aborted
+from kdump.finding import Code, Finding, Severity
+from kdump.format.kinds import TEXT_KINDS, FileKind
+from kdump.item import Checked, CheckedFile, Progress
+from kdump.storage.file_source import DoorProblem, open_source
+from kdump.storage.names import parse_name
+from kdump.storage.paths import above
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.checks.options import VerifyOptions
+    from kdump.finding import Report
+    from kdump.format.source import Source
+    from kdump.item import Item
+
+_NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_MAX_LONG = 2**63 - 1
+
+
+def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
+    """Yield what is wrong with one file.
+
+    Args:
+        path: as the user wrote it.
+        options: what was asked for.
+
+    Reports: the codes of its kind; of an index without its log those that need no log.
+    """
+    name = parse_name(os.path.basename(path))
+    opened = open_source(path)
+    if isinstance(opened, DoorProblem):
+        yield opened
+        return
+    opened.close()
+    if name.kind in _NEED_BASE and name.base_offset is None:
+        yield DoorProblem(path, "base", f"{path}: no base offset in the name: a segment is named <20 digits>.log")
+    elif name.kind is FileKind.UNKNOWN:
+        yield DoorProblem(path, "type", f"{path}: the name does not tell what this is")
+    elif name.kind in TEXT_KINDS:
+        yield from _grouped(check_text(path))
+    elif name.kind is FileKind.SNAPSHOT:
+        yield from _grouped(iter(read_producers(path)[1]))
+    elif name.kind is FileKind.CHECKPOINT:
+        job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, path, is_alone=True)
+        yield from _judged(job, options, FileKind.CHECKPOINT)
+    else:
+        yield from _of_segment(path, name.kind, name.base_offset or 0, options)
+
+
+def _of_segment(path: str, kind: FileKind, base: int, options: VerifyOptions) -> Iterator[Item]:
+    directory = os.path.dirname(path)
+    around = Surroundings(above(directory))
+    jobs = PartitionCheck(directory or ".", around, path).jobs
+    job = next((job for job in jobs if job.files.get(kind) == path), None)
+    if kind is FileKind.TXNINDEX:
+        yield from _grouped(_aborted(path, base))
+    elif job is not None:
+        yield from _judged(job, options, kind)
+    elif kind is FileKind.LOG:  # a copy, under a name that no broker loads
+        copy = SegmentJob({FileKind.LOG: path}, base, True, False, False, base, (), None, False, path, is_alone=True)
+        yield from _judged(copy, options, kind)
+    else:
+        yield from _grouped(_index_alone(path, kind, base))
+
+
+def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator[Item]:
+    for result in check_segment(job, options):
+        if isinstance(result, SegmentFacts):
+            size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
+            if kind is FileKind.LOG:
+                yield result.checked(job, deep=options.deep)
+            files = () if size is None or job.only is None else (CheckedFile(job.only, kind, size),)
+            yield Checked(files, result.batches, result.records)
+        elif options.progress or not isinstance(result, Progress):
+            yield result
+
+
+def _grouped(items: Iterator[Finding | DoorProblem | CheckedFile]) -> Iterator[Item]:
+    files: list[CheckedFile] = []
+    for one in items:
+        if isinstance(one, CheckedFile):
+            files.append(one)
+        else:
+            yield one
+    yield Checked(tuple(files), 0, 0)
+
+
+def _aborted(path: str, base: int) -> Iterator[Finding | DoorProblem | CheckedFile]:
+    def judge(source: Source, report: Report) -> None:
+        check_aborted(source, base, [], complete=False, first_known=0, end=_MAX_LONG, report=report)
+
+    return judged(path, FileKind.TXNINDEX, judge)
+
+
+def _index_alone(path: str, kind: FileKind, base: int) -> Iterator[Finding | DoorProblem | CheckedFile]:
+    """An index without its log: only its size and its order can be judged."""
+
+    def judge(source: Source, report: Report) -> None:
+        fold = index_fold(kind, source, base, report, may_be_untrimmed=True)
+        fold.gap()
+        for _ in fold.finish(_MAX_LONG, _MAX_LONG, 0):
+            pass
+        why = "no log is beside it: only its size and its order were judged"
+        report(Finding(Code.F08, path, values={"why": why}, severity_override=Severity.WARNING))
+
+    return judged(path, kind, judge)

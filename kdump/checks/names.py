@@ -1,0 +1,81 @@
+"""What lies in a directory under a name that a broker does not load, or cannot."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Severity
+from kdump.storage.directory import A_LINK, IN_A_PARTITION, NO_FILE, NOT_A_PARTITION, Skipped
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.names import FileKind, java_name, parse_name, parse_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.storage.directory import Expansion
+
+_LOADED = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_LOADED_SUFFIXES = frozenset(f".{kind.value}" for kind in _LOADED)
+_UNFINISHED = (".cleaned", ".swap")
+
+
+def check_names(found: Expansion) -> Iterator[Finding | DoorProblem]:
+    """Yield what the names in one directory mean for the next start of a broker.
+
+    Args:
+        found: what lies there.
+
+    Reports: F01, F04, F08, F11, S04.
+    """
+    for path in (*found.leftovers, *found.ignored):
+        finding = _check_name(path)
+        if finding is not None:
+            yield finding
+    for skipped in found.skipped:
+        yield _check_skipped(skipped)
+        name = os.path.basename(skipped.path)
+        if skipped.reason in (A_LINK, NO_FILE) and (parse_name(name).is_live or parse_partition(name) is not None):
+            yield DoorProblem(skipped.path, "symlink", f"{skipped.path}: not read: {skipped.reason}")
+
+
+def _check_name(path: str) -> Finding | None:
+    name = os.path.basename(path)
+    java = java_name(path)
+    if java.suffix == ".deleted":
+        return _leftover(path, "a deleted file that was not removed: a broker removes it", Severity.NOTE)
+    if java.suffix in _UNFINISHED:
+        if java.base_offset is None:
+            why = f"the name has no offset ({java.error}): a broker fails to load the partition"
+            return _leftover(path, why, Severity.ERROR)
+        why = "compaction or a split did not finish: a broker throws it away"
+        if java.suffix == ".swap":
+            why = "compaction or a split was about to finish: a broker puts it in the place of what it covers"
+        return _leftover(path, why, Severity.WARNING)
+    if java.suffix == ".snapshot":
+        return Finding(Code.S04, path)
+    if java.suffix in _LOADED_SUFFIXES:
+        if java.base_offset is None:
+            return _odd(path, f"the name has no offset ({java.error}): a broker fails to load the partition")
+        return _odd(path, f"a broker does not write such a name, and takes it for base offset {java.base_offset}")
+    if parse_name(name).kind is FileKind.UNKNOWN:
+        return None
+    return _leftover(path, "a copy, or what a write left behind: no broker reads it", Severity.NOTE)
+
+
+def _check_skipped(skipped: Skipped) -> Finding | DoorProblem:
+    if skipped.reason == NOT_A_PARTITION:
+        return Finding(Code.F11, skipped.path)
+    if skipped.reason == IN_A_PARTITION:
+        return _leftover(skipped.path, "a directory: no broker looks into it", Severity.NOTE)
+    if skipped.reason.startswith("cannot"):
+        return DoorProblem(skipped.path, "read", f"{skipped.path}: not read: {skipped.reason}")
+    return Finding(Code.F04, skipped.path, values={"why": skipped.reason})
+
+
+def _odd(path: str, why: str) -> Finding:
+    return Finding(Code.F01, path, values={"why": why})
+
+
+def _leftover(path: str, why: str, severity: Severity) -> Finding:
+    return Finding(Code.F08, path, values={"why": why}, severity_override=severity)

@@ -1,0 +1,37 @@
+"""What a user of verify asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.broker.load.facts import Start
+    from kdump.broker.load.log_manager import Settings
+
+
+class VerifyOptions(Value):
+    """What is looked at, and how.
+
+    Args:
+        deep: read the records.
+        resync: search for intact batches after damage; without it the rest of a damaged log is one gap.
+        contiguous: offsets that are missing are warnings.
+        jobs: processes.
+        progress: hand out `Progress` items.
+        max_batch_bytes: a batch over this is not held in memory: its records are not read.
+        max_uncompressed_bytes: records of one batch over this are not read.
+        starts: of a broker, that are predicted.
+        settings: what the predictions hang on besides the files; given where there are `starts`.
+    """
+
+    deep: bool = True
+    resync: bool = True
+    contiguous: bool = False
+    jobs: int = 1
+    progress: bool = False
+    max_batch_bytes: int = 64 * 1024 * 1024
+    max_uncompressed_bytes: int = 256 * 1024 * 1024
+    starts: tuple[Start, ...] = ()
+    settings: Settings | None = None

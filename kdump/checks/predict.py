@@ -1,0 +1,131 @@
+"""What the next start of a broker does with the partitions of a log directory: the outcomes of its model, as rows.
+
+A partition that cannot be loaded takes the whole log directory with it, or the broker, so all of a directory are loaded
+before the first row is handed out. A partition that was named alone is judged with the files and the names of its log
+directory; the other partitions there are not looked at.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.broker.load.facts import DELETE, Start
+from kdump.broker.load.log_loader import load
+from kdump.broker.load.log_manager import METADATA_TOPIC, Cause, LogDir, worst
+from kdump.broker.load.outcome import Stops
+from kdump.broker.load.recovered_segments import Recoveries
+from kdump.item import Prediction, SegmentFate
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.names import parse_partition
+from kdump.storage.open_files import Shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.broker.load.log_manager import Settings
+    from kdump.broker.load.outcome import Outcome
+    from kdump.checks.options import VerifyOptions
+    from kdump.storage.names import PartitionName
+
+_WORST_FIRST = (Start.FULL, Start.UNCLEAN, Start.CLEAN)  # what is recovered first serves the others
+_METADATA = "the metadata log is recovered from its first segment on at every start"
+_ALONE = "the other partitions of the log directory can be loaded"
+
+
+def predict(
+    log_dir: str, directories: Sequence[str], options: VerifyOptions, *, is_alone: bool
+) -> Iterator[Prediction | DoorProblem]:
+    """Yield what becomes of each partition with each start.
+
+    Args:
+        log_dir: path of the log directory.
+        directories: paths of its partition directories, in the order in which they are shown.
+        options: which starts, and what they hang on.
+        is_alone: other partitions may be there, and are not among these.
+    """
+    assert options.settings is not None
+    around = LogDir(log_dir)
+    found: list[list[Prediction]] = []  # of each partition, start by start
+    causes: dict[str, list[Cause]] = {start.value: list(around.causes) for start in options.starts}
+    not_known = (_ALONE,) if is_alone else ()
+    for path in directories:
+        name = parse_partition(os.path.basename(os.path.abspath(path)))
+        if name is None:
+            continue
+        try:
+            outcomes = list(_outcomes(around, path, name, options.settings, options.starts))
+        except OSError as error:
+            not_known = (*not_known, f"{path} can be loaded")
+            why = error.strerror or str(error)
+            yield DoorProblem(path, "read", f"{path}: what a broker does with it is not known: {why}")
+            continue
+        for row, cause in outcomes:
+            if cause is not None:
+                causes[row.start].append(cause)
+        if name.state != DELETE:
+            found.append([row.replace(assumed=(*row.assumed, *not_known)) for row, _ in outcomes])
+    for rows in found:
+        for row in rows:
+            yield _stopped(row, worst(causes[row.start])) if causes[row.start] else row
+
+
+def _outcomes(
+    around: LogDir, path: str, name: PartitionName, settings: Settings, starts: Sequence[Start]
+) -> Iterator[tuple[Prediction, Cause | None]]:
+    """Load one partition with each start, in the order in which they were asked for."""
+    recoveries = Recoveries()
+    found: dict[Start, tuple[Prediction, Cause | None]] = {}
+    outcomes: dict[Start, Outcome] = {}
+    with Shelf() as shelf:
+        facts, assumed = around.partition(path, name, settings, shelf)
+        for start in (one for one in _WORST_FIRST if one in starts):
+            is_metadata = name.topic == METADATA_TOPIC and not name.state
+            how = Start.FULL if is_metadata or (start is Start.UNCLEAN and not facts.recovery_point) else start
+            if how not in outcomes:
+                outcomes[how] = load(facts, how, recoveries=recoveries)
+            outcome = outcomes[how]
+            stops = Stops.BROKER if is_metadata else outcome.stops
+            cause = None if outcome.stops is None else Cause(stops or Stops.BROKER, outcome.exception, path)
+            if outcome.has_unstable and not is_metadata:
+                cause = around.refusal(path) or cause
+            row = _row(path, start, outcome, (*assumed, _METADATA) if is_metadata else tuple(assumed))
+            found[start] = row, cause
+    yield from (found[start] for start in starts)
+
+
+def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) -> Prediction:
+    return Prediction(
+        path,
+        os.path.basename(os.path.abspath(path)),
+        start.value,
+        outcome.loads,
+        None,
+        None,
+        None,
+        outcome.log_start_offset,
+        outcome.log_end_offset,
+        outcome.bytes_lost,
+        outcome.records_lost,
+        assumed,
+        tuple(SegmentFate(one.base_offset, one.action.value, one.size) for one in outcome.segments),
+    )
+
+
+def _stopped(row: Prediction, cause: Cause) -> Prediction:
+    """The same partition, where the broker ends, or goes on without the log directory."""
+    java_class, _, message = cause.exception.partition(":")
+    what = "the broker ends" if cause.stops is Stops.BROKER else "the log directory goes offline"
+    why = message.strip() or java_class.rpartition(".")[2]
+    lost = (0, 0) if cause.is_first else (row.bytes_lost, row.records_lost)
+    return row.replace(
+        loads=False,
+        stops=cause.stops.value,
+        reason=f"{what} because of {cause.path}: {why}",
+        reason_class=java_class,
+        log_start_offset=None,
+        log_end_offset=None,
+        bytes_lost=lost[0],
+        records_lost=lost[1],
+        segments=(),
+    )

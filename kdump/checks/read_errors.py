@@ -1,0 +1,79 @@
+"""What is said of a file that was seen in its directory and cannot be opened, or not be read to its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding
+from kdump.format.checkpoint.checkpoint_file import read_checkpoint
+from kdump.item import CheckedFile
+from kdump.storage.file_source import DoorProblem, FileShrankError, open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.finding import Report
+    from kdump.format.checkpoint.checkpoint_file import Entry
+    from kdump.format.kinds import FileKind
+    from kdump.format.source import Source
+
+
+def not_opened(problem: DoorProblem) -> Finding | DoorProblem:
+    """Return what a file is that cannot be opened: gone, or closed to the user.
+
+    Reports: V02.
+    """
+    return Finding(Code.V02, problem.path) if problem.missing else problem
+
+
+def broken_off(error: OSError, path: str, size: int) -> Finding | DoorProblem:
+    """Return why a file was not read to its end: it has become shorter, or the disk cannot read it.
+
+    Args:
+        error: what reading has raised.
+        path: of the file.
+        size: of the file when it was opened, bytes.
+
+    Reports: V01.
+    """
+    if isinstance(error, FileShrankError):
+        return Finding(Code.V01, path, error.position, max(0, size - error.position))
+    return DoorProblem(path, "read", f"{path}: cannot be read further: {error.strerror}")
+
+
+def judged(
+    path: str, kind: FileKind, judge: Callable[[Source, Report], None]
+) -> Iterator[Finding | DoorProblem | CheckedFile]:
+    """Yield what is wrong with a small file, and the file.
+
+    Args:
+        path: of the file.
+        kind: which file it is.
+        judge: is given the open file, and what takes its findings.
+
+    Reports: V01, V02, and what `judge` does.
+    """
+    source = open_source(path)
+    if isinstance(source, DoorProblem):
+        yield not_opened(source)
+        return
+    found: list[Finding | DoorProblem] = []
+    with source:
+        try:
+            judge(source, found.append)
+        except OSError as error:
+            found.append(broken_off(error, path, source.size))
+    yield from found
+    yield CheckedFile(path, kind, source.size)
+
+
+def entries_of(kind: FileKind, path: str) -> Sequence[Entry]:
+    """Return the entries of a text file as far as there are any; whoever judges the file tells what is wrong."""
+    source = open_source(path)
+    if isinstance(source, DoorProblem):
+        return ()
+    with source:
+        try:
+            return read_checkpoint(kind, source, lambda _finding: None).entries
+        except OSError:
+            return ()

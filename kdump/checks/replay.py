@@ -1,0 +1,121 @@
+"""The producers of a partition from segment to segment, and the files that a broker keeps of them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.broker.producer.replay import Producers
+from kdump.checks.read_errors import broken_off, not_opened
+from kdump.checks.state_files import read_producers
+from kdump.checks.transactions import check_aborted, check_snapshot
+from kdump.finding import Code, Finding
+from kdump.format.kinds import FileKind
+from kdump.format.source import BytesSource
+from kdump.item import CheckedFile
+from kdump.storage.file_source import DoorProblem, FileSource, open_source
+from kdump.storage.names import parse_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.checks.job import SegmentFacts, SegmentJob
+    from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
+    from kdump.format.index.transaction_index import AbortedTxn
+    from kdump.format.source import Source
+
+Result = Finding | DoorProblem | CheckedFile
+_NEVER = 2**63
+
+
+class Replay:
+    """Follows the producers from the first segment on.
+
+    Attributes:
+        producers: what is known of them after the segments so far.
+    """
+
+    def __init__(self) -> None:
+        self.producers = Producers.empty()
+        self._has_begun = False
+        self._is_whole = True  # nothing was compacted, damaged or not read so far
+
+    def segment(self, job: SegmentJob, facts: SegmentFacts) -> Iterator[Result]:
+        """Yield what is wrong with the snapshot at the start of a segment and with its aborted transactions.
+
+        Args:
+            job: the segment.
+            facts: what its log has shown.
+
+        Reports: A01-A06, S01, S03.
+        """
+        entries: Sequence[ProducerStateEntry] | None = None
+        path = job.files.get(FileKind.SNAPSHOT)
+        if path is not None:
+            entries, said = read_producers(path)
+            yield from said
+        found: list[Finding] = []
+        if not self._has_begun:
+            self._begin(job.base_offset, entries)
+        elif path is not None and entries is not None:
+            check_snapshot(entries, path, self.producers, found.append)
+        expected: list[AbortedTxn] = []
+        self._is_whole = self._is_whole and facts.is_read and not (facts.has_holes or facts.damaged)
+        complete = self.producers.complete and self._is_whole and facts.producers is not None
+        if facts.producers is not None:
+            self.producers, expected = self.producers.after(facts.producers, found.append)
+        if not complete:
+            self.producers = self.producers.replace(complete=False)
+        yield from found
+        yield from _aborted(job, facts, expected, complete=complete)
+
+    def snapshot(self, path: str, end: int, *, has_log: bool) -> Iterator[Result]:
+        """Yield what is wrong with a snapshot that is not at the start of a segment.
+
+        Args:
+            path: of the snapshot.
+            end: the log end offset.
+            has_log: there is a segment.
+
+        Reports: S01-S03.
+        """
+        entries, said = read_producers(path)
+        yield from said
+        found: list[Finding] = []
+        offset = parse_name(os.path.basename(path)).base_offset
+        assert offset is not None
+        if has_log and offset > end:
+            found.append(Finding(Code.S02, path, found=offset, values={"end": end}))
+        elif offset == end and entries is not None:
+            check_snapshot(entries, path, self.producers, found.append)
+        yield from found
+
+    def _begin(self, base: int, entries: Sequence[ProducerStateEntry] | None) -> None:
+        self._has_begun = True
+        if base and entries is not None:
+            self.producers = Producers.of_snapshot(entries, base)
+        elif base:
+            self.producers = self.producers.replace(complete=False)
+
+
+def _aborted(job: SegmentJob, facts: SegmentFacts, expected: list[AbortedTxn], *, complete: bool) -> Iterator[Result]:
+    """Judge the index of aborted transactions, which is not there when there are none."""
+    path = job.files.get(FileKind.TXNINDEX)
+    found: list[Finding | DoorProblem] = []
+    if path is None:
+        beside = job.files[FileKind.LOG].removesuffix(FileKind.LOG.value) + FileKind.TXNINDEX.value
+        opened: Source | DoorProblem = BytesSource(b"", beside)
+    else:
+        opened = open_source(path)
+    if isinstance(opened, DoorProblem):
+        yield not_opened(opened)
+        return
+    end = max(facts.end_offset, job.base_offset) if facts.is_read else _NEVER
+    try:
+        check_aborted(opened, job.base_offset, expected, complete=complete, first_known=0, end=end, report=found.append)
+    except OSError as error:
+        found.append(broken_off(error, opened.name, opened.size))
+    yield from found
+    if isinstance(opened, FileSource):
+        opened.close()
+        yield CheckedFile(opened.name, FileKind.TXNINDEX, opened.size)

@@ -1,0 +1,258 @@
+"""`verify --replicas`: one partition under several roots, compared batch by batch over the offsets that both have.
+
+Two replicas are walked side by side. Batches with the same offsets and the same CRC are the same. What else may differ
+by right: a follower or a compaction of its own may have framed the records in other batches, or removed some; retention
+may have deleted more at the start. So where batches differ their records decide: those that both have must be equal.
+Every pair of replicas is compared, so that with three the odd one shows. Batches with a wrong CRC are left out: what is
+wrong with them is said by the verify of their own directory.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.checks.run import Engine, partitions_of, verify
+from kdump.compat.kafka_walk import KafkaWalk
+from kdump.finding import Code, Finding, Severity
+from kdump.format.batch import layout
+from kdump.format.batch.walk import CheckedWalk
+from kdump.format.kinds import FileKind
+from kdump.format.record.reader import RecordReader, key_and_value
+from kdump.item import Checked
+from kdump.storage.file_source import DoorProblem, FileSource, open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.checks.options import VerifyOptions
+    from kdump.checks.partition import PartitionCheck
+    from kdump.item import Item
+
+_MOST_TOGETHER = 1000  # batches whose records are compared at once, where the framing differs
+_HELD = 10_000  # findings about missing offsets, until it is known whether compaction explains them
+
+
+def compare(paths: Sequence[str], options: VerifyOptions, engine: Engine | None = None) -> Iterator[Item]:
+    """Yield what `verify` has to say, and then where the replicas of a partition are not the same.
+
+    Args:
+        paths: partition directories, or log directories; each is a root of its own.
+        options: what was asked for.
+        engine: judges the partitions.
+
+    Reports: D01-D03, and every code of verify.
+    """
+    engine = engine or Engine()
+    yield from verify(paths, options, engine)
+    replicas: dict[tuple[str, int], list[PartitionCheck]] = {}
+    for check in partitions_of(paths):
+        if check.name is not None and not check.name.state and check.jobs:
+            replicas.setdefault((check.name.topic, check.name.partition), []).append(check)
+    if all(len(checks) < 2 for checks in replicas.values()):
+        sentence = "--replicas: no partition lies under two of these paths: nothing was compared"
+        yield DoorProblem(paths[0], "other", sentence)
+    yield from engine.replicas([checks for _, checks in sorted(replicas.items())], options)
+
+
+def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Item]:
+    """Yield where the replicas of one partition are not the same.
+
+    Args:
+        checks: the replicas.
+        options: what was asked for.
+
+    Reports: D01-D03.
+    """
+    for one, other in combinations(checks, 2):
+        yield from _Pair(one, other, options).compare()
+        yield Checked((), 0, 0)
+
+
+class _Batch(NamedTuple):
+    """What is compared of a batch, and where it is."""
+
+    first: int
+    last: int
+    crc: int
+    epoch: int
+    position: int
+    size: int
+    is_true: bool
+    is_whole: bool  # it has as many records as offsets
+    log: FileSource
+
+
+class _Replica:
+    """The batches of one replica in order, one of them in hand.
+
+    Attributes:
+        path: of the directory.
+        batch: the one in hand, None at the end.
+        start: the first offset.
+        end: the offset after the last batch so far.
+        was_compacted: a batch so far has fewer records than offsets.
+    """
+
+    def __init__(self, check: PartitionCheck, options: VerifyOptions) -> None:
+        self.path = check.path
+        self._check = check
+        self._options = options
+        self._batches = self._walk()
+        self.batch: _Batch | None = None
+        self.end = 0
+        self.was_compacted = False
+        self.step()
+        self.start = 0 if self.batch is None else self.batch.first
+
+    def step(self) -> None:
+        """Take the next batch in hand."""
+        self.batch = next(self._batches, None)
+        if self.batch is not None:
+            self.end = max(self.end, self.batch.last + 1)
+            self.was_compacted = self.was_compacted or not self.batch.is_whole
+
+    def finish(self) -> None:
+        """Walk to the end."""
+        while self.batch is not None:
+            self.step()
+
+    def _walk(self) -> Iterator[_Batch]:
+        last = -1
+        for job in self._check.jobs:
+            source = open_source(job.files[FileKind.LOG])
+            if isinstance(source, DoorProblem):
+                continue
+            with source:
+                walk = CheckedWalk(
+                    source, _ignore, segment=job.base_offset, max_batch_bytes=self._options.max_batch_bytes
+                )
+                walk.checks.follow_producers = False
+                for window in walk.windows():
+                    for k in range(window.count):
+                        row = window.row(k)
+                        if row[layout.LAST_OFFSET] <= last or row[layout.SUSPICION] & layout.OUT_OF_RANGE:
+                            continue  # its offsets are wrong: they say nothing
+                        is_v2 = row[layout.MAGIC] >= layout.MAGIC_V2
+                        first = row[layout.BASE_OFFSET] if is_v2 else last + 1
+                        last = row[layout.LAST_OFFSET]
+                        is_true = row[layout.CRC] == row[layout.COMPUTED_CRC]
+                        is_whole = not is_v2 or row[layout.COUNT] > row[layout.LAST_OFFSET_DELTA]
+                        place = (row[layout.POSITION], row[layout.SIZE])
+                        crc, epoch = row[layout.CRC], row[layout.LEADER_EPOCH]
+                        yield _Batch(max(first, 0), last, crc, epoch, *place, is_true, is_whole, source)
+
+
+class _Pair:
+    """Compares two replicas."""
+
+    def __init__(self, one: PartitionCheck, other: PartitionCheck, options: VerifyOptions) -> None:
+        self._one = _Replica(one, options)
+        self._other = _Replica(other, options)
+        self._options = options
+        self._missing: list[Finding] = []
+
+    def compare(self) -> Iterator[Finding]:
+        """Yield the differences; those of missing offsets at the end."""
+        one, other = self._one, self._other
+        while one.batch is not None and other.batch is not None:
+            if one.batch.last < other.batch.first:
+                self._lacks(other, one)
+            elif other.batch.last < one.batch.first:
+                self._lacks(one, other)
+            elif one.batch[:4] == other.batch[:4]:
+                one.step()
+                other.step()
+            else:
+                yield from self._look_closer()
+        compacted = one.was_compacted or other.was_compacted
+        for finding in self._missing:
+            yield finding.replace(severity_override=Severity.NOTE) if compacted else finding
+        yield from self._ends()
+
+    def _lacks(self, replica: _Replica, other: _Replica) -> None:
+        """A batch of the other is not here; below the first offset retention has taken it."""
+        batch = other.batch
+        assert batch is not None
+        if batch.first >= replica.start and batch.is_true and len(self._missing) < _HELD:
+            values: dict[str, int | str | None] = {
+                "missing_first": batch.first,
+                "missing_last": batch.last,
+                "other": other.path,
+            }
+            here = replica.batch
+            assert here is not None
+            self._missing.append(
+                Finding(
+                    Code.D02, here.log.name, here.position, 0, offset=batch.first, last_offset=batch.last, values=values
+                )
+            )
+        other.step()
+
+    def _ends(self) -> Iterator[Finding]:
+        for replica, other in ((self._one, self._other), (self._other, self._one)):
+            if other.batch is not None:
+                other.finish()
+                values: dict[str, int | str | None] = {"other": other.path, "end": other.end}
+                yield Finding(Code.D03, replica.path, offset=replica.end, found=replica.end, values=values)
+
+    def _look_closer(self) -> Iterator[Finding]:
+        """Take batches of both until they end at one offset, and compare their records."""
+        ours: deque[_Batch] = deque(maxlen=_MOST_TOGETHER)
+        theirs: deque[_Batch] = deque(maxlen=_MOST_TOGETHER)
+        end = -1
+        while True:
+            for replica, taken in ((self._one, ours), (self._other, theirs)):
+                while replica.batch is not None and (replica.batch.first <= end or not taken):
+                    taken.append(replica.batch)
+                    end = max(end, replica.batch.last)
+                    replica.step()
+            if all(replica.batch is None or replica.batch.first > end for replica in (self._one, self._other)):
+                break
+        if not all(batch.is_true for batch in (*ours, *theirs)):
+            return
+        if len(ours) == len(theirs) == 1 and ours[0][:3] == theirs[0][:3]:
+            why = f"leader epoch {theirs[0].epoch}, where the other has {ours[0].epoch}"
+            yield self._differs(theirs[0], why, "partitionLeaderEpoch", theirs[0].epoch, ours[0].epoch)
+            return
+        known = {offset: (record, batch) for batch in ours for offset, record in self._records(batch)}
+        for batch in theirs:
+            for offset, record in self._records(batch):
+                if offset in known and known[offset][0] != record:
+                    yield self._differs(batch, f"the record of offset {offset} is another one", None, None, None)
+                    return
+
+    def _differs(self, batch: _Batch, why: str, field: str | None, found: int | None, expected: int | None) -> Finding:
+        return Finding(
+            Code.D01,
+            batch.log.name,
+            batch.position,
+            batch.size,
+            offset=batch.first,
+            last_offset=batch.last,
+            field=field,
+            found=found,
+            expected=expected,
+            values={"why": why, "other": self._one.path},
+        )
+
+    def _records(self, batch: _Batch) -> Iterator[tuple[int, tuple[object, ...]]]:
+        """Yield offset and content of each record that can be read."""
+        limit, unpacked = self._options.max_batch_bytes, self._options.max_uncompressed_bytes
+        source = open_source(batch.log.name)
+        if isinstance(source, DoorProblem):
+            return
+        with source:
+            walk = KafkaWalk(source, source.name, batch.position, batch.position + batch.size, limit)
+            reader = RecordReader(unpacked, max_batch=limit)
+            for window in walk.windows():
+                for chunk in reader.chunks(window):
+                    for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
+                        row = chunk.rows[at : at + layout.RECORD_WIDTH]
+                        content = (row[layout.R_TIMESTAMP], *key_and_value(chunk.view, row))
+                        yield row[layout.R_OFFSET], content
+
+
+def _ignore(_finding: Finding) -> None:
+    """The verify of the directory has told it."""

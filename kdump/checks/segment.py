@@ -1,0 +1,292 @@
+"""One segment: one walk over its log that feeds all checks, those of its indexes among them."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+from kdump.broker.producer.replay import ProducerFold
+from kdump.checks.epochs import CheckpointFold
+from kdump.checks.indexes import OffsetIndexFold, index_fold
+from kdump.checks.job import SegmentFacts, SegmentJob, times_of
+from kdump.checks.read_errors import broken_off, not_opened
+from kdump.finding import Code, Finding, Severity
+from kdump.format.batch import _scan, layout
+from kdump.format.batch.walk import CheckedWalk
+from kdump.format.kinds import FileKind
+from kdump.format.record.reader import RecordReader
+from kdump.format.record.record_checks import check_records
+from kdump.item import Progress
+from kdump.storage.file_source import DoorProblem, FileSource, open_source
+from kdump.storage.segment_boundaries import Edges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.checks.index_fold import IndexFold
+    from kdump.checks.options import VerifyOptions
+    from kdump.format.batch.offset_order import OffsetFold
+    from kdump.format.batch.window import Window
+
+_FOREIGN_SEQUENCES = "__consumer_offsets"  # the coordinator writes there in the name of producers
+_MAYBE_COMPACTION = (Code.P01, Code.P02)  # warnings, unless compaction explains them
+_MISSING_OFFSETS = (Code.O04, Code.O07)
+_HELD = 10_000  # of the first are held back until it is known whether the log was compacted
+_BLAME_OFFSET = (Code.O01, Code.O02, Code.O03)
+_WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
+_TORN = (Code.L01, Code.L02, Code.L03)
+_BEYOND = (Code.O07, Code.X07, Code.T04)
+
+Result = Finding | DoorProblem | Progress | SegmentFacts
+
+
+def check_segment(job: SegmentJob, options: VerifyOptions, edges: Edges | None = None) -> Iterator[Result]:
+    """Yield what is wrong with the files of one segment, and at the end what the partition needs to know of it.
+
+    Args:
+        job: the segment.
+        options: what was asked for.
+        edges: what lies around the logs of a directory; for many segments one that has listed it already.
+
+    Reports: F02, F03, F09, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records and
+        the producers show.
+    """
+    found: list[Finding | DoorProblem] = []
+    with ExitStack() as stack:
+        segment = _Segment(job, options, edges or Edges(), found, stack)
+        for progress in segment.walk():
+            yield from _wanted(found, job.only)
+            yield progress
+        yield from _wanted(found, job.only)
+        yield segment.facts()
+
+
+def _wanted(found: list[Finding | DoorProblem], only: str | None) -> Iterator[Finding | DoorProblem]:
+    """Hand on what was found since the last time."""
+    for one in found:
+        file = one.file if isinstance(one, Finding) else one.path
+        if only is None or file == only:
+            yield one
+    found.clear()
+
+
+class _Segment:
+    """The checks of one segment.
+
+    Args:
+        job: the segment.
+        options: what was asked for.
+        edges: what lies around the log.
+        found: takes what is found.
+        stack: closes the files.
+    """
+
+    def __init__(
+        self,
+        job: SegmentJob,
+        options: VerifyOptions,
+        edges: Edges,
+        found: list[Finding | DoorProblem],
+        stack: ExitStack,
+    ) -> None:
+        self._job = job
+        self._options = options
+        self._edges = edges
+        self._found = found
+        self._stack = stack
+        self._path = job.files[FileKind.LOG]
+        self._maybe_compaction: list[Finding] = []
+        self._blamed: set[int] = set()
+        self._folds: dict[FileKind, IndexFold] = {}
+        self._sizes: dict[FileKind, int] = {}
+        self._batches = self._records = self._last_batch_at = 0
+        self._end = job.base_offset
+        self._only_magic_0 = True
+        self._is_read = self._has_holes = self._damaged = self._has_epochs = False
+        self._times: tuple[int | None, int | None] = (None, None)
+        self._producers: ProducerFold | None = None
+        self._is_growing = job.is_held and job.is_last
+        self._end_is_unknown = self._is_growing  # what was appended meanwhile is in its indexes only
+
+    def walk(self) -> Iterator[Progress]:
+        """Walk through the log, and judge everything."""
+        log = self._open(FileKind.LOG)
+        if log is None:
+            return
+        self._open_indexes()
+        self._producers = ProducerFold(
+            self._path, self._report, self._options.max_uncompressed_bytes, report_controls=not self._options.deep
+        )
+        try:
+            yield from self._batches_of(log)
+            self._is_read = True
+        except OSError as error:
+            self._producers.gap()
+            self._found.append(broken_off(error, self._path, log.size))
+        yield Progress(log.size, log.size, self._path)
+
+    def facts(self) -> SegmentFacts:
+        """Return what the partition needs to know."""
+        return SegmentFacts(
+            self._batches,
+            self._records,
+            self._end,
+            self._is_read,
+            self._has_epochs,
+            self._has_holes,
+            self._damaged,
+            None if self._producers is None else self._producers.finish(),
+            self._sizes,
+            *self._times,
+        )
+
+    # --- files ----------------------------------------------------------------------------------------------
+    def _open(self, kind: FileKind) -> FileSource | None:
+        path = self._job.files.get(kind)
+        if path is None:
+            return None
+        opened = open_source(path, follow=self._job.only is not None)
+        if isinstance(opened, DoorProblem):
+            self._found.append(opened if self._job.only is not None else not_opened(opened))
+            return None
+        self._sizes[kind] = opened.size
+        return self._stack.enter_context(opened)
+
+    def _open_indexes(self) -> None:
+        base, loose = self._job.base_offset, self._job.may_be_unfinished
+        for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
+            source = self._open(kind)
+            if source is None:
+                continue
+            try:
+                self._folds[kind] = index_fold(kind, source, base, self._report, may_be_untrimmed=loose)
+            except OSError as error:
+                self._found.append(broken_off(error, source.name, source.size))
+
+    def _to_indexes(self, act: Callable[[IndexFold], Iterator[None]]) -> Iterator[None]:
+        """Let each index take what comes; one that cannot be read further is done with."""
+        for kind, fold in list(self._folds.items()):
+            try:
+                yield from act(fold)
+            except OSError as error:
+                del self._folds[kind]
+                self._found.append(broken_off(error, self._job.files[kind], self._sizes[kind]))
+
+    # --- the walk -------------------------------------------------------------------------------------------
+    def _batches_of(self, log: FileSource) -> Iterator[Progress]:
+        job, options = self._job, self._options
+        if log.size > layout.MAX_INT:
+            over = log.size - layout.MAX_INT
+            self._report(Finding(Code.F03, self._path, layout.MAX_INT, over, found=log.size, expected=layout.MAX_INT))
+        walk = CheckedWalk(
+            log,
+            self._report,
+            segment=job.base_offset,
+            hints=self._hints,
+            max_batch_bytes=options.max_batch_bytes,
+            resync=options.resync,
+        )
+        walk.checks.follow_producers = job.topic != _FOREIGN_SEQUENCES
+        epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
+        reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+        for window in walk.windows():
+            end = Progress(window.end(window.count), log.size, self._path)
+            yield from self._handing_on(self._headers(window, walk.checks.offsets), end)
+            epochs.step(window)
+            if options.deep:
+                for chunk in reader.chunks(window):
+                    self._records += chunk.filled
+                    for finding in check_records(self._path, chunk):
+                        self._report(finding)
+            if options.progress or self._found:
+                yield end
+        if walk.checks.offsets.last is not None:
+            self._end = walk.checks.offsets.last + 1
+        for finding in epochs.findings(self._blamed):
+            self._report(finding)
+        end = Progress(log.size, log.size, self._path)
+        yield from self._handing_on(self._finish(log, walk.checks.offsets.last), end)
+
+    def _handing_on(self, checks: Iterator[None], progress: Progress) -> Iterator[Progress]:
+        """Let what the checks have found so far be handed on: nothing grows with what is wrong."""
+        for _ in checks:
+            if self._found:
+                yield progress
+
+    def _headers(self, window: Window, offsets: OffsetFold) -> Iterator[None]:
+        self._batches += window.count
+        self._last_batch_at = window.cell(window.count - 1, layout.POSITION)
+        rows, count = window.rows, window.count
+        self._only_magic_0 = self._only_magic_0 and _scan.extremes(rows, count, layout.MAGIC) == (0, 0)
+        self._has_epochs = self._has_epochs or _scan.extremes(rows, count, layout.LEADER_EPOCH)[1] >= 0
+        if not self._has_holes and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
+            self._has_holes = _scan.lacks_records(rows, count)
+        self._times = times_of(window, *self._times)
+        assert self._producers is not None
+        self._producers.step(window)
+        odd = window.suspicions & _WRONG_OFFSETS
+        last = window.cell(window.count - 1, layout.LAST_OFFSET)
+        if odd:
+            last = self._job.base_offset - 1 if offsets.last is None else offsets.last
+            self._gap_for_indexes()
+        sure = not odd and offsets.is_settled
+        return self._to_indexes(lambda fold: fold.step(window, last, sure=sure))
+
+    def _gap_for_indexes(self) -> None:
+        for fold in self._folds.values():
+            fold.gap()
+
+    def _hints(self) -> Sequence[int]:
+        fold = self._folds.get(FileKind.INDEX)
+        try:
+            return fold.hints() if isinstance(fold, OffsetIndexFold) else ()
+        except OSError:  # the fold will say so
+            return ()
+
+    def _finish(self, log: FileSource, last: int | None) -> Iterator[None]:
+        if self._job.is_alone:
+            return
+        with suppress(OSError):  # what lies around it has vanished
+            for finding in self._edges.check(self._path, self._job.base_offset, last, log.size):
+                self._report(finding)
+        if not log.size:
+            self._report(Finding(Code.F02, self._path))
+        yield from self._to_indexes(lambda fold: fold.finish(self._end, log.size, self._last_batch_at))
+        self._missing_indexes(log.size)
+        for finding in self._maybe_compaction:
+            self._found.append(finding.replace(severity_override=Severity.NOTE) if self._has_holes else finding)
+
+    def _missing_indexes(self, size: int) -> None:
+        loose = self._job.may_be_unfinished
+        for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
+            if kind in self._job.files or (kind is FileKind.TIMEINDEX and self._only_magic_0):
+                continue
+            is_cut = self._damaged and kind is FileKind.INDEX  # a clean start recovers the segment too
+            severity = Severity.NOTE if loose or not size else Severity.ERROR if is_cut else Severity.WARNING
+            path = self._path.removesuffix(FileKind.LOG.value) + kind.value
+            self._report(Finding(Code.F09, path, severity_override=severity))
+
+    # --- findings -------------------------------------------------------------------------------------------
+    def _report(self, finding: Finding) -> None:
+        code = finding.code
+        if code in _BEYOND and self._end_is_unknown and (finding.offset or 0) >= self._end:
+            return
+        self._end_is_unknown |= code is Code.L12
+        if finding.gap:
+            self._gap_for_indexes()
+            assert self._producers is not None
+            self._producers.gap()
+        if code in _BLAME_OFFSET and finding.position is not None:
+            self._blamed.add(finding.position)
+        if code in _MISSING_OFFSETS:
+            self._has_holes = True
+            if self._options.contiguous and finding.severity is Severity.NOTE:
+                finding = finding.replace(severity_override=Severity.WARNING)
+        if code in _TORN and finding.gap and self._is_growing:
+            finding = finding.replace(code=Code.V03)
+        if finding.file == self._path and finding.severity is Severity.ERROR:
+            self._damaged = True
+        if code in _MAYBE_COMPACTION and len(self._maybe_compaction) < _HELD:
+            self._maybe_compaction.append(finding)
+        else:
+            self._found.append(finding)

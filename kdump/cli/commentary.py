@@ -1,0 +1,44 @@
+"""The commentary: one line to stderr, and the end where the answer cannot be written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import NoReturn
+
+from kdump.cli.exit_status import Exit
+from kdump.render.escape import escape
+from kdump.render.terminal.numbers import counted
+
+
+def say(line: str) -> None:
+    """Write one line to stderr, safe on a terminal, after all that stdout got; the answer must not fail on it."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    _to_stderr(line)
+
+
+def say_left(path: str, errors: int) -> None:
+    """Say where nothing to do does not mean that nothing is wrong.
+
+    Args:
+        path: what was looked at.
+        errors: that stay; with none there is nothing to say.
+    """
+    if errors:
+        what = f"{counted(errors, 'error')} here that this command does not mend"
+        say(f"kdump: {path}: {what}; look with kdump verify")
+
+
+def fail_to_write(error: OSError) -> NoReturn:
+    """Say that the answer cannot be written, and end at once: flushing what is left would fail again."""
+    _to_stderr(f"kdump: cannot write the output: {error.strerror}")
+    os._exit(Exit.INCOMPLETE)
+
+
+def _to_stderr(line: str) -> None:
+    if sys.stderr is not None:  # it is closed
+        with suppress(OSError):
+            sys.stderr.write(f"{escape(line)}\n")
+            sys.stderr.flush()

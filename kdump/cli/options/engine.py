@@ -1,0 +1,120 @@
+"""The options of the commands that Spark can run, and the session behind them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from kdump.cli.commentary import say
+from kdump.cli.exit_status import Exit
+from kdump.storage.file_source import is_remote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from kdump.export.origin import Root
+
+_OPTIONS = (
+    click.option(
+        "--engine",
+        type=click.Choice(["auto", "local", "spark"]),
+        default="auto",
+        show_default=True,
+        help="What does the work; auto is local unless --master is given or a path is not local.",
+    ),
+    click.option("--master", metavar="URL", help="Run on Spark: the URL of a cluster, or local[N]."),
+    click.option("--java-home", metavar="DIR", help="The Java for Spark; without it JAVA_HOME, PATH, or that of pip."),
+)
+_MANIFESTS = (".csv", ".json", ".jsonl")
+
+
+def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def roots_of(paths: Sequence[str]) -> Sequence[Root] | None:
+    """Return what manifests among the paths stand for; None where there is none among them.
+
+    Args:
+        paths: as the user wrote them.
+    """
+    if not any(path.lower().endswith(_MANIFESTS) for path in paths):
+        return None
+    from kdump.export.origin import ManifestError, read_roots
+
+    try:
+        return read_roots(paths)
+    except ManifestError as error:
+        refuse(str(error))
+
+
+def session(given: dict[str, Any], paths: Sequence[str]) -> SparkSession | None:
+    """Return the session of Spark; None where the work is done here. Ends with one line where Spark cannot be had.
+
+    Args:
+        given: the values of the options.
+        paths: that the work is about.
+    """
+    engine, master = given["engine"], given["master"]
+    if engine == "local" or (engine == "auto" and master is None and not any(is_remote(path) for path in paths)):
+        if master is not None:
+            raise click.BadParameter("is for Spark, and --engine local says not to use it", param_hint="--master")
+        return None
+    from kdump.spark import session as start
+    from kdump.spark.errors import SparkMissingError
+
+    try:
+        return start(master, given["java_home"])
+    except SparkMissingError as error:
+        refuse(str(error))
+
+
+def demand_outside(directory: str, paths: Sequence[str], option: str) -> None:
+    """Refuse to write into what is read.
+
+    Args:
+        directory: where files are to be written.
+        paths: that are read.
+        option: that names the directory.
+
+    Raises:
+        click.BadParameter: it is one of the paths, or lies below one; or it has no name, as an unset variable.
+    """
+    if not directory:
+        raise click.BadParameter("is empty: name a directory", param_hint=option)
+    target = os.path.realpath(directory)
+    for path in paths:
+        if (
+            not is_remote(path)
+            and os.path.isdir(path)
+            and os.path.commonpath([target, root := os.path.realpath(path)]) == root
+        ):
+            raise click.BadParameter(f"{directory} lies inside {path}: nothing is written there", param_hint=option)
+
+
+def demand_arrow() -> None:
+    """End with one line where the package that writes tables is missing."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        refuse("tables need the package pyarrow: pip install 'kdump[export]'")
+
+
+def refuse(sentence: str) -> NoReturn:
+    """End as after wrong use, with one line."""
+    say(f"kdump: {sentence}")
+    sys.exit(Exit.USAGE)
+
+
+def fail(sentence: str) -> NoReturn:
+    """End because the work could not be done, with one line."""
+    say(f"kdump: {sentence}")
+    sys.exit(Exit.INCOMPLETE)

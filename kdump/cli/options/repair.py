@@ -1,0 +1,75 @@
+"""Options that the commands which write have in common, and what their paths stand for."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OF_PLAN = (
+    "to_offset", "to_position", "at_damage", "with_later_segments", "index_interval_bytes", "config", "up_to_damage",
+    "force", "snapshot",
+)  # fmt: skip
+
+apply_option = click.option("--apply", "wants_apply", is_flag=True, help="Do it; without this nothing is changed.")
+
+quarantine_option = click.option(
+    "--quarantine",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Where to save what is replaced or cut, and the journal; outside of every log directory.",
+)
+
+plan_id_option = click.option(
+    "--plan-id", metavar="ID", multiple=True, help="Do it only if it is still this plan; may be given several times."
+)
+
+format_option = click.option(
+    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+)
+
+
+def demand_quarantine(given: dict[str, Any]) -> None:
+    """End with a usage error for `--apply` without `--quarantine`."""
+    if given["wants_apply"] and not given["quarantine"]:
+        message = "--apply needs --quarantine DIR: a directory for what is replaced and for the journal"
+        raise click.UsageError(message, click.get_current_context())
+
+
+def options_of(given: dict[str, Any]) -> Iterator[str]:
+    """Yield the options that a plan hangs on, as the user gave them."""
+    for name in _OF_PLAN:
+        value = given.get(name)
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            yield option
+        elif value is not None and value is not False:
+            yield from (option, str(value))
+
+
+def segment_bases(path: str) -> tuple[str, frozenset[int] | None] | None:
+    """Return the partition directory and the base offset that a file belongs to, None for another file.
+
+    Args:
+        path: as the user wrote it.
+    """
+    from kdump.format.kinds import FileKind
+    from kdump.storage.names import parse_name
+
+    directory, name = os.path.split(path)
+    found = parse_name(name)
+    kinds = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+    if not found.is_live or found.kind not in kinds or found.base_offset is None or found.uuid is not None:
+        return None
+    return directory or ".", frozenset((found.base_offset,))
+
+
+def partitions_of(path: str) -> list[str]:
+    """Return the partition directories that a directory stands for: itself, or those of a log directory."""
+    from kdump.storage.directory import Expansion, directories
+
+    return directories(path, Expansion())

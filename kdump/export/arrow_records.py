@@ -1,0 +1,146 @@
+"""Arrow arrays from the records of a chunk: what the kernels have in columns, and keys and values in one copy."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kdump.export import _columns
+from kdump.export.arrow import TYPES, constant, longs, schema_of, timestamp_type
+from kdump.export.tables import Column, Kind
+from kdump.format.batch import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from kdump.format.record.chunk import Chunk
+
+_HEADER = list(TYPES[Kind.HEADERS].value_type)
+
+
+class Records:
+    """The record rows of a chunk, from which columns are made.
+
+    Args:
+        chunk: the records and their batches.
+        constants: value of each column that is the same in all rows.
+        decode: makes the columns of decoders, by name; values are JSON.
+    """
+
+    def __init__(
+        self,
+        chunk: Chunk,
+        constants: Mapping[str, object],
+        decode: Callable[[Chunk], Mapping[str, Sequence[str | None]]],
+    ) -> None:
+        self._chunk = chunk
+        self.count = chunk.filled
+        self._constants = constants
+        self._decode = decode
+        self._decoded: Mapping[str, Sequence[str | None]] | None = None
+        magics = chunk.window.column(layout.MAGIC)[chunk.first : chunk.last]
+        self._has_old = min(magics) < layout.MAGIC_V2
+
+    def columns(self, columns: Sequence[Column]) -> pa.RecordBatch:
+        """Return the rows as a record batch.
+
+        Args:
+            columns: of the table `records`.
+        """
+        arrays = [constant([(self._constants, self.count)], one) or self._made(one) for one in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema_of(columns))
+
+    def _made(self, column: Column) -> pa.Array:
+        if column.kind is Kind.JSON:
+            if self._decoded is None:
+                self._decoded = self._decode(self._chunk)
+            return pa.array(self._decoded.get(column.name) or [None] * self.count, pa.string())
+        return _RECORDS[column.name](self)
+
+    def cell(self, column: int) -> pa.Array:
+        """One column (layout.R_OFFSET ...)."""
+        return longs(self._chunk.rows[column : self.count * layout.RECORD_WIDTH : layout.RECORD_WIDTH])
+
+    def of_batch(self, column: int) -> pa.Array:
+        """One column (layout.POSITION ...) of the batch of each record."""
+        values = array("q", bytes(8 * self.count))
+        _columns.of_batches(self._chunk.rows, self.count, self._chunk.window.rows, column, values)
+        return longs(values)
+
+    def only_new(self, values: pa.Array) -> pa.Array:
+        """The values of records of magic 2, null for others."""
+        if not self._has_old:
+            return values
+        return pc.if_else(pc.greater_equal(self.of_batch(layout.MAGIC), layout.MAGIC_V2), values, None)
+
+    def deltas(self) -> pa.Array:
+        """The timestamp deltas as stored."""
+        values = array("q", bytes(8 * self.count))
+        _columns.timestamp_deltas(self._chunk.view, self._chunk.rows, self.count, self._chunk.window.rows, values)
+        return self.only_new(longs(values))
+
+    def field(self, place: int, size: int) -> pa.Array:
+        """Keys or values."""
+        rows, count = self._chunk.rows, self.count
+        offsets, bits = array("I", bytes(4 * (count + 1))), bytearray(count // 8 + 1)
+        target = bytearray(max(1, _columns.field_bytes(rows, count, size)))
+        nulls = _columns.copy_field(self._chunk.view, rows, count, place, size, offsets, bits, target)
+        return pa.Array.from_buffers(pa.binary(), count, [pa.py_buffer(one) for one in (bits, offsets, target)], nulls)
+
+    def headers(self) -> pa.Array:
+        """Lists of headers; keys that are no UTF-8 as Java's readers see them."""
+        chunk, count = self._chunk, self.count
+        headers, key_bytes, value_bytes = _columns.header_room(chunk.view, chunk.rows, count)
+        lists = array("I", bytes(4 * (count + 1)))
+        key_offsets, value_offsets = (array("I", bytes(4 * (headers + 1))) for _ in range(2))
+        keys, values, bits = bytearray(key_bytes + 1), bytearray(value_bytes + 1), bytearray(headers // 8 + 1)
+        nulls = _columns.copy_headers(
+            chunk.view, chunk.rows, count, lists, key_offsets, keys, value_offsets, bits, values
+        )
+        buffers = [pa.py_buffer(one) for one in (bits, value_offsets, values)]
+        pairs = pa.StructArray.from_arrays(
+            [
+                _text(headers, pa.py_buffer(key_offsets), pa.py_buffer(keys)),
+                pa.Array.from_buffers(pa.binary(), headers, buffers, nulls),
+            ],
+            fields=_HEADER,
+        )
+        found = pa.Array.from_buffers(TYPES[Kind.HEADERS], count, [None, pa.py_buffer(lists)], children=[pairs])
+        return self.only_new(found)
+
+
+def _size(column: pa.Array) -> pa.Array:
+    """A size; -1 for null, whatever negative number says so."""
+    return pc.max_element_wise(column, pa.scalar(-1, pa.int64()))
+
+
+def _text(count: int, *buffers: pa.Buffer) -> pa.Array:
+    """Strings; what is no UTF-8 is replaced as Java does."""
+    text = pa.Array.from_buffers(pa.string(), count, [None, *buffers])
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        from kdump.decode.java_text import java_utf8
+
+        raw = pa.Array.from_buffers(pa.binary(), count, [None, *buffers]).to_pylist()
+        return pa.array([java_utf8(one).decode("utf-8") for one in raw], pa.string())
+    return text
+
+
+_RECORDS: dict[str, Callable[[Records], pa.Array]] = {
+    "batchPosition": lambda rows: rows.of_batch(layout.POSITION),
+    "offset": lambda rows: rows.cell(layout.R_OFFSET),
+    "timestamp": lambda rows: rows.cell(layout.R_TIMESTAMP),
+    "timestampDelta": Records.deltas,
+    "timestampType": lambda rows: timestamp_type(rows.of_batch(layout.MAGIC), rows.of_batch(layout.ATTRIBUTES)),
+    "attributes": lambda rows: pc.bit_wise_and(rows.cell(layout.R_ATTRIBUTES), 0xFF),
+    "keySize": lambda rows: _size(rows.cell(layout.R_KEY_SIZE)),
+    "valueSize": lambda rows: _size(rows.cell(layout.R_VALUE_SIZE)),
+    "sequence": lambda rows: rows.only_new(rows.cell(layout.R_SEQUENCE)),
+    "headers": Records.headers,
+    "key": lambda rows: rows.field(layout.R_KEY_AT, layout.R_KEY_SIZE),
+    "payload": lambda rows: rows.field(layout.R_VALUE_AT, layout.R_VALUE_SIZE),
+}

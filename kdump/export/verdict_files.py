@@ -1,0 +1,193 @@
+"""Findings and segments as files, written while they go by to whoever else wants them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from itertools import count
+from typing import TYPE_CHECKING
+
+from kdump.export.arrow import from_rows
+from kdump.export.job import Plan, Result, Target, begin, begun, done, folder_of, name_of, note
+from kdump.export.tables import PLACE, SUMMARY
+from kdump.export.verdicts import Segments, finding_row
+from kdump.export.write import RowFile
+from kdump.finding import Finding, Severity
+from kdump.item import PartitionChecked, SegmentChecked
+from kdump.storage.file_source import DoorProblem
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.export.origin import Origin, Origins
+    from kdump.export.verdicts import Row
+    from kdump.item import Item
+
+_COUNTED = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.NOTE: "notes"}
+_HELD = 4096  # rows of one file
+
+
+class VerdictFiles:
+    """Writes the rows of one table, a file for each partition directory.
+
+    An export of these tables that was ended is begun anew: what it has written is removed first.
+
+    Args:
+        target: where to, and which table.
+        origins: tells where files are from.
+        asked: what the user asked for, in JSON's types.
+
+    Attributes:
+        rows, files: that were written.
+
+    Raises:
+        NotThisExportError: something else lies there.
+    """
+
+    def __init__(self, target: Target, origins: Origins, asked: dict[str, object]) -> None:
+        self._target = target
+        self._origins = origins
+        self._segments = Segments(origins)
+        self._held: dict[str, list[Row]] = defaultdict(list)
+        self._files: dict[str, RowFile] = {}
+        self._used: set[tuple[str, int]] = set()
+        self.rows = self.files = 0
+        if begun(target, asked) is not None:
+            for name, result in done(target).items():
+                for path in (os.path.join(target.directory, result.path), os.path.join(target.state, f"{name}.done")):
+                    if os.path.exists(path):
+                        os.unlink(path)  # noqa: PTH108
+        begin(target, asked, Plan())
+
+    def through(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items of verify as they come, and write what they say."""
+        try:
+            for item in items:
+                self._take(self._rows(item))
+                if isinstance(item, PartitionChecked):
+                    self._close()
+                yield item
+            self._take(self._segments.rest() if self._target.table == "segments" else [])
+            self._close()
+        except BaseException as error:
+            for file in self._files.values():
+                file.__exit__(type(error), error, None)
+            raise
+
+    def _rows(self, item: Item) -> list[Row]:
+        if self._target.table == "segments":
+            return self._segments.see(item)
+        return [finding_row(item, self._origins)] if isinstance(item, Finding) else []
+
+    def _take(self, rows: list[Row]) -> None:
+        for row in rows:
+            folder = folder_of(row["topic"], row["partition"])
+            self._held[folder].append(row)
+            self.rows += 1
+            if len(self._held[folder]) >= _HELD:
+                self._write(folder)
+
+    def _write(self, folder: str) -> None:
+        """Hand the rows of a file on; before the first of them a note says that there will be one."""
+        if folder not in self._files:
+            number = next(number for number in count() if (folder, number) not in self._used)
+            self._used.add((folder, number))
+            name = name_of(folder, number)
+            path = os.path.join(folder, f"{name}.{self._target.kind}")
+            note(self._target, Result(name, 0, 0, path, ()))
+            self._files[folder] = self._target.file(folder, name)
+            self.files += 1
+        self._files[folder].write(from_rows(self._held.pop(folder), self._target.columns))
+
+    def _close(self) -> None:
+        for folder in list(self._held):
+            self._write(folder)
+        while self._files:
+            _, file = self._files.popitem()
+            file.__exit__(None, None, None)
+
+
+class Summary:
+    """Adds up what verify says, by host, log directory, topic and partition.
+
+    Args:
+        origins: tells where files are from.
+    """
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins = origins
+        self._counts: dict[Origin, Counter[str]] = defaultdict(Counter)
+
+    def through(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items of verify as they come, and count."""
+        for item in items:
+            if isinstance(item, Finding):
+                self._counts[self._origins.of(item.file)][_COUNTED[item.severity]] += 1
+            elif isinstance(item, DoorProblem):
+                self._counts[self._origins.of(item.path)]["unread"] += 1
+            elif isinstance(item, PartitionChecked):
+                self._counts[self._origins.of(item.path)]["segments"] += 0
+            elif isinstance(item, SegmentChecked):
+                sums = {"segments": 1, "size": item.size, "batches": item.batches, "records": item.records or 0}
+                self._counts[self._origins.of(item.path)].update(sums)
+            yield item
+
+    def rows(self) -> list[Row]:
+        """Return a row for each partition."""
+        names = [column.name for column in SUMMARY[len(PLACE) :]]
+        return [
+            {**origin.columns(), **{name: counts[name] for name in names}} for origin, counts in self._counts.items()
+        ]
+
+    def disks(self) -> list[Disk]:
+        """Return what each log directory comes to, the worst first."""
+        found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for origin, counts in self._counts.items():
+            sums = found[origin.host or "", origin.log_dir or ""]
+            sums.update(counts)
+            if origin.topic is not None:
+                sums["partitions"] += 1
+                sums["bad"] += bool(counts["errors"] or counts["unread"])
+        disks = [
+            Disk(*place, one["partitions"], one["bad"], one["errors"], one["warnings"], one["unread"])
+            for place, one in found.items()
+        ]
+        return sorted(disks, key=lambda disk: (-disk.bad, -disk.errors, -disk.unread, disk.host, disk.log_dir))
+
+    def write(self, directory: str) -> None:
+        """Write the rows as one Parquet file.
+
+        Args:
+            directory: where to.
+        """
+        with RowFile(os.path.join(directory, "summary.parquet"), "parquet", "summary", SUMMARY, placed=False) as file:
+            file.write(from_rows(self.rows(), SUMMARY))
+
+
+class Disk(Value):
+    """What a log directory comes to.
+
+    Args:
+        host: by the manifest; empty where it says none.
+        log_dir: the log directory.
+        partitions: that were judged.
+        bad: of them have errors, or could not be read.
+        errors, warnings: findings.
+        unread: files that could not be read.
+    """
+
+    host: str
+    log_dir: str
+    partitions: int
+    bad: int
+    errors: int
+    warnings: int
+    unread: int
+
+    @property
+    def sentence(self) -> str:
+        """One line for people."""
+        place = f"{self.host}:{self.log_dir}" if self.host else self.log_dir
+        said = f"{self.bad} of {self.partitions} partitions bad, {self.errors} errors, {self.warnings} warnings"
+        return f"{place}: {said}, {self.unread} files unread"

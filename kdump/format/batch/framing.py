@@ -1,0 +1,163 @@
+"""What becomes of bytes at which the chain of lengths is in doubt: a batch after all, or a gap.
+
+Strategy: the length of a batch is confirmed when a batch begins where it says, or the log ends there. Where it is not,
+the search of `Resync` tells either the true end (the CRC of the batch is right up to there, so only its length is
+wrong) or the next batch after what is lost. A magic is a byte outside the CRC too (legacy: inside): it is tried out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding
+from kdump.format.batch import _scan, layout
+from kdump.format.batch.gaps import describe_gap, length_finding
+from kdump.format.batch.window import WINDOW_SIZE, crc_of_range
+from kdump.format.checksum import crc32
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.finding import Report
+    from kdump.format.batch.resync import Resync
+    from kdump.format.batch.window import Window
+    from kdump.format.source import Source
+
+
+class Verdict(Value):
+    """What the bytes up to `end` are.
+
+    Args:
+        end: file position, exclusive.
+        magic: of the batch that they are; None for a gap.
+    """
+
+    end: int
+    magic: int | None
+
+
+class Judge:
+    """Decides and reports.
+
+    Args:
+        source: the log.
+        report: takes each finding.
+        resync: searches the log.
+
+    Reports: F10, L01-L09, L12, B01-B04.
+    """
+
+    def __init__(self, source: Source, report: Report, resync: Resync) -> None:
+        self._source = source
+        self._report = report
+        self._resync = resync
+
+    def wrong_crc(self, window: Window, k: int) -> None:
+        """Report the batch in row k, whose length is right and whose CRC is not."""
+        legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
+        stored, computed = window.cell(k, layout.CRC), window.cell(k, layout.COMPUTED_CRC)
+        code = Code.B02 if legacy else Code.B01
+        finding = self._of_batch(code, window, k, field="crc", found=stored, expected=computed)
+        values: dict[str, int | str | None] = {
+            "why": f"stored {stored:#010x}, computed {computed:#010x}",
+        }
+        self._report(finding.replace(count=None if legacy else window.cell(k, layout.COUNT), values=values))
+
+    def unknown_magic(self, window: Window, k: int) -> None:
+        """Report a magic of 3 to 127 under which the CRC of magic 2 is right, and put the row right."""
+        magic = window.cell(k, layout.MAGIC)
+        self._report(self._of_batch(Code.B03, window, k, field="magic", found=magic, expected=layout.MAGIC_V2))
+        window.rows[k * layout.BATCH_WIDTH + layout.MAGIC] = layout.MAGIC_V2
+
+    def batch(self, window: Window, floor: int) -> Verdict:
+        """Decide about the first batch of a window, whose CRC is wrong and whose length nothing confirms.
+
+        Args:
+            window: its header is there, its bytes need not be.
+            floor: the last offset that is known to be right.
+        """
+        position, end, magic = window.cell(0, layout.POSITION), window.end(1), window.cell(0, layout.MAGIC)
+        if magic < layout.MAGIC_V2 and self._is_v2(position, end):
+            finding = self._of_batch(Code.B04, window, 0, field="magic", found=magic, expected=layout.MAGIC_V2)
+            self._report(finding.replace(offset=None, last_offset=None))  # they were read as another magic
+            return Verdict(end, layout.MAGIC_V2)
+        if self._resync.nothing_between(position, end) and self._begins(end, floor):
+            self.wrong_crc(window, 0)
+            return Verdict(end, magic)
+        legacy = self._legacy_magic(position, end)
+        if legacy is not None:
+            finding = self._of_batch(Code.B02, window, 0, field="magic", found=magic, expected=legacy)
+            why = f"it is right for magic {legacy}, and the message says {magic}"
+            self._report(finding.replace(offset=None, last_offset=None, values={"why": why}))
+            return Verdict(end, legacy)
+        boundary = self._resync.after(position, floor)
+        if boundary.magic is not None and boundary.position != end:
+            return self._right_length(position, boundary.position, boundary.magic)
+        swallows = boundary.position < end and not boundary.spent
+        if not swallows and (end in (self._source.size, boundary.position) or self._begins(end, floor)):
+            self.wrong_crc(window, 0)
+            return Verdict(end, magic)
+        return self._gap(position, boundary.position, layout.FULL, floor, spent=boundary.spent)
+
+    def no_batch(self, position: int, status: int, floor: int) -> Verdict:
+        """Decide about bytes that the scan does not take for a batch: a length without sense, or the end.
+
+        Args:
+            position: where they begin.
+            status: why the scan stopped there (layout.END ...).
+            floor: the last offset that is known to be right.
+        """
+        boundary = self._resync.after(position, floor)
+        if boundary.magic is not None:
+            return self._right_length(position, boundary.position, boundary.magic)
+        return self._gap(position, boundary.position, status, floor, spent=boundary.spent)
+
+    def _of_batch(self, code: Code, window: Window, k: int, *, field: str, found: int, expected: int | None) -> Finding:
+        return Finding(
+            code,
+            self._source.name,
+            window.cell(k, layout.POSITION),
+            window.cell(k, layout.SIZE),
+            offset=window.cell(k, layout.BASE_OFFSET),
+            last_offset=window.cell(k, layout.LAST_OFFSET),
+            field=field,
+            found=found,
+            expected=expected,
+        )
+
+    def _begins(self, position: int, floor: int) -> bool:
+        """Whether the next batch seems to begin at a position: its header makes sense or its CRC is right."""
+        header = self._source.read_at(position, layout.RECORDS_AT).ljust(layout.RECORDS_AT, b"\0")
+        makes_sense = _scan.plausible(header, 0, position, self._source.size, floor)
+        return makes_sense or self._resync.is_batch(position)
+
+    def _is_v2(self, position: int, end: int) -> bool:
+        if end - position < layout.RECORDS_AT:
+            return False
+        stored = int.from_bytes(self._source.read_at(position + layout.CRC_AT, 4), "big")
+        return stored == crc_of_range(self._source, position + layout.ATTRIBUTES_AT, end, layout.MAGIC_V2)
+
+    def _legacy_magic(self, position: int, end: int) -> int | None:
+        """The magic 0 or 1 under which the CRC of a message is right, though it is not the one that it carries."""
+        if end - position > WINDOW_SIZE:
+            return None
+        data = self._source.read_at(position, end - position)
+        stored = int.from_bytes(data[layout.LEGACY_CRC_AT : layout.MAGIC_AT], "big")
+        body = data[layout.MAGIC_AT + 1 :]
+        return next((magic for magic in (0, 1) if crc32(bytes([magic]) + body) == stored), None)
+
+    def _right_length(self, position: int, end: int, magic: int) -> Verdict:
+        """A batch whose CRC tells that it ends at `end`, whatever its length field says."""
+        header = self._source.read_at(position, layout.RECORDS_AT)
+        self._report(length_finding(self._source, header, position, end))
+        stored = int.from_bytes(header[layout.MAGIC_AT : layout.MAGIC_AT + 1], "big", signed=True)
+        if magic == layout.MAGIC_V2 != stored:
+            code = Code.B03 if stored > magic else Code.B04
+            file, length = self._source.name, end - position
+            self._report(Finding(code, file, position, length, field="magic", found=stored, expected=magic))
+        return Verdict(end, magic)
+
+    def _gap(self, position: int, end: int, status: int, floor: int, *, spent: bool) -> Verdict:
+        self._report(
+            describe_gap(self._source, position, end, status, floor, spent=spent, searched=self._resync.searches)
+        )
+        return Verdict(end, None)

@@ -1,0 +1,238 @@
+"""The order of offsets from batch to batch, and which of two batches is wrong where they disagree.
+
+Strategy: a base offset is outside the CRC, so one wrong bit shows only against the neighbours. The fold keeps the last
+good batch and holds back a batch that does not follow it until the next one is there: the two tell whether the held
+batch is wrong (it fits neither, or only one of them while the next follows the good one) or offsets are missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Report
+from kdump.format.batch import layout
+
+if TYPE_CHECKING:
+    from kdump.format.batch.header_checks import Element
+
+
+class OffsetFold:
+    """Judges the offsets of a log's batches in file order.
+
+    Args:
+        file: the path as the user wrote it.
+        report: takes each finding.
+        segment: base offset of the file, layout.UNKNOWN when it has none.
+
+    Attributes:
+        last: the last offset that is known to be right, None before the first batch.
+
+    Reports: O01-O04, B07.
+    """
+
+    def __init__(self, file: str, report: Report, segment: int) -> None:
+        self._file = file
+        self._report = report
+        self._segment = segment
+        self._good: Element | None = None
+        self._held: Element | None = None
+        self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
+
+    @property
+    def last(self) -> int | None:
+        """The last offset that is known to be right."""
+        return None if self._good is None else self._good.last
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no batch waits for the next one to be judged."""
+        return self._held is None
+
+    def is_next(self, first: int) -> bool:
+        """Whether a batch with this base offset is the next one, and nothing waits for it."""
+        return self._held is None and self._good is not None and first == self._good.last + 1
+
+    def skip(self, one: Element) -> None:
+        """Move on in a run of batches of which each adjoins the one before it, or may."""
+        self._good, self._held, self._lost = one, None, False
+
+    def after_loss(self) -> None:
+        """What follows comes after bytes that were lost: missing offsets are no news."""
+        self._settle(None)
+        self._lost = True
+
+    def push(self, one: Element) -> None:
+        """Take the next batch."""
+        if self._held is not None:
+            self._settle(one)
+        if not one.trusted:
+            self._lost = True  # its offsets are as good as its bytes: neither believed nor blamed
+            return
+        if self._in_range(one) and (self._may_begin(one) if self._good is None else self._may_follow(one)):
+            self._good = one
+        else:
+            self._held = one
+            return
+        self._lost = False
+
+    def finish(self) -> None:
+        """There is no next batch."""
+        self._settle(None)
+
+    def _in_range(self, one: Element) -> bool:
+        if self._segment == layout.UNKNOWN:
+            return True
+        first = one.last if one.first is None else one.first
+        return first >= self._segment and one.last - self._segment <= layout.MAX_INT
+
+    def _may_begin(self, one: Element) -> bool:
+        """Whether nothing speaks against this as the first batch: its offset is that of the file, or not known."""
+        return self._lost or one.first in (None, self._segment)
+
+    def _may_follow(self, one: Element) -> bool:
+        return self._follows(one) and (self._lost or self._adjoins(one))
+
+    def _follows(self, one: Element) -> bool:
+        return self._good is None or (one.last if one.first is None else one.first) > self._good.last
+
+    def _adjoins(self, one: Element) -> bool:
+        return self._good is not None and one.first == self._good.last + 1
+
+    def _settle(self, after: Element | None) -> None:
+        """Judge the held batch by the good one before it and the one after it."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        if not self._in_range(held):
+            self._out_of_range(held, after)
+        elif self._good is None:
+            self._first(held, after)
+        elif self._adjoins(held) or (self._follows(held) and _is_before(held, after)):
+            self._gap(held)
+            self._good, self._lost = held, False
+        elif self._follows(held) and after is not None and self._follows(after) and self._is_blamed(held, after):
+            self._wrong(held, after)  # too high: the next batch follows the good one
+        elif self._follows(held):
+            self._gap(held)
+            self._good, self._lost = held, False
+        else:
+            self._wrong(held, after)
+            if after is not None and not self._follows(after):
+                self._good = held  # offsets go on from the lower one
+
+    def _first(self, held: Element, after: Element | None) -> None:
+        """Judge the first batch of a log, which lies above the base offset of the file.
+
+        Compaction leaves it so. It is wrong only when the batch after it is not above it and says what it was.
+        """
+        if not _is_before(held, after) and self._expected(held, after) is not None:
+            self._wrong(held, after)
+        else:
+            self._good, self._lost = held, False
+
+    def _is_blamed(self, held: Element, after: Element) -> bool:
+        """Whether the held batch is the wrong one of two. A wrapper may hold any offsets: it needs a reason."""
+        return held.first is not None or self._expected(held, after) is not None
+
+    def _gap(self, held: Element) -> None:
+        if self._good is None or self._lost or held.first is None or self._adjoins(held):
+            return
+        first, last = self._good.last + 1, held.first - 1
+        self._report(
+            Finding(
+                Code.O04,
+                self._file,
+                held.position,
+                0,
+                offset=first,
+                last_offset=last,
+                values={"missing_first": first, "missing_last": last},
+            )
+        )
+
+    def _out_of_range(self, held: Element, after: Element | None) -> None:
+        first = held.last if held.first is None else held.first
+        below = first < self._segment
+        code = Code.O01 if below else Code.O02
+        if not below and self._adjoins(held):
+            self._delta(held, after)
+            return
+        self._blame(code, held, after, first, {"segment": self._segment})
+
+    def _wrong(self, held: Element, after: Element | None) -> None:
+        first = held.last if held.first is None else held.first
+        if self._good is not None and first <= self._good.last:
+            why = f"is not above the last offset {self._good.last} before it"
+        else:
+            why = "lies above the batch after it"
+        self._blame(Code.O03, held, after, first, {"why": why})
+
+    def _blame(
+        self,
+        code: Code,
+        held: Element,
+        after: Element | None,
+        found: int,
+        values: dict[str, int | str | None],
+    ) -> None:
+        expected = self._expected(held, after)
+        self._report(
+            Finding(
+                code,
+                self._file,
+                held.position,
+                held.size,
+                offset=held.first,
+                last_offset=held.last,
+                field="baseOffset",
+                found=found,
+                expected=expected,
+                values=values,
+            )
+        )
+        # The batch itself is there: its offsets are not missing too.
+        if expected is not None and held.first is not None:
+            self._good = held._replace(first=expected, last=expected + held.last - held.first)
+        else:
+            self._lost = True
+
+    def _delta(self, held: Element, after: Element | None) -> None:
+        """The base offset follows, the last offset cannot be: lastOffsetDelta is wrong under the right CRC."""
+        assert held.first is not None
+        expected = after.first - 1 - held.first if after is not None and after.first is not None else None
+        self._report(
+            Finding(
+                Code.B07,
+                self._file,
+                held.position,
+                held.size,
+                offset=held.first,
+                last_offset=held.last,
+                field="lastOffsetDelta",
+                found=held.last - held.first,
+                expected=expected,
+            )
+        )
+
+    def _expected(self, held: Element, after: Element | None) -> int | None:
+        """The base offset that fits both neighbours; with one only where a single bit differs, or it is the file's."""
+        delta = held.last - held.first if held.first is not None else 0
+        by_before = None
+        if self._good is not None and not self._lost and held.first is not None:
+            by_before = self._good.last + 1
+        by_after = None
+        if after is not None and after.trusted and after.first is not None:
+            by_after = after.first - delta - 1
+        if by_before is not None and by_after is not None:
+            return by_before if by_before == by_after else None
+        one = by_before if by_before is not None else by_after
+        found = held.last if held.first is None else held.first
+        if one is None:
+            return None
+        is_files = self._good is None and one == self._segment
+        return one if is_files or (one ^ found).bit_count() == 1 else None
+
+
+def _is_before(held: Element, after: Element | None) -> bool:
+    """Whether a batch lies below the next one, or nobody knows."""
+    return after is None or not after.trusted or held.last < (after.last if after.first is None else after.first)

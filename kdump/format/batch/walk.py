@@ -1,0 +1,277 @@
+"""The checked walk: every byte of a log belongs to a batch or to a reported gap, whatever the bytes are.
+
+Strategy: the scan follows the chain of lengths as Kafka does, a window at a time. A batch with the right CRC proves
+its own end, so nearly every window passes on as it is. Where a CRC is wrong or a length makes no sense, `Judge`
+decides: a batch that cannot be trusted, a batch whose length was wrong and can be trusted, or a gap. In the rows that
+come out a magic or a size is what the CRC has proven; the finding says what the file has. Offsets and epochs are as
+stored.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Report
+from kdump.format.batch import _scan, layout
+from kdump.format.batch.framing import Judge
+from kdump.format.batch.gaps import BUDGET_SPENT, NOT_SEARCHED
+from kdump.format.batch.header_checks import Checks
+from kdump.format.batch.resync import Resync
+from kdump.format.batch.window import WINDOW_SIZE, Buffer, Window, crc_of_range
+from kdump.format.checksum import crc32
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.format.batch.framing import Verdict
+    from kdump.format.source import Source
+
+_OFFSETS = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE
+_AFTER_DAMAGE = 4096  # bytes of the first window after damage: what follows may be damaged too
+
+
+class Border(Value):
+    """What a walk must know of the range before its own.
+
+    Args:
+        position: a confirmed boundary, where the walk begins.
+        last_offset, epoch: of the last batch before it, layout.UNKNOWN for none.
+        floor: the last offset that is known to be right.
+    """
+
+    position: int = 0
+    last_offset: int = layout.UNKNOWN
+    epoch: int = layout.UNKNOWN
+    floor: int = layout.UNKNOWN
+
+
+class CheckedWalk:
+    """Walks a log from one confirmed boundary on.
+
+    Args:
+        source: the log.
+        report: takes each finding, before the batches after it are handed out.
+        segment: base offset of the file, layout.UNKNOWN when it has none.
+        hints: makes the positions that the offset index has, ascending; asked for only after damage.
+        max_batch_bytes: a batch over this is not held in memory: its window is not `whole`.
+        border: where to begin.
+        resync: look for batches after damage; otherwise it reaches to the end of the log.
+
+    Attributes:
+        border: where the walk has got to.
+        checks: the folds over the batches.
+
+    Reports: F10, L01-L09, L12, B01-B04 and what `Checks` reports.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        report: Report,
+        *,
+        segment: int = layout.UNKNOWN,
+        hints: Callable[[], Sequence[int]] = tuple,
+        max_batch_bytes: int,
+        border: Border | None = None,
+        resync: bool = True,
+    ) -> None:
+        self._source = source
+        self._report = report
+        self._segment = segment
+        self._limit = max_batch_bytes
+        self._buffer = Buffer(source)
+        self._window_size = WINDOW_SIZE
+        self._resync = Resync(source, hints, search=resync)
+        self._judge = Judge(source, report, self._resync)
+        self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
+        self.checks = Checks(source.name, report, segment)
+
+    def windows(self, stop: int | None = None) -> Iterator[Window]:
+        """Yield the batches that begin before `stop`, in windows.
+
+        Args:
+            stop: file position; None for the end of the log. A gap or a batch that reaches over it belongs to this
+                call: the next one goes on at `border.position`.
+        """
+        end = self._source.size if stop is None else min(stop, self._source.size)
+        while self.border.position < end:
+            for window in self._stretch(end):
+                if window.count:
+                    self.checks.step(window)
+                    yield window
+        if self.border.position >= self._source.size:
+            self._say_what_was_not_searched()
+            self.checks.finish()
+
+    def _say_what_was_not_searched(self) -> None:
+        """The budget of the search was spent: batches may begin where none was looked for."""
+        start = self._resync.spent_from
+        if start is not None:
+            length = self._source.size - start
+            why = BUDGET_SPENT if self._resync.searches else NOT_SEARCHED
+            self._report(Finding(Code.L12, self._source.name, start, length, values={"why": why}))
+
+    def _stretch(self, stop: int) -> Iterator[Window]:
+        """Read one window from the border on and hand out what can be, at least one batch or gap."""
+        position = self.border.position
+        length = self._buffer.load(position, window=self._window_size)
+        self._window_size = min(2 * self._window_size, WINDOW_SIZE)
+        window, _, status = self._scan(position, length)
+        rows = self._confirmed_rows(window, self._before(window, stop))
+        if rows:
+            if rows < window.count:
+                window = Window(window.view, position, window.rows, rows)
+            self._advance(window)
+            yield window
+        elif window.count:
+            yield from self._settle(self._judge.batch(window, self.border.floor))
+        elif status == layout.MORE:
+            yield from self._large()
+        else:
+            yield from self._settle(self._judge.no_batch(position, status, self.border.floor))
+
+    def _scan(self, position: int, length: int) -> tuple[Window, int, int]:
+        border, buffer = array("q", (self.border.last_offset, self.border.epoch)), self._buffer
+        count, at, status = _scan.scan(
+            buffer.view, length, 0, position, self._source.size, self._segment, buffer.rows, buffer.capacity, border
+        )
+        window = Window(buffer.view, position, buffer.rows, count)
+        window.fill_crcs()
+        return window, at, status
+
+    def _before(self, window: Window, stop: int) -> int:
+        """How many of the rows begin before `stop`."""
+        if not window.count or window.cell(window.count - 1, layout.POSITION) < stop:
+            return window.count
+        return sum(position < stop for position in window.column(layout.POSITION))
+
+    def _confirmed_rows(self, window: Window, rows: int) -> int:
+        """How many of the first rows have the right CRC, or a row after them that confirms their length."""
+        if window.all_trusted:
+            if window.suspicions & layout.ODD_MAGIC:
+                self._unknown_magics(window, rows)
+            return rows
+        stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
+        k = 0
+        while k < rows and (stored[k] == computed[k] or self._next_row_confirms(window, k)):
+            k += 1
+        self._unknown_magics(window, k)
+        for row in range(k):
+            if stored[row] != computed[row]:
+                self._judge.wrong_crc(window, row)
+        return k
+
+    def _next_row_confirms(self, window: Window, k: int) -> bool:
+        """Whether the row after a batch with a wrong CRC shows that its length is right.
+
+        It does when it is right itself and the offsets go on there, or when it makes sense and no batch can begin
+        before it: that was searched for already.
+        """
+        if k + 1 >= window.count or window.cell(k, layout.MAGIC) != layout.MAGIC_V2:
+            return False
+        after = window.cell(k + 1, layout.POSITION)
+        is_right = window.cell(k + 1, layout.CRC) == window.cell(k + 1, layout.COMPUTED_CRC)
+        if is_right and window.cell(k + 1, layout.BASE_OFFSET) == window.cell(k, layout.LAST_OFFSET) + 1:
+            return True
+        return self._resync.nothing_between(window.cell(k, layout.POSITION), after) and _scan.plausible(
+            window.view, after - window.origin, after, self._source.size, self.border.floor
+        )
+
+    def _unknown_magics(self, window: Window, rows: int) -> None:
+        """Magic 3 to 127 with the CRC of magic 2: the one byte is wrong."""
+        if not _scan.suspicions(window.rows, rows) & layout.ODD_MAGIC:
+            return
+        for k in range(rows):
+            magic = window.cell(k, layout.MAGIC)
+            if magic > layout.MAGIC_V2 and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
+                self._judge.unknown_magic(window, k)
+
+    def _advance(self, window: Window) -> None:
+        """Move the border to the end of a window."""
+        k = window.count - 1
+        border = self.border
+        position = window.end(window.count)
+        if not window.all_trusted:
+            while k >= 0 and window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
+                k -= 1
+            if k < 0:
+                self.border = border.replace(position=position)
+                return
+        last = window.cell(k, layout.LAST_OFFSET)
+        self.border = Border(position, last, window.cell(k, layout.LEADER_EPOCH), self._floor(window, k + 1))
+
+    def _floor(self, window: Window, rows: int) -> int:
+        """The last offset that is known to be right after some rows, of which the last is trusted.
+
+        One batch alone proves nothing: its base offset is outside the CRC. It is believed when it adjoins the batch
+        before it, or when the batch after it lies above it.
+        """
+        believed, before = self.border.floor, self.border.last_offset
+        start = 0
+        if window.all_trusted and not window.suspicions & _OFFSETS:
+            start = max(rows - 2, 0)  # they ascend without a gap: the last two say what all say
+            before = window.cell(start - 1, layout.LAST_OFFSET) if start else before
+            after, first = window.cell(start, layout.LAST_OFFSET) + 1, window.cell(rows - 1, layout.BASE_OFFSET)
+            if start and first == after and not window.suspicions & layout.ODD_DELTA:
+                return max(believed, window.cell(rows - 1, layout.LAST_OFFSET))
+        for k in range(start, rows):
+            if window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
+                continue
+            first, last = window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET)
+            if before != layout.UNKNOWN:
+                is_wrapper = window.cell(k, layout.MAGIC) < layout.MAGIC_V2  # it may hold any offsets up to its own
+                if before < (last if is_wrapper else first):
+                    believed = max(believed, before)
+                if first == before + 1 and not window.cell(k, layout.SUSPICION) & layout.OUT_OF_RANGE:
+                    believed = max(believed, last)
+            before = last
+        return believed
+
+    def _large(self) -> Iterator[Window]:
+        """A batch that is larger than a window."""
+        position = self.border.position
+        header = bytes(self._buffer.view[: layout.RECORDS_AT])
+        size = int.from_bytes(header[8:12], "big", signed=True) + layout.LOG_OVERHEAD
+        magic = int.from_bytes(header[16:17], "big", signed=True)
+        start = position + (layout.ATTRIBUTES_AT if magic >= layout.MAGIC_V2 else layout.MAGIC_AT)
+        at = layout.CRC_AT if magic >= layout.MAGIC_V2 else layout.LEGACY_CRC_AT
+        crc = crc_of_range(self._source, start, position + size, magic)
+        if crc == int.from_bytes(header[at : at + 4], "big"):
+            yield from self._hand_out(position, size, magic)
+            return
+        rows = array("q", bytes(8 * layout.BATCH_WIDTH))
+        _scan.header_row(header, 0, position, size, magic, rows)
+        rows[layout.COMPUTED_CRC] = crc
+        window = Window(memoryview(header), position, rows, 1, whole=False)
+        yield from self._settle(self._judge.batch(window, self.border.floor))
+
+    def _settle(self, verdict: Verdict) -> Iterator[Window]:
+        """Hand out a batch, or pass over a gap; what follows may be damaged too."""
+        position = self.border.position
+        self._window_size = _AFTER_DAMAGE
+        if verdict.magic is not None:
+            yield from self._hand_out(position, verdict.end - position, verdict.magic)
+        else:
+            self.checks.gap()
+            self.border = self.border.replace(position=verdict.end)
+
+    def _hand_out(self, position: int, size: int, magic: int) -> Iterator[Window]:
+        """Hand out one batch of a known size and magic."""
+        whole = size <= self._limit
+        self._buffer.load(position, size if whole else 0)
+        view, rows = self._buffer.view, self._buffer.rows
+        _scan.header_row(view, 0, position, size, magic, rows)
+        start = position + (layout.ATTRIBUTES_AT if magic >= layout.MAGIC_V2 else layout.MAGIC_AT)
+        rows[layout.COMPUTED_CRC] = (
+            crc_of_range(self._source, start, position + size, magic)
+            if magic >= layout.MAGIC_V2
+            else crc_of_range(self._source, start + 1, position + size, magic, crc32(bytes([magic & 0xFF])))
+        )
+        border = array("q", [self.border.last_offset, self.border.epoch])
+        _scan.suspect(rows, 1, self._segment, border)
+        window = Window(view, position, rows, 1, whole)
+        self._unknown_magics(window, 1)
+        self._advance(window)
+        yield window

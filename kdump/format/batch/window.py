@@ -1,0 +1,164 @@
+"""A stretch of a log with the headers of its batches in columns: what the walks hand on."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import _scan, layout
+from kdump.format.checksum import crc32, crc32c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.format.source import Source
+
+WINDOW_SIZE = 1024 * 1024  # bytes read at once: large enough for few calls, small enough to stay in a cache
+ROWS = 4096  # batch rows filled at once, fewer where the file cannot have so many
+_SMALLEST_BATCH = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0
+_PAST_END = bytes(layout.RECORDS_AT)
+_STEP = 1024 * 1024  # bytes read at once where a CRC runs over what is not kept
+
+
+class Window:
+    """Some batches of a log, one row each, with the bytes that they lie in.
+
+    Args:
+        view: the bytes; the first is at file position `origin`. Valid until the next window is asked for.
+        origin: file position.
+        rows: count x layout.BATCH_WIDTH values. Valid until the next window is asked for.
+        count: rows.
+        whole: the bytes of the batches are all in `view`. False for one batch that is over the limit: its header
+            and its CRC are known, its records are not read.
+    """
+
+    __slots__ = ("_all_trusted", "_suspicions", "count", "origin", "rows", "view", "whole")
+
+    def __init__(self, view: memoryview, origin: int, rows: array[int], count: int, whole: bool = True) -> None:
+        self.view = view
+        self.origin = origin
+        self.rows = rows
+        self.count = count
+        self.whole = whole
+        self._all_trusted: bool | None = None  # found when it is asked for, by many
+        self._suspicions: int | None = None
+
+    def column(self, column: int) -> array[int]:
+        """Return one column (layout.POSITION ...) of all rows."""
+        return self.rows[column : self.count * layout.BATCH_WIDTH : layout.BATCH_WIDTH]
+
+    def cell(self, row: int, column: int) -> int:
+        """Return one value."""
+        return self.rows[row * layout.BATCH_WIDTH + column]
+
+    def row(self, k: int) -> array[int]:
+        """Return one row, as an array of its own."""
+        return self.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
+
+    def only(self, k: int) -> Window:
+        """Return one batch alone; its bytes are valid as long as those of this window."""
+        return Window(self.view, self.origin, self.row(k), 1, self.whole)
+
+    @property
+    def all_trusted(self) -> bool:
+        """Whether each batch has the right CRC, when this was asked first."""
+        if self._all_trusted is None:
+            self._all_trusted = _scan.are_trusted(self.rows, self.count)
+        return self._all_trusted
+
+    @property
+    def suspicions(self) -> int:
+        """All bits that any batch carried when this was asked first: those of the headers."""
+        if self._suspicions is None:
+            self._suspicions = _scan.suspicions(self.rows, self.count)
+        return self._suspicions
+
+    def end(self, rows: int) -> int:
+        """Return the position after the last of the first `rows` batches."""
+        last = rows - 1
+        return self.cell(last, layout.POSITION) + self.cell(last, layout.SIZE)
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield position and size (bytes) of each batch."""
+        return zip(self.column(layout.POSITION), self.column(layout.SIZE), strict=True)
+
+    def fill_crcs(self) -> None:
+        """Compute the CRC of each batch into its column."""
+        _scan.fill_crcs(self.view, self.origin, self.rows, self.count, crc32, crc32c)
+
+
+def crc_of_range(source: Source, start: int, end: int, magic: int, value: int = 0) -> int:
+    """Compute the CRC that a batch's magic asks for over [start, end), without keeping the bytes.
+
+    Args:
+        source: the log.
+        start, end: file positions, half-open.
+        magic: 2 and above: CRC-32C; below: CRC-32.
+        value: the CRC of the bytes before `start`, to go on from.
+    """
+    checksum = crc32c if magic >= layout.MAGIC_V2 else crc32
+    while start < end:
+        part = source.read_at(start, min(_STEP, end - start))
+        if not part:
+            break
+        value = checksum(part, value)
+        start += len(part)
+    return value
+
+
+class Buffer:
+    """The bytes of a log around a moving position, in one reused buffer.
+
+    Args:
+        source: the log.
+        window: bytes that are read at once, unless a batch needs more.
+
+    Attributes:
+        source: the log; another one can be put in its place before a `load`.
+        view: the buffer; `load` says how much of it counts.
+        rows: room for batch rows.
+        capacity: how many.
+    """
+
+    def __init__(self, source: Source, window: int | None = None) -> None:
+        self.source = source
+        self._held: tuple[Source, int, int] = source, 0, 0  # of which log, position, how many bytes
+        self._window = window or WINDOW_SIZE
+        size = self._window if window else min(WINDOW_SIZE, source.size)
+        self._bytes = bytearray(size + layout.RECORDS_AT)
+        self.view = memoryview(self._bytes)
+        self.capacity = min(ROWS, size // _SMALLEST_BATCH + 1)
+        self.rows = array("q", bytes(8 * layout.BATCH_WIDTH)) * self.capacity
+
+    def load(self, position: int, need: int = 0, window: int | None = None) -> int:
+        """Read from `position` on: `window` bytes, or `need` bytes where that is more.
+
+        Returns:
+            How many bytes of `view` hold the log now. The bytes after them are zero for the length of a header.
+        """
+        wanted = min(max(window or self._window, need), self.source.size - position)
+        kept = self._kept(position, wanted)
+        if wanted + layout.RECORDS_AT > len(self._bytes):
+            self._replace(wanted, kept)
+        elif len(self._bytes) > 4 * WINDOW_SIZE and wanted <= WINDOW_SIZE:
+            self._replace(WINDOW_SIZE, kept)
+        else:
+            self.view[: len(kept)] = kept
+        self._held = self.source, position, 0  # nothing, should the read fail
+        length = len(kept) + self.source.read_into(position + len(kept), self.view[len(kept) : wanted])
+        self._held = self.source, position, length
+        self.view[length : length + layout.RECORDS_AT] = _PAST_END
+        return length
+
+    def _kept(self, position: int, wanted: int) -> bytes:
+        """What is here already of the bytes that are wanted: a log is read once, however its windows end."""
+        source, origin, length = self._held
+        if source is not self.source or not origin <= position < origin + length:
+            return b""
+        start = position - origin
+        return bytes(self.view[start : min(length, start + wanted)])
+
+    def _replace(self, size: int, kept: bytes) -> None:
+        self._bytes = bytearray(size + layout.RECORDS_AT)
+        self.view = memoryview(self._bytes)
+        self.view[: len(kept)] = kept

@@ -1,0 +1,1 @@
+"""The small files of a broker: checkpoints, properties, JSON files, producer snapshots."""

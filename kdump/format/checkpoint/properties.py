@@ -1,0 +1,165 @@
+"""The files of names and values: meta.properties, which has the format of Java's properties, and partition.metadata."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from kdump.format.checkpoint.text_lines import Property, lines, split, text_of
+from kdump.format.java_values import ARGUMENT, IO, RUNTIME, Complaint, parse_number, quote, uuid_complaint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kdump.format.checkpoint.text_lines import Damage, Properties
+
+_COLON = re.compile(r":\s+", re.ASCII)
+_TRIMMED = "".join(map(chr, range(33)))  # String.trim
+_KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*+)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ZERO_UUID = re.compile(r"A{21}[A-P]")
+
+
+def read_partition_metadata(data: bytes, damage: Damage) -> Properties:
+    """Read the first two lines, whatever their names are. Source: PartitionMetadataReadBuffer.read."""
+    version: int | None = None
+    entries: list[Property] = []
+    number = -1
+    for number, (position, line) in enumerate(lines(data)):
+        text = text_of(line)
+        found: int | Complaint | None = text if isinstance(text, Complaint) else None
+        if isinstance(text, str) and number < 2:  # later lines are not looked at, but decoded all the same
+            parts = split(_COLON, text)
+            if len(parts) == 2:
+                entries.append(Property(*parts))
+            found = _metadata_value(number == 0, text, parts, damage.name)
+        version = found if isinstance(found, int) else version
+        damage.add(position, len(line), found if isinstance(found, Complaint) else None)
+    if number < 1:
+        what = "the file is empty" if number < 0 else "the line of the topic id is missing"
+        damage.add(len(data), 0, Complaint(what, "java.lang.NullPointerException"))
+    return version, entries
+
+
+def _metadata_value(is_version: bool, text: str, parts: list[str], name: str) -> int | Complaint | None:
+    malformed = Complaint(f"Malformed line in partition metadata file [{name}]: {quote(text)}", IO)
+    if len(parts) != 2:
+        return malformed
+    if not is_version:
+        why = uuid_complaint(parts[1])
+        if why is None and _ZERO_UUID.match(parts[1]):
+            return Complaint(f"Invalid topic ID in partition metadata file ({name})", IO)
+        return None if why is None else Complaint(why, ARGUMENT)
+    version = parse_number(parts[1], 32)
+    if isinstance(version, Complaint):
+        return malformed
+    if version < 0:
+        return Complaint(f"Unrecognized version of partition metadata file ({name}): {version}", IO)
+    return version
+
+
+def read_meta_properties(data: bytes, damage: Damage) -> Properties:
+    """Read a file of Java properties, ISO 8859-1. Source: Properties.load, MetaProperties.Builder."""
+    entries: list[Property] = []
+    values: dict[str, str] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for position, length, line in _logical_lines(data):
+        name, value = _property(line)
+        if "\0" in line:
+            damage.add(position, length, Complaint("zero bytes where text should be"))
+        elif name is None or value is None:
+            damage.add(position, length, Complaint(r"Malformed \uxxxx encoding.", ARGUMENT))
+        else:
+            entries.append(Property(name, value))
+            values[name], places[name] = value, (position, length)
+    version, complaints = _judge_properties(values)
+    if not damage.count:  # else what is missing may be in the damaged lines
+        for name, why in complaints:
+            damage.add(*places.get(name, (0, len(data))), Complaint(why, RUNTIME))
+    return version, entries
+
+
+def read_properties(data: bytes) -> dict[str, str]:
+    """Read a file of Java properties, ISO 8859-1; of a name that is there twice the last value counts.
+
+    Args:
+        data: the whole file.
+
+    Raises:
+        ValueError: an escape in it is malformed; the message says where.
+
+    Source: Properties.load.
+    """
+    values: dict[str, str] = {}
+    for position, _, line in _logical_lines(data):
+        name, value = _property(line)
+        if name is None or value is None:
+            raise ValueError(rf"byte {position}: Malformed \uxxxx encoding.")
+        values[name] = value
+    return values
+
+
+def _judge_properties(values: Mapping[str, str]) -> tuple[int | None, list[tuple[str, str]]]:
+    """Return the version, and for each name that a broker does not accept what it says."""
+    stored = values.get("version", "0")
+    version = parse_number(stored.strip(_TRIMMED), 32)
+    if isinstance(version, Complaint):
+        return None, [("version", f"Invalid meta.properties version string '{quote(stored)}'")]
+    if version not in (0, 1):
+        return version, [("version", f"Unknown meta.properties version number {version}")]
+    found: list[tuple[str, str]] = []
+    node = "node.id" if version else "broker.id"
+    if node in values and isinstance(parse_number(values[node], 32), Complaint):
+        found.append((node, f"Unable to read {node} as a base-10 number."))
+    elif version and node not in values:
+        found.append((node, f"Failed to find {node}"))
+    why = uuid_complaint(values["directory.id"]) if "directory.id" in values else None
+    if why is not None:
+        found.append(("directory.id", f"Unable to read directory.id as a Uuid: {why}"))
+    if version and "cluster.id" not in values:
+        found.append(("cluster.id", "cluster.id was not found."))
+    return version, found
+
+
+def _logical_lines(data: bytes) -> Iterator[tuple[int, int, str]]:
+    """Yield position, length and text of each property: no comments, continued lines joined.
+
+    Source: java.util.Properties.LineReader.
+    """
+    start, parts = 0, list[bytes]()
+    end = 0
+    for position, line in lines(data):
+        part = line.lstrip(b" \t\f")
+        if not any(parts):
+            parts, start = [], position
+            if not part or part[:1] in (b"#", b"!"):
+                continue
+        end = position + len(line)
+        is_continued = (len(part) - len(part.rstrip(b"\\"))) % 2 == 1
+        parts.append(part[:-1] if is_continued else part)
+        if not is_continued:
+            yield start, end - start, b"".join(parts).decode("latin-1")
+            parts = []
+    if any(parts):  # the last line asks to be continued
+        yield start, end - start, b"".join(parts).decode("latin-1")
+
+
+def _property(line: str) -> tuple[str | None, str | None]:
+    """Return name and value, None for one with a broken escape. Source: java.util.Properties.loadConvert."""
+    found = _KEY.match(line)
+    value_at = found.end() if found else 0
+    return _unescape(found[1] if found else ""), _unescape(line[value_at:])
+
+
+def _unescape(text: str) -> str | None:
+    plain = _ESCAPE.sub(_escaped, text)
+    if any(found[1] == "u" for found in _ESCAPE.finditer(text)):
+        return None
+    # what Java writes as two escapes is one character
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = found[1]
+    return chr(int(code[1:], 16)) if len(code) > 1 else _CONTROLS.get(code, code)

@@ -1,0 +1,102 @@
+"""What all readers of small text files share: lines and parts as Java sees them, and the report of damage."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from kdump.finding import Code, Finding
+from kdump.format.java_values import NOT_UTF8, Complaint
+from kdump.format.kinds import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.finding import Report
+
+_CODES = {FileKind.PARTITION_METADATA: Code.K05, FileKind.EPOCHS: Code.K04}
+MAX_FINDINGS = 100  # of one file; one more stands for all the rest
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")  # BufferedReader.readLine
+
+
+class Property(NamedTuple):
+    """One named value: text, or what JSON had there (nested JSON as compact text)."""
+
+    name: str
+    value: str | int | None
+
+
+Properties: TypeAlias = tuple[int | None, list[Property]]
+"""The version of a file, where it tells one, and its entries."""
+
+
+class Damage:
+    """Reports the damaged places of one file, and all beyond the first hundred as one.
+
+    Args:
+        kind: which file it is.
+        name: what messages call it.
+        report: takes the findings.
+
+    Reports: K05 for partition.metadata, K04 for leader-epoch-checkpoint, K03 for all others.
+    """
+
+    def __init__(self, kind: FileKind, name: str, report: Report) -> None:
+        self.name = name
+        self.count = 0
+        self._code = _CODES.get(kind, Code.K03)
+        self._report = report
+        self._rest = (0, 0)
+
+    def add(self, position: int, length: int, complaint: Complaint | None) -> None:
+        """Report one place, unless there is nothing to complain about."""
+        if complaint is None:
+            return
+        self.count += 1
+        if self.count > MAX_FINDINGS:
+            first = position if self.count == MAX_FINDINGS + 1 else self._rest[0]
+            self._rest = (first, position + length)
+            return
+        values = {"why": complaint.why, "exception": complaint.exception}
+        self._report(Finding(self._code, self.name, position, length, values=values))
+
+    def finish(self) -> None:
+        """Report what is beyond the first hundred."""
+        more = self.count - MAX_FINDINGS
+        if more > 0:
+            first, end = self._rest
+            values = {"why": f"{more} more places like these", "exception": None}
+            self._report(Finding(self._code, self.name, first, end - first, count=more, values=values))
+
+
+def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield position and bytes of each line without its end."""
+    start = 0
+    for end in _LINE_END.finditer(data):
+        yield start, data[start : end.start()]
+        start = end.end()
+    if start < len(data):
+        yield start, data[start:]
+
+
+def line_at(data: bytes, start: int) -> bytes:
+    """Return the line that begins at `start`, without its end."""
+    end = _LINE_END.search(data, start)
+    return data[start : end.start() if end else None]
+
+
+def text_of(line: bytes) -> str | Complaint:
+    """Decode the UTF-8 of a line."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return Complaint("the line is not UTF-8", NOT_UTF8)
+
+
+def split(pattern: re.Pattern[str], text: str) -> list[str]:
+    """Split as Java does: empty parts at the end do not count, but a text without a match is one part."""
+    parts = pattern.split(text)
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts if len(parts) > 1 or parts[0] or not text else []

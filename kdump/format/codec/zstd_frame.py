@@ -1,0 +1,228 @@
+"""zstd: frames and skippable frames, read with the zstandard package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code
+from kdump.format.codec.base import CodecProblem, Damage
+from kdump.format.codec.zstd_layout import (
+    BLOCK_HEADER,
+    MAGIC,
+    WORD,
+    Frame,
+    block_at,
+    frame_end,
+    never_last,
+    outline,
+    parse_frame,
+    skippable_end,
+)
+
+if TYPE_CHECKING:
+    from zstandard import ZstdDecompressor
+
+    from kdump.format.codec.base import Pieces
+
+# What zstd-jni takes, and so what a consumer can read: 2^27 and the one byte that libzstd adds.
+MAX_WINDOW = (1 << 27) + 1
+# A context keeps the window of its largest frame: only small ones are kept for the next section.
+KEPT_WINDOW = 1 << 23
+KEPT_CONTEXTS = 8
+SCRATCH = 1 << 16
+
+contexts: list[ZstdDecompressor] = []
+
+
+class ZstdReader:
+    """Reads sound frames straight into the target.
+
+    Args:
+        data: the whole section.
+    """
+
+    __slots__ = ("_context", "_ended", "_kept", "_reader", "problem")
+
+    def __init__(self, data: memoryview) -> None:
+        self.problem: CodecProblem | None = None
+        self._ended = False
+        frame = parse_frame(data, 0) if data[:WORD] == MAGIC else None
+        end = frame_end(data, frame) if frame else 0
+        self._kept = frame is not None and end == len(data) and frame.window <= KEPT_WINDOW
+        if end == 0 or end != len(data):
+            end, _, cut = outline(data)
+            if cut or end == 0:
+                raise Damage
+            if end < len(data):
+                self.problem = bytes_after(len(data) - end)
+                data = data[:end]
+        self._context = take_context()
+        self._reader = self._context.stream_reader(data, read_across_frames=True)
+
+    def read_into(self, target: memoryview) -> int:
+        """Fill `target`; see FastReader."""
+        if self._ended:
+            return 0
+        try:
+            count = self._reader.readinto(target)
+        except failure():
+            raise Damage from None
+        if count < len(target):
+            self._ended = True
+            if self._kept:
+                give_back(self._context)
+        return count
+
+
+def take_context() -> ZstdDecompressor:
+    """Return a context that nobody else uses; making one costs as much as decoding a small batch."""
+    try:
+        return contexts.pop()
+    except IndexError:
+        return new_context()
+
+
+def new_context() -> ZstdDecompressor:
+    """Return a context that was never used.
+
+    Which error libzstd names can depend on the buffers that a context kept: damage is judged with a new one.
+    """
+    from zstandard import ZstdDecompressor
+
+    return ZstdDecompressor(max_window_size=MAX_WINDOW)
+
+
+def failure() -> type[Exception]:
+    """Return what the library raises; looked up only when something was raised."""
+    from zstandard import ZstdError
+
+    return ZstdError
+
+
+def give_back(context: ZstdDecompressor) -> None:
+    """Keep a context for the next section."""
+    if len(contexts) < KEPT_CONTEXTS:
+        contexts.append(context)
+
+
+def ends_early(data: memoryview) -> CodecProblem:
+    """Return the problem of a section that lacks its end."""
+    why = "the zstd data ends early" if data else "there is no zstd data at all"
+    return CodecProblem(Code.C02, why, fatal=True)
+
+
+def bytes_after(count: int) -> CodecProblem:
+    """Return the problem of a section with `count` bytes after the last frame."""
+    return CodecProblem(Code.C02, f"{count} bytes follow the end of the zstd data", fatal=False)
+
+
+def read_carefully(data: memoryview) -> Pieces:
+    """Decode damaged frames up to the first block that cannot be decoded.
+
+    Args:
+        data: the whole section.
+
+    Yields:
+        Decoded bytes, from the first one on.
+
+    Returns:
+        What is wrong.
+    """
+    position = 0
+    while position < len(data):
+        magic = data[position : position + WORD]
+        if magic != MAGIC:
+            end = skippable_end(data, position)
+            if end == 0 and position:
+                return bytes_after(len(data) - position)
+            if end == 0 and not MAGIC.startswith(bytes(magic)):
+                return CodecProblem(Code.C01, "there is no zstd frame", fatal=True)
+            if end == 0 or end > len(data):
+                return ends_early(data)
+            position = end
+            continue
+        frame = parse_frame(data, position)
+        problem = (yield from read_frame(data, frame)) if frame else ends_early(data)
+        if problem or frame is None:
+            return problem
+        position = frame_end(data, frame)
+    return None if data else ends_early(data)
+
+
+def read_frame(data: memoryview, frame: Frame) -> Pieces:
+    """Decode one frame block by block, so that a bad block costs nothing of those before it.
+
+    Args:
+        data: the whole section.
+        frame: the one to read.
+
+    Yields:
+        Decoded bytes, at most 128 KB at a time.
+
+    Returns:
+        What is wrong.
+    """
+    decoder = new_context().decompressobj()
+    total, block = 0, block_at(data, frame.blocks)
+    try:
+        decoder.decompress(data[frame.start : frame.blocks])
+        while block and block.end <= len(data):
+            piece = decoder.decompress(never_last(data, block))
+            total += len(piece)
+            yield piece
+            if block.last:
+                return judge_end(data, frame, block.end, total)
+            block = block_at(data, block.end)
+    except failure() as error:
+        return judge(frame, error)
+    if block and block.claim > frame.largest_block:
+        why = f"a block claims {block.claim} bytes, where {frame.largest_block} is the largest"
+        return CodecProblem(Code.C01, why, fatal=True)
+    if block and block.raw:
+        yield data[block.start + BLOCK_HEADER :]
+    return ends_early(data)
+
+
+def judge(frame: Frame, error: Exception) -> CodecProblem:
+    """Return the problem that a message of libzstd stands for."""
+    if frame.window > MAX_WINDOW:
+        why = f"it needs a window of {frame.window} bytes, where {MAX_WINDOW - 1} are allowed"
+        return CodecProblem(Code.C04, why, fatal=True)
+    return CodecProblem(Code.C01, libzstd_message(error), fatal=True)
+
+
+def libzstd_message(error: Exception) -> str:
+    """Return libzstd's own words, without those that zstandard puts before them."""
+    return str(error).rpartition(": ")[2]
+
+
+def judge_end(data: memoryview, frame: Frame, position: int, total: int) -> CodecProblem | None:
+    """Return what is wrong after the last block of a frame; never fatal, for all bytes were delivered.
+
+    Args:
+        data: the whole section.
+        frame: the one that was read.
+        position: after its last block.
+        total: bytes that were decoded.
+    """
+    if frame.content_size not in (None, total):
+        return CodecProblem(Code.C04, f"{frame.content_size} bytes, where there are {total}", fatal=False)
+    if not frame.checksum:
+        return None
+    if position + WORD > len(data):
+        return CodecProblem(Code.C02, "the content checksum of the zstd frame is missing", fatal=False)
+    if not checksum_holds(data[frame.start : position + WORD]):
+        return CodecProblem(Code.C01, "the content checksum is wrong", fatal=False)
+    return None
+
+
+def checksum_holds(data: memoryview) -> bool:
+    """Return whether libzstd accepts a frame whose blocks are all sound."""
+    reader = new_context().stream_reader(data)
+    scratch = bytearray(SCRATCH)
+    try:
+        while reader.readinto(scratch):
+            pass
+    except failure():
+        return False
+    return True

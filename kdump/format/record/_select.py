@@ -1,0 +1,516 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Kernel: which batches and records are wanted, over columns.
+
+Compiled by Cython when a compiler is there, interpreted with the same results when not. Batches that cannot have what
+is wanted are left out before their records are read; records are marked in a mask, and what is marked is moved
+together. The places in record rows are those that the record kernel has checked.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ModuleNotFoundError:  # the interpreter does not need Cython
+    from kdump.format.kernels import _cython as cython
+
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+if cython.compiled:
+    from cython.cimports.cpython.unicode import PyUnicode_DecodeUTF8
+
+_POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
+_BASE_OFFSET = cython.declare(cython.Py_ssize_t, layout.BASE_OFFSET)
+_LAST_OFFSET = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET)
+_MAGIC = cython.declare(cython.Py_ssize_t, layout.MAGIC)
+_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.ATTRIBUTES)
+_CRC = cython.declare(cython.Py_ssize_t, layout.CRC)
+_COMPUTED_CRC = cython.declare(cython.Py_ssize_t, layout.COMPUTED_CRC)
+_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.BASE_TIMESTAMP)
+_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.MAX_TIMESTAMP)
+_PRODUCER_ID = cython.declare(cython.Py_ssize_t, layout.PRODUCER_ID)
+_LEADER_EPOCH = cython.declare(cython.Py_ssize_t, layout.LEADER_EPOCH)
+_BATCH_WIDTH = cython.declare(cython.Py_ssize_t, layout.BATCH_WIDTH)
+
+_R_BATCH = cython.declare(cython.Py_ssize_t, layout.R_BATCH)
+_R_OFFSET = cython.declare(cython.Py_ssize_t, layout.R_OFFSET)
+_R_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.R_TIMESTAMP)
+_R_KEY_AT = cython.declare(cython.Py_ssize_t, layout.R_KEY_AT)
+_R_KEY_SIZE = cython.declare(cython.Py_ssize_t, layout.R_KEY_SIZE)
+_R_VALUE_SIZE = cython.declare(cython.Py_ssize_t, layout.R_VALUE_SIZE)
+_R_HEADERS_AT = cython.declare(cython.Py_ssize_t, layout.R_HEADERS_AT)
+_R_HEADER_COUNT = cython.declare(cython.Py_ssize_t, layout.R_HEADER_COUNT)
+_WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
+
+_UNKNOWN = cython.declare(cython.longlong, layout.UNKNOWN)
+_LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
+
+# The bounds of a selection, in one array: ranges are half-open.
+FROM_OFFSET = 0
+TO_OFFSET = 1
+FROM_TIME = 2
+TO_TIME = 3
+BY_TIME = 4  # 1: a record without a timestamp is in no range
+POSITION = 5  # batches that begin at or after it
+FLAGS = 6  # attributes that a batch must have
+TOMBSTONES = 7  # 1: null values only
+RECORDS = 8  # 1: records decide, so a batch in doubt stays
+BOUNDS_WIDTH = 9
+
+
+def is_compiled() -> bool:
+    """Tell whether this kernel runs compiled."""
+    return bool(cython.compiled)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _among(value: cython.longlong, some: cython.p_longlong, n: cython.Py_ssize_t) -> cython.bint:
+    i: cython.Py_ssize_t
+    for i in range(n):
+        if some[i] == value:
+            return True
+    return False
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _in_ranges(row: cython.p_longlong, q: cython.Py_ssize_t, bounds: cython.p_longlong) -> cython.bint:
+    """Whether a batch can have a record in the ranges, by its header."""
+    magic: cython.longlong = row[q + _MAGIC]
+    attributes: cython.longlong = row[q + _ATTRIBUTES]
+    records: cython.bint = bounds[8] != 0
+    wrapper: cython.bint = magic < 2 and attributes & 7 != 0
+    latest: cython.longlong = row[q + _MAX_TIMESTAMP]
+    earliest: cython.longlong = latest
+    if bounds[0] >= bounds[1] or bounds[2] >= bounds[3]:
+        return False  # an empty range
+    if records and row[q + _CRC] != row[q + _COMPUTED_CRC]:
+        return True  # what its header says is in doubt
+    if row[q + _LAST_OFFSET] < bounds[0] or (not wrapper and row[q + _BASE_OFFSET] >= bounds[1]):
+        return False
+    if bounds[4] == 0:
+        return True
+    if latest == -1 or latest < bounds[2]:
+        return False
+    if attributes & 8 == 0 and magic > 0:  # CreateTime: the largest of all
+        if wrapper or (magic >= 2 and (records or attributes & 64)):
+            earliest = _UNKNOWN
+        elif magic >= 2 and row[q + _BASE_TIMESTAMP] < latest:
+            earliest = row[q + _BASE_TIMESTAMP]
+    return earliest < bounds[3]
+
+
+def batches(
+    rows: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    bounds: cython.longlong[::1],
+    producers: cython.longlong[::1],
+    epochs: cython.longlong[::1],
+    kept: cython.longlong[::1],
+) -> int:
+    """Copy the rows of the batches that can have what is wanted.
+
+    Args:
+        rows: rows of batches.
+        n: how many.
+        bounds: BOUNDS_WIDTH values.
+        producers, epochs: how many, then the ids or leader epochs of which a batch must have one; 0 for any.
+        kept: room for n rows; overwritten.
+
+    Returns:
+        How many rows are kept.
+    """
+    row: cython.p_longlong
+    out: cython.p_longlong
+    limits: cython.p_longlong
+    ids: cython.p_longlong
+    terms: cython.p_longlong
+    if cython.compiled:
+        row = cython.address(rows[0])
+        out = cython.address(kept[0])
+        limits = cython.address(bounds[0])
+        ids = cython.address(producers[0]) + 1
+        terms = cython.address(epochs[0]) + 1
+    else:
+        row = rows
+        out = kept
+        limits = bounds
+        ids = producers[1:]
+        terms = epochs[1:]
+    of_ids: cython.Py_ssize_t = producers[0]
+    of_terms: cython.Py_ssize_t = epochs[0]
+    flags: cython.longlong = limits[6]
+    k: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    q: cython.Py_ssize_t = 0
+    to: cython.Py_ssize_t = 0
+    for k in range(n):
+        q = k * _BATCH_WIDTH
+        if row[q + _POSITION] < limits[5]:
+            continue
+        if row[q + _MAGIC] < 2 and (flags or of_ids or of_terms):
+            continue
+        if row[q + _ATTRIBUTES] & flags != flags:
+            continue
+        if of_ids and not _among(row[q + _PRODUCER_ID], ids, of_ids):
+            continue
+        if of_terms and not _among(row[q + _LEADER_EPOCH], terms, of_terms):
+            continue
+        if not _in_ranges(row, q, limits):
+            continue
+        for i in range(_BATCH_WIDTH):
+            out[to + i] = row[q + i]
+        to += _BATCH_WIDTH
+    return to // _BATCH_WIDTH
+
+
+def with_any(rows: cython.longlong[::1], n: cython.Py_ssize_t, flags: cython.longlong) -> list[int]:
+    """Return the numbers of the batches of magic 2 that have any of some attributes, whatever their CRC.
+
+    Args:
+        rows: rows of batches.
+        n: how many.
+        flags: bits of the attributes.
+    """
+    k: cython.Py_ssize_t
+    q: cython.Py_ssize_t
+    found = []
+    for k in range(n):
+        q = k * _BATCH_WIDTH
+        if rows[q + _ATTRIBUTES] & flags and rows[q + _MAGIC] >= 2:
+            found.append(k)
+    return found
+
+
+def in_ranges(
+    records: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    bounds: cython.longlong[::1],
+    mask: cython.uchar[::1],
+) -> None:
+    """Mark the records in the ranges of offset and time, with null values where only these are wanted.
+
+    Args:
+        records: record rows.
+        n: how many.
+        bounds: BOUNDS_WIDTH values.
+        mask: n bytes; overwritten with 0 and 1.
+    """
+    i: cython.Py_ssize_t
+    r: cython.Py_ssize_t = 0
+    time: cython.longlong
+    good: cython.bint
+    for i in range(n):
+        good = bounds[0] <= records[r + _R_OFFSET] and records[r + _R_OFFSET] < bounds[1]
+        if bounds[4]:
+            time = records[r + _R_TIMESTAMP]
+            good = good and time != -1 and bounds[2] <= time and time < bounds[3]
+        if bounds[7] and records[r + _R_VALUE_SIZE] >= 0:
+            good = False
+        mask[i] = good
+        r += _WIDTH
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _same(
+    b: cython.p_uchar, at: cython.Py_ssize_t, w: cython.p_uchar, start: cython.Py_ssize_t, size: cython.Py_ssize_t
+) -> cython.bint:
+    """Whether two stretches of `size` bytes are the same."""
+    i: cython.Py_ssize_t
+    for i in range(size - 1, -1, -1):  # keys differ at their ends more often
+        if b[at + i] != w[start + i]:
+            return False
+    return True
+
+
+def with_keys(
+    view: cython.const[cython.uchar][::1],
+    records: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    wanted: cython.const[cython.uchar][::1],
+    places: cython.longlong[::1],
+    mask: cython.uchar[::1],
+) -> None:
+    """Unmark the records that have none of some keys.
+
+    Args:
+        view: the buffer that the record rows point into.
+        records: record rows.
+        n: how many.
+        wanted: the keys in one buffer, a byte more at its end.
+        places: start and size of each key.
+        mask: n bytes.
+    """
+    b: cython.p_uchar
+    w: cython.p_uchar
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+        w = cython.cast(cython.p_uchar, cython.address(wanted[0]))
+    else:
+        b = view
+        w = wanted
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    r: cython.Py_ssize_t
+    count: cython.Py_ssize_t = len(places)
+    size: cython.longlong
+    good: cython.bint
+    for i in range(n):
+        if mask[i] == 0:
+            continue
+        r = i * _WIDTH
+        size = records[r + _R_KEY_SIZE]
+        good = False
+        if size >= 0 and records[r + _R_KEY_AT] >= 0:
+            for j in range(0, count, 2):
+                if places[j + 1] == size and _same(b, records[r + _R_KEY_AT], w, places[j], size):
+                    good = True
+                    break
+        mask[i] = good
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _has(
+    b: cython.p_uchar, at: cython.Py_ssize_t, last: cython.Py_ssize_t, w: cython.p_uchar, size: cython.Py_ssize_t
+) -> cython.bint:
+    """Whether `size` bytes stand somewhere from `at` on, at `last` at the latest."""
+    if size == 0:
+        return True
+    while at <= last:
+        if b[at] == w[0] and _same(b, at, w, 0, size):
+            return True
+        at += 1
+    return False
+
+
+@cython.cfunc
+@cython.inline
+def _text(b: cython.p_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> str:
+    """Bytes of the buffer as text, those that are not UTF-8 as surrogates."""
+    if cython.compiled:
+        text = PyUnicode_DecodeUTF8(cython.cast(cython.p_char, b + at), size, "surrogateescape")
+    else:
+        text = bytes(b[at : at + size]).decode("utf-8", "surrogateescape")
+    return text
+
+
+def with_pattern(
+    view: cython.const[cython.uchar][::1],
+    records: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    searches: Sequence[Callable[[str], object]],
+    literal: bytes,
+    mask: cython.uchar[::1],
+) -> None:
+    """Unmark the records whose key no pattern is found in.
+
+    Args:
+        view: the buffer that the record rows point into.
+        records: record rows.
+        n: how many.
+        searches: take a key as text, bytes that are not UTF-8 as surrogates; None where nothing is found.
+        literal: bytes that are in every key in which something is found.
+        mask: n bytes.
+    """
+    b: cython.p_uchar
+    w: cython.p_uchar
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+        w = cython.cast(cython.p_uchar, cython.cast(cython.p_char, literal))
+    else:
+        b = view
+        w = literal
+    i: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    size: cython.longlong
+    length: cython.Py_ssize_t = len(literal)
+    good: cython.bint
+    for i in range(n):
+        if mask[i] == 0:
+            continue
+        at = records[i * _WIDTH + _R_KEY_AT]
+        size = records[i * _WIDTH + _R_KEY_SIZE]
+        good = False
+        if size >= 0 and at >= 0 and _has(b, at, at + size - length, w, length):
+            key = _text(b, at, size)
+            for search in searches:
+                if search(key) is not None:
+                    good = True
+                    break
+        mask[i] = good
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _number(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
+    """The zigzag number at a place."""
+    value: cython.longlong = 0
+    shift: cython.Py_ssize_t = 0
+    while b[at] >= 0x80:
+        value |= cython.cast(cython.longlong, b[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+    value = (value | cython.cast(cython.longlong, b[at]) << shift) & _LOW_32
+    if value & 1:
+        return -(value >> 1) - 1
+    return value >> 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _after(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """The place after the number at a place."""
+    while b[at] >= 0x80:
+        at += 1
+    return at + 1
+
+
+def with_headers(
+    view: cython.const[cython.uchar][::1],
+    records: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    wanted: cython.const[cython.uchar][::1],
+    places: cython.longlong[::1],
+    mask: cython.uchar[::1],
+) -> None:
+    """Unmark the records that have none of some headers.
+
+    Args:
+        view: the buffer that the record rows point into.
+        records: record rows.
+        n: how many.
+        wanted: names and values in one buffer, a byte more at its end.
+        places: start and size of the name, start and size of the value of each; size -1: any value.
+        mask: n bytes.
+    """
+    b: cython.p_uchar
+    w: cython.p_uchar
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+        w = cython.cast(cython.p_uchar, cython.address(wanted[0]))
+    else:
+        b = view
+        w = wanted
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    value_at: cython.Py_ssize_t
+    left: cython.longlong
+    size: cython.longlong
+    value_size: cython.longlong
+    count: cython.Py_ssize_t = len(places)
+    good: cython.bint
+    for i in range(n):
+        if mask[i] == 0:
+            continue
+        at = records[i * _WIDTH + _R_HEADERS_AT]
+        left = records[i * _WIDTH + _R_HEADER_COUNT]
+        good = False
+        while left > 0 and not good:
+            size = _number(b, at)
+            at = _after(b, at)
+            value_size = _number(b, at + size)
+            value_at = _after(b, at + size)
+            for j in range(0, count, 4):
+                if places[j + 1] != size or not _same(b, at, w, places[j], size):
+                    continue
+                if places[j + 3] < 0 or (
+                    places[j + 3] == value_size and _same(b, value_at, w, places[j + 2], value_size)
+                ):
+                    good = True
+                    break
+            at = value_at
+            if value_size > 0:
+                at += value_size
+            left -= 1
+        mask[i] = good
+
+
+def cut(mask: cython.uchar[::1], n: cython.Py_ssize_t, skip: cython.longlong, most: cython.longlong) -> tuple[int, int]:
+    """Unmark the first marked records, and those after some more.
+
+    Args:
+        mask: n bytes.
+        n: how many.
+        skip: records to leave out.
+        most: records to leave marked.
+
+    Returns:
+        How many were marked, how many are marked now.
+    """
+    i: cython.Py_ssize_t
+    seen: cython.longlong = 0
+    for i in range(n):
+        if mask[i]:
+            seen += 1
+            if seen <= skip or seen - skip > most:
+                mask[i] = 0
+    left: cython.longlong = seen - skip if seen > skip else 0
+    return seen, left if left < most else most
+
+
+def gather(
+    records: cython.longlong[::1],
+    n: cython.Py_ssize_t,
+    mask: cython.uchar[::1],
+    rows: cython.longlong[::1],
+    first: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+    bare: int,
+    kept: cython.longlong[::1],
+) -> tuple[int, int]:
+    """Move the marked records together, and copy the rows of their batches.
+
+    Args:
+        records: record rows, in the order of their batches; the marked ones are moved to the front and get the
+            numbers that their batches have in `kept`.
+        n: how many.
+        mask: n bytes.
+        rows: rows of batches.
+        first, last: those that the records are of, half-open.
+        bare: 3: batches without any record are kept too; 1: but not the first of them; 2: but not the last.
+        kept: room for last - first rows; overwritten.
+
+    Returns:
+        How many batches are kept, how many records.
+    """
+    k: cython.Py_ssize_t
+    i: cython.Py_ssize_t = 0
+    j: cython.Py_ssize_t
+    of_batch: cython.Py_ssize_t
+    marked: cython.Py_ssize_t
+    to: cython.Py_ssize_t = 0
+    batch: cython.Py_ssize_t = 0
+    good: cython.bint
+    for k in range(first, last):
+        of_batch = marked = 0
+        while i < n and records[i * _WIDTH + _R_BATCH] == k:
+            of_batch += 1
+            if mask[i]:
+                marked += 1
+                if to != i:
+                    for j in range(_WIDTH):
+                        records[to * _WIDTH + j] = records[i * _WIDTH + j]
+                records[to * _WIDTH + _R_BATCH] = batch
+                to += 1
+            i += 1
+        good = marked > 0
+        if of_batch == 0:
+            good = bare != 0 and not (k == first and bare & 2 == 0) and not (k == last - 1 and bare & 1 == 0)
+        if good:
+            for j in range(_BATCH_WIDTH):
+                kept[batch * _BATCH_WIDTH + j] = rows[k * _BATCH_WIDTH + j]
+            batch += 1
+    return batch, to

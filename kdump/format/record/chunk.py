@@ -1,0 +1,86 @@
+"""What reading records gives: chunks of columns, and why the records of a batch end early."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import layout
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from array import array
+
+    from kdump.format.batch.window import Window
+    from kdump.format.codec.base import CodecProblem
+
+OVER_LIMIT = -1  # status of a batch that is too large to be held
+NOT_A_WRAPPER = -2  # status: a compressed message of magic 0 or 1 breaks a rule of its own
+
+
+class RecordProblem(Value):
+    """Why the records of a batch end early, or what is odd about their end.
+
+    Args:
+        batch: row of the batch.
+        status: layout.R_LENGTH_VARINT ... R_NO_MESSAGE, or OVER_LIMIT.
+        number: of the record (from 0) that could not be read, or how many there are.
+        at: place of that record in the bytes of the records (decompressed), from 0; None when not known.
+        found: a length that is wrong.
+        rest: bytes that are left after the last record that was read.
+        codec: what the decompressor says, when that is the reason.
+        why: a Java exception or a sentence of legacy wrappers.
+    """
+
+    batch: int
+    status: int
+    number: int
+    at: int | None = None
+    found: int | None = None
+    rest: int | None = None
+    codec: CodecProblem | None = None
+    why: str | None = None
+
+    @property
+    def java(self) -> str:
+        """The exception that Kafka's tool dies of here, class and message; numbers are left out where it has some."""
+        if self.codec is not None:
+            return self.codec.why
+        if self.why is not None:
+            return f"{INVALID}: {self.why}"
+        return _JAVA.get(self.status, f"{INVALID}: Found invalid record structure")
+
+
+INVALID = "org.apache.kafka.common.InvalidRecordException"
+_JAVA = {
+    OVER_LIMIT: "java.lang.OutOfMemoryError: Java heap space",
+    layout.R_MORE: f"{INVALID}: Incorrect declared batch size, premature EOF reached",
+    layout.R_LEFT_OVER: f"{INVALID}: Incorrect declared batch size, records still remaining in file",
+    layout.R_COUNT_NEGATIVE: f"{INVALID}: Found invalid record count in magic v2 batch",
+    layout.R_NO_MESSAGE: "java.lang.IndexOutOfBoundsException",
+    layout.R_VALUE_LENGTH: "java.lang.IllegalArgumentException: newLimit > capacity",
+}
+
+
+class Chunk(Value):
+    """Batches [first, last) of a window and the record rows that were read of them.
+
+    Args:
+        window: where the batches are.
+        view: the buffer that the record rows point into.
+        first, last: rows of batches, half-open.
+        begun: an earlier chunk has had batch `first` already.
+        rows: record rows.
+        filled: how many of them.
+        problem: what is wrong with batch `last - 1`; the next chunk begins after it.
+        done: the records of batch `last - 1` end here.
+    """
+
+    window: Window
+    view: memoryview
+    first: int
+    last: int
+    begun: bool
+    rows: array[int]
+    filled: int
+    problem: RecordProblem | None = None
+    done: bool = True

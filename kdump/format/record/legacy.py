@@ -1,0 +1,179 @@
+"""Messages of magic 0 and 1 inside a compressed wrapper.
+
+The offsets of inner messages of magic 1 are relative to the last of them, so the stream is read twice: once to
+its end, once to hand the messages out. A broken stream hands out nothing: Kafka decodes a wrapper as a whole, and
+without its end the offsets are not known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import layout
+from kdump.format.checksum import crc32
+from kdump.format.codec.decompress import CodecProblem, CompressionType, Decompressor
+from kdump.format.record import _records
+from kdump.format.record.chunk import NOT_A_WRAPPER
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator
+
+    from kdump.format.batch.window import Window
+
+_STREAM_SIZE = 256 * 1024
+
+
+class WrapperProblem(Value):
+    """Why a wrapper gives no messages, or not all: a status of layout, a codec's words, or a broken rule."""
+
+    status: int
+    codec: CodecProblem | None = None
+    why: str | None = None
+
+
+class InnerMessages:
+    """The messages of one wrapper.
+
+    Args:
+        window: where the wrapper is.
+        batch: its row.
+        limit: bytes that the messages may have when decompressed.
+        rows: record rows to fill.
+        kafka: read as Kafka 4.3 does.
+
+    Attributes:
+        problem: why there are no messages, or no more; final when `chunks` is exhausted.
+        done: messages handed out.
+
+    Source: AbstractLegacyRecordBatch.DeepRecordsIterator, DataLogInputStream.nextBatch.
+    """
+
+    def __init__(self, window: Window, batch: int, limit: int, rows: array[int], *, kafka: bool) -> None:
+        self._window = window
+        self._batch = batch
+        self._limit = limit
+        self._rows = rows
+        self._kafka = kafka
+        # Kafka notices a wrong value length only when it prints the value.
+        self._goes_on = (layout.R_FULL, layout.R_BODY, layout.R_VALUE_LENGTH) if kafka else (layout.R_FULL,)
+        self._codec = window.cell(batch, layout.ATTRIBUTES) & layout.CODEC_MASK
+        self._magic = window.cell(batch, layout.MAGIC)
+        self.problem: WrapperProblem | None = None
+        self.done = 0
+
+    def chunks(self) -> Iterator[tuple[memoryview, int]]:
+        """Yield the buffer and how many record rows point into it, until the messages or the good ones end."""
+        data = self._value()
+        if data is None:
+            return
+        last = self._last_offset(data)
+        if last is None:
+            return
+        base = 0
+        wrapper = self._window.cell(self._batch, layout.LAST_OFFSET)
+        if self._magic == 1 and wrapper != 0:  # some clients wrote 0 into the wrapper
+            base = wrapper - last
+            if base < 0:
+                self.problem = WrapperProblem(
+                    NOT_A_WRAPPER,
+                    why=f"the wrapper's offset {wrapper} is below the last one inside it, {last}",
+                )
+                return
+        for view, count, _ in self._messages(data, base):
+            good = self._uncompressed(count)
+            _fill_valid(view, self._rows, good)
+            self.done += good
+            yield view, good
+            if good < count:
+                self.problem = WrapperProblem(NOT_A_WRAPPER, why="a message inside the wrapper is compressed itself")
+                return
+
+    def _value(self) -> memoryview | None:
+        """The compressed bytes of the wrapper."""
+        window, k = self._window, self._batch
+        if self._codec >= CompressionType.ZSTD:
+            self.problem = WrapperProblem(
+                NOT_A_WRAPPER, why=f"magic {self._magic} cannot have compression type {self._codec}"
+            )
+            return None
+        _, _, _, _, status = _records.read_plain(
+            window.view, window.origin, window.rows, k, k + 1, 0, 0, self._rows, 0, 1
+        )
+        if status in (layout.R_NO_MESSAGE, layout.R_VALUE_LENGTH):
+            self.problem = WrapperProblem(status)
+            return None
+        size = self._rows[layout.R_VALUE_SIZE]
+        if size < 0:
+            self.problem = WrapperProblem(NOT_A_WRAPPER, why="the wrapper's value is null")
+            return None
+        return window.view[self._rows[layout.R_VALUE_AT] : self._rows[layout.R_VALUE_AT] + size]
+
+    def _last_offset(self, data: memoryview) -> int | None:
+        """The offset, as stored, of the last message; None with a problem when the stream cannot be trusted."""
+        last = None
+        for _, count, _ in self._messages(data, 0):
+            if count:
+                last = self._rows[(count - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
+        if self.problem is not None:
+            return None
+        if last is None:
+            self.problem = WrapperProblem(NOT_A_WRAPPER, why="there is no message inside the wrapper")
+        return last
+
+    def _messages(self, data: memoryview, base: int) -> Iterator[tuple[memoryview, int, int]]:
+        """Decompress the stream and fill rows, a buffer at a time; a broken message is a problem."""
+        stream = Decompressor(self._codec, data, self._magic, self._limit, kafka=self._kafka)
+        buffer = memoryview(bytearray(_STREAM_SIZE))
+        held = 0
+        capacity = len(self._rows) // layout.RECORD_WIDTH
+        while True:
+            got = stream.read_into(buffer[held:])
+            held += got
+            at, status = 0, layout.R_FULL
+            while status in self._goes_on:
+                at, count, status = _records.read_messages(
+                    buffer, at, held, self._window.rows, self._batch, base, self._rows, capacity
+                )
+                if count:
+                    yield buffer, count, status
+            if status != layout.R_MORE:
+                self.problem = WrapperProblem(status)
+                return
+            if got == 0:
+                self._end(stream, held - at)
+                return
+            buffer, held = _shift(buffer, at, held)
+
+    def _end(self, stream: Decompressor, rest: int) -> None:
+        problem = stream.problem
+        if problem is not None and (problem.fatal or not self._kafka):
+            self.problem = WrapperProblem(layout.R_MORE, codec=problem)
+        elif rest and not self._kafka:
+            self.problem = WrapperProblem(
+                NOT_A_WRAPPER, why=f"{rest} bytes of an unfinished message are at the end of the wrapper"
+            )
+
+    def _uncompressed(self, count: int) -> int:
+        """How many of the rows come before one that is compressed itself."""
+        for i in range(count):
+            if self._rows[i * layout.RECORD_WIDTH + layout.R_ATTRIBUTES] & layout.CODEC_MASK:
+                return i
+        return count
+
+
+def _shift(buffer: memoryview, at: int, held: int) -> tuple[memoryview, int]:
+    """Move what is not read yet to the front, into a larger buffer when one message fills it."""
+    rest = held - at
+    target = memoryview(bytearray(2 * len(buffer))) if rest > len(buffer) // 2 else buffer
+    target[:rest] = bytes(buffer[at:held])
+    return target, rest
+
+
+def _fill_valid(view: memoryview, rows: array[int], count: int) -> None:
+    """Compare the CRC of each message with the one it carries."""
+    width = layout.RECORD_WIDTH
+    for i in range(0, count * width, width):
+        start, end = rows[i + layout.R_AT] + layout.MAGIC_AT, rows[i + layout.R_END]
+        rows[i + layout.R_VALID] = int(crc32(view[start:end]) == rows[i + layout.R_CRC])

@@ -1,0 +1,220 @@
+"""What reading the records of a batch with the right CRC can show: findings of the families R, C, B10 and P03."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kdump.finding import Code, Finding
+from kdump.format.batch import layout
+from kdump.format.codec.base import CompressionType
+from kdump.format.codec.signatures import looks_like
+from kdump.format.record import _records
+from kdump.format.record.chunk import NOT_A_WRAPPER, OVER_LIMIT, Chunk, RecordProblem
+from kdump.format.record.reader import headers, key_and_value
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator
+
+_CODES = {
+    layout.R_LENGTH_VARINT: (Code.R01, ""),
+    layout.R_FIELD_VARINT: (Code.R01, ""),
+    layout.R_LENGTH_NEGATIVE: (Code.R02, ""),
+    layout.R_BODY: (Code.R03, "its fields do not fill its length"),
+    layout.R_LEFT_OVER: (Code.R03, "bytes follow the last record"),
+    layout.R_KEY_LENGTH: (Code.R04, "the key reaches past the end"),
+    layout.R_VALUE_LENGTH: (Code.R04, "the value reaches past the end"),
+    layout.R_NO_MESSAGE: (Code.R04, "the key reaches past the end"),
+    layout.R_HEADER_COUNT_BAD: (Code.R04, "the number of headers cannot be right"),
+    layout.R_HEADER_KEY: (Code.R04, "a header has no key, or its key reaches past the end"),
+    layout.R_HEADER_VALUE: (Code.R04, "a header value reaches past the end"),
+}
+
+
+def check_records(file: str, chunk: Chunk) -> Iterator[Finding]:
+    """Yield what is wrong with the records of a chunk's batches, as far as they were read.
+
+    Batches whose CRC is wrong are passed over: their finding says all.
+
+    Args:
+        file: the path as the user wrote it.
+        chunk: batches and record rows.
+
+    Reports: R01-R06, C01-C07, B08, B10, L12, P03.
+    """
+    if chunk.problem is not None:
+        yield from _problem(file, chunk, chunk.problem)
+    rows = chunk.window.rows
+    k = _records.next_odd(rows, chunk.first, chunk.last)
+    while k < chunk.last:
+        at = k * layout.BATCH_WIDTH
+        if rows[at + layout.SUSPICION] & (layout.ODD_ORDER | layout.ODD_FIELDS):
+            yield from _odd_records(file, chunk, k)
+        if rows[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG and rows[at + layout.MAGIC] >= layout.MAGIC_V2:
+            yield from _controls(file, chunk, k)
+        yield from _timestamps(file, chunk, k)
+        k = _records.next_odd(rows, k + 1, chunk.last)
+
+
+def _finding(file: str, chunk: Chunk, k: int, code: Code, **more: Any) -> Finding:  # noqa: ANN401 (fields of a Finding)
+    window = chunk.window
+    return Finding(
+        code,
+        file,
+        window.cell(k, layout.POSITION),
+        window.cell(k, layout.SIZE),
+        offset=window.cell(k, layout.BASE_OFFSET),
+        last_offset=window.cell(k, layout.LAST_OFFSET),
+        **more,
+    )
+
+
+def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Finding]:
+    k = problem.batch
+    if problem.status == OVER_LIMIT:
+        size = chunk.window.cell(k, layout.SIZE)
+        why = f"the batch has {size} bytes, its records were not read (--max-batch-bytes)"
+        yield _finding(file, chunk, k, Code.L12, values={"why": why})
+        return
+    if chunk.window.cell(k, layout.CRC) != chunk.window.cell(k, layout.COMPUTED_CRC):
+        return
+    codec = (
+        CompressionType(chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK).label if _known(chunk, k) else "?"
+    )
+    looks = _other_codec(chunk, problem)
+    if looks is not None:
+        yield _finding(file, chunk, k, Code.C05, values={"codec": codec, "looks": looks})
+    elif problem.codec is not None:
+        values = {
+            "codec": codec,
+            "why": problem.codec.why,
+            "looks": problem.codec.why,
+        }
+        yield _finding(file, chunk, k, problem.codec.code, values=values)
+    elif problem.status == NOT_A_WRAPPER:
+        yield _finding(file, chunk, k, Code.C07, values={"why": problem.why})
+    elif problem.status == layout.R_MORE:
+        if problem.rest or not chunk.window.cell(k, layout.SUSPICION) & layout.ODD_COUNT:
+            yield _ends_early(file, chunk, problem)
+    elif problem.status in _CODES:
+        code, why = _CODES[problem.status]
+        found = problem.found if problem.found is not None else -1
+        yield _finding(file, chunk, k, code, found=found, values={"index": problem.number, "why": why})
+
+
+def _other_codec(chunk: Chunk, problem: RecordProblem) -> str | None:
+    """What the records of a batch without compression look like, when not one of them can be read."""
+    k = problem.batch
+    if problem.number or chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
+        return None
+    start = chunk.window.cell(k, layout.POSITION) - chunk.window.origin
+    data = chunk.window.view[start + layout.RECORDS_AT : start + chunk.window.cell(k, layout.SIZE)]
+    looks = looks_like(data, layout.MAGIC_V2)
+    return looks if looks in {codec.label for codec in CompressionType} else None
+
+
+def _known(chunk: Chunk, k: int) -> bool:
+    return chunk.window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK <= layout.CODEC_ZSTD
+
+
+def _ends_early(file: str, chunk: Chunk, problem: RecordProblem) -> Finding:
+    """The bytes end before the records that the header counts do."""
+    k = problem.batch
+    count = chunk.window.cell(k, layout.COUNT)
+    if problem.rest == 0:  # they end between two records: the count is wrong
+        return _finding(file, chunk, k, Code.B08, field="count", found=count, expected=problem.number)
+    code = Code.R01 if problem.rest is not None and problem.rest < layout.LONGEST_VARINT else Code.R02
+    return _finding(file, chunk, k, code, found=problem.found, values={"index": problem.number})
+
+
+def _odd_records(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
+    """Look at the rows of a marked batch one by one."""
+    limit = chunk.window.cell(k, layout.LAST_OFFSET_DELTA)
+    previous: int | None = None
+    number = 0
+    for i in range(chunk.filled):
+        row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
+        if row[layout.R_BATCH] != k:
+            continue
+        delta = row[layout.R_DELTA]
+        index: dict[str, int | str | None] = {"index": number}
+        number += 1
+        if (previous is not None and delta <= previous) or delta > limit or delta < 0:
+            values = {**index, "previous": -1 if previous is None else previous, "limit": limit}
+            yield _finding(file, chunk, k, Code.R06, field="offsetDelta", found=delta, values=values)
+        previous = delta
+        if row[layout.R_KEY_SIZE] < -1 or row[layout.R_VALUE_SIZE] < -1:
+            name = "key" if row[layout.R_KEY_SIZE] < -1 else "value"
+            size = row[layout.R_KEY_SIZE] if name == "key" else row[layout.R_VALUE_SIZE]
+            values = {**index, "why": f"the length of the {name} is {size}; readers take it for null"}
+            yield _finding(file, chunk, k, Code.R04, found=size, values=values)
+        attributes = row[layout.R_ATTRIBUTES] & 0xFF
+        if attributes:
+            values = {**index, "why": f"its attributes are {attributes}, no release has given them a meaning"}
+            yield _finding(file, chunk, k, Code.R05, found=attributes, values=values)
+        if row[layout.R_ATTRIBUTES] > 0xFF and not _utf8_headers(chunk, row):
+            values = {**index, "why": "a header key is not UTF-8"}
+            yield _finding(file, chunk, k, Code.R05, values=values)
+
+
+def _utf8_headers(chunk: Chunk, row: array[int]) -> bool:
+    """Whether all header keys of a record are UTF-8."""
+    for key, _ in headers(chunk.view, row):
+        try:
+            key.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _controls(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
+    """Control records that Kafka cannot read: recovery of an unclean start fails on them."""
+    if chunk.window.cell(k, layout.PRODUCER_ID) < 0:
+        return  # of the Raft layer, or no control record at all: the header check says so
+    for i in range(chunk.filled):
+        row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
+        if row[layout.R_BATCH] != k:
+            continue
+        why = control_problem(*key_and_value(chunk.view, row))
+        if why is not None:
+            yield _finding(file, chunk, k, Code.P03, values={"why": why})
+
+
+def control_problem(key: bytes | None, value: bytes | None) -> str | None:
+    """Say why a broker cannot replay a control record of a producer; None where it can.
+
+    Args:
+        key, value: of the record.
+
+    Source: ControlRecordType.parse, EndTransactionMarker.deserialize.
+    """
+    key = key or b""
+    if len(key) < layout.CONTROL_KEY_SIZE:
+        return f"the key of a control record has {len(key)} bytes"
+    if key[0] & 0x80:
+        return "the version of a control record is negative"
+    kind = int.from_bytes(key[2:4], "big", signed=True)
+    if kind not in (0, 1):
+        return f"the type of a control record is {kind}, no transaction marker"
+    if value is None or len(value) < layout.MARKER_SIZE:
+        return f"the value of a transaction marker has {-1 if value is None else len(value)} bytes"
+    return "the version of a transaction marker is negative" if value[0] & 0x80 else None
+
+
+def _timestamps(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
+    """Compare maxTimestamp with the records, once all of them are read."""
+    window = chunk.window
+    done = k < chunk.last - 1 or (chunk.done and chunk.problem is None)
+    if window.cell(k, layout.SEEN_MAX_TIMESTAMP) == layout.UNKNOWN:
+        return
+    if not done or window.cell(k, layout.MAGIC) < layout.MAGIC_V2 or window.cell(k, layout.COUNT) <= 0:
+        return
+    seen, stored = window.cell(k, layout.SEEN_MAX_TIMESTAMP), window.cell(k, layout.MAX_TIMESTAMP)
+    append_time = window.cell(k, layout.ATTRIBUTES) & layout.TIMESTAMP_TYPE_FLAG
+    if append_time:
+        if seen == stored and window.cell(k, layout.SUSPICION) & layout.TIMES_VARY:
+            yield _finding(
+                file, chunk, k, Code.B10, field="timestampType", found="LogAppendTime", expected="CreateTime"
+            )
+    elif seen != stored:
+        yield _finding(file, chunk, k, Code.B10, field="maxTimestamp", found=stored, expected=seen)

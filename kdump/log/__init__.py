@@ -1,1 +1,0 @@
-"""Paths to segments: names, files and directories of a broker's disk."""

@@ -1,0 +1,1 @@
+"""Sinks that write JSON: one object a line."""

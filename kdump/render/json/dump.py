@@ -1,0 +1,251 @@
+"""The sink of dump's JSON: takes items in order, writes one object a line to stdout and the commentary to stderr."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kdump.figures import Figures
+from kdump.finding import Finding, Severity
+from kdump.format.batch import layout
+from kdump.format.kinds import FileKind
+from kdump.format.record.chunk import Chunk
+from kdump.item import Complaint, FileStart, LogStart, OffsetEntries, SanityFailed, TimeEntries
+from kdump.render.figures import figures_json
+from kdump.render.json.lines import finding_json, line, name, summary_json
+from kdump.render.tally import Tally, status
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.names import parse_partition
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Callable
+
+    from kdump.item import Item
+    from kdump.render.json._json import Decode
+    from kdump.render.json.writer import JsonWriter
+
+_NO_TIMESTAMP = -1
+
+
+class DumpJson:
+    """Writes items as JSON lines.
+
+    Args:
+        writer: takes what belongs on stdout.
+        decode: at the start of each file, what decodes its records; None for nothing.
+        error: takes one line for stderr.
+        deep: the records are read, and can be counted.
+        stats: figures and findings only, not what is in the files.
+        exit_status: tells what the exit status is, at the end.
+    """
+
+    def __init__(
+        self,
+        writer: JsonWriter,
+        decode: Callable[[], Decode | None],
+        error: Callable[[str], None],
+        exit_status: Callable[[], int],
+        *,
+        deep: bool,
+        stats: bool = False,
+    ) -> None:
+        self._stats = stats
+        self._writer = writer
+        self._decode = decode
+        self._error = error
+        self._exit_status = exit_status
+        self._deep = deep
+        self._tally = Tally()
+        self._file = FileStart("")
+        self._entries = 0  # of an index, so far
+        self._log: _Log | None = None
+        self._severities: Counter[Severity] = Counter()
+        self._unread = False  # the log in hand could not be read to its end
+        self._directories: set[str] = set()
+
+    def __call__(self, item: Item) -> None:
+        """Write one item."""
+        if isinstance(item, Chunk):
+            assert self._log is not None
+            self._log.add(item)
+            if not self._stats:
+                self._writer.chunk(item)
+        elif isinstance(item, Finding):
+            self._finding(item)
+        elif isinstance(item, Complaint | SanityFailed):
+            if item.finding is not None:
+                self._finding(item.finding)
+        elif isinstance(item, FileStart):
+            self._start(item)
+        elif isinstance(item, DoorProblem):
+            self._tally.see(item)
+            self._unread |= item.path == self._file.path
+            self._writer.flush()
+            self._error(f"kdump: {item.sentence}")
+        elif isinstance(item, Figures):
+            self._line(figures_json(item))
+        elif not self._stats:
+            self._other(item)
+
+    def end(self, *, dead: bool) -> None:
+        """Write what is held back until all files are done.
+
+        Args:
+            dead: for sinks that mirror Kafka's tool; here nothing dies.
+        """
+        assert not dead
+        self._segment()
+        self._line(summary_json(self._tally.totals(), self._tally.unchecked, self._exit_status()))
+        self._writer.flush()
+
+    def died(self, exception: str) -> None:
+        """Kafka's tool is not mirrored in JSON."""
+        raise AssertionError(exception)
+
+    def _line(self, text: str) -> None:
+        self._writer.text(f"{text}\n")
+
+    def _finding(self, finding: Finding) -> None:
+        self._tally.see(finding)
+        self._severities[finding.severity] += 1
+        self._line(finding_json(finding))
+
+    def _start(self, file: FileStart) -> None:
+        self._segment()
+        self._file, self._entries = file, 0
+        self._severities.clear()
+        self._unread = False
+        assert file.kind is not None
+        assert file.size is not None
+        self._tally.files += 1
+        self._tally.bytes += file.size
+        if file.kind is FileKind.LOG:
+            directory = os.path.dirname(os.path.abspath(file.path))
+            if parse_partition(os.path.basename(directory)) is not None:
+                self._directories.add(directory)
+            self._tally.partitions = len(self._directories)
+        if file.kind in (FileKind.LOG, FileKind.CHECKPOINT):
+            self._log = _Log(deep=self._deep)
+            self._writer.begin(file.path, self._decode())
+        if self._stats:
+            return
+        fields = {"file": name(file.path), "kind": file.kind.value, "baseOffset": file.base_offset, "size": file.size}
+        self._line(line("file", fields))
+
+    def _segment(self) -> None:
+        """Write what the log in hand comes to; what is wrong with its end is known only when the next file comes."""
+        log, self._log = self._log, None
+        if log is None:
+            return
+        self._tally.batches += log.batches
+        self._tally.records += (log.records or 0) if self._deep else 0
+        if self._file.kind is not FileKind.LOG or self._stats:
+            return
+        base = self._file.base_offset
+        fields = {
+            "file": name(self._file.path),
+            "baseOffset": base,
+            "nextOffset": base if log.last is None else log.last + 1,
+            "size": self._file.size,
+            "batches": log.batches,
+            "records": log.records,
+            "firstTimestamp": log.first_timestamp,
+            "maxTimestamp": log.max_timestamp,
+            "status": "UNREAD" if self._unread and not self._severities[Severity.ERROR] else status(self._severities),
+        }
+        self._line(line("segment", fields))
+
+    def _other(self, item: Item) -> None:
+        if isinstance(item, OffsetEntries):
+            self._index("index", ("offset", "position"), zip(item.offsets, item.positions, strict=True))
+        elif isinstance(item, TimeEntries):
+            self._index("timeindex", ("timestamp", "offset"), zip(item.timestamps, item.offsets, strict=True))
+        elif not isinstance(item, LogStart):
+            from kdump.render.json.state import state_json
+
+            for text in state_json(item, self._file.path, self._entries):
+                self._writer.text(text)
+            self._entries += 1
+
+    def _index(self, kind: str, names: tuple[str, str], pairs: zip[tuple[int, int]]) -> None:
+        """Write the entries of an index; there may be a million."""
+        first, second = names
+        head = line(kind, {"file": name(self._file.path)})[:-1]
+        lines = [
+            f'{head},"entry":{number},"{first}":{a},"{second}":{b}}}\n'
+            for number, (a, b) in enumerate(pairs, self._entries)
+        ]
+        self._entries += len(lines)
+        self._writer.text("".join(lines))
+
+
+class _Log:
+    """What a log comes to, chunk by chunk.
+
+    Args:
+        deep: records are counted as they are read; else as the headers say.
+
+    Attributes:
+        batches: how many.
+        records: how many; None where headers do not tell (compressed messages of magic 0 and 1).
+        first_timestamp: of the first batch, ms; None where it has none.
+        max_timestamp: the largest one, ms; None where there is none.
+        last: last offset of the last batch; None without one.
+    """
+
+    def __init__(self, *, deep: bool) -> None:
+        self._deep = deep
+        self.batches = 0
+        self.records: int | None = 0
+        self.first_timestamp: int | None = None
+        self.max_timestamp: int | None = None
+        self.last: int | None = None
+
+    def add(self, chunk: Chunk) -> None:
+        """Take the batches and records of a chunk into account."""
+        if self._deep:
+            self.records = (self.records or 0) + chunk.filled
+        first = chunk.first + chunk.begun
+        if first >= chunk.last:
+            return
+        window, rows = chunk.window, slice(first, chunk.last)
+        if not self.batches:
+            self.first_timestamp = _time(_first_timestamp(window.row(first)))
+        self.batches += chunk.last - first
+        self.last = window.cell(chunk.last - 1, layout.LAST_OFFSET)
+        latest = _time(max(window.column(layout.MAX_TIMESTAMP)[rows]))
+        if latest is not None:
+            self.max_timestamp = max(latest, latest if self.max_timestamp is None else self.max_timestamp)
+        if self._deep or self.records is None:
+            return
+        counts = window.column(layout.COUNT)[rows]
+        if min(window.column(layout.MAGIC)[rows]) >= layout.MAGIC_V2:
+            self.records += sum(counts)
+        else:
+            self.records = self._with_legacy(chunk, first)
+
+    def _with_legacy(self, chunk: Chunk, first: int) -> int | None:
+        """The records so far, with those of a chunk that has messages of magic 0 or 1."""
+        count = self.records or 0
+        for k in range(first, chunk.last):
+            row = chunk.window.row(k)
+            if row[layout.MAGIC] >= layout.MAGIC_V2:
+                count += row[layout.COUNT]
+            elif row[layout.ATTRIBUTES] & layout.CODEC_MASK:
+                return None
+            else:
+                count += 1
+        return count
+
+
+def _first_timestamp(batch: array[int]) -> int:
+    """The timestamp of the first record of a batch, as far as its header tells."""
+    if batch[layout.MAGIC] < layout.MAGIC_V2 or batch[layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG:
+        return batch[layout.MAX_TIMESTAMP]
+    return batch[layout.BASE_TIMESTAMP]
+
+
+def _time(timestamp: int) -> int | None:
+    return None if timestamp == _NO_TIMESTAMP else timestamp

@@ -1,0 +1,98 @@
+"""What a broker deletes and compacts, as JSON lines, in pieces: a pass can leave millions of batches."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from kdump.render.json.lines import line, name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kdump.broker.cleaner.cleaned_segment import CleanedSegment
+    from kdump.broker.retention_results import Compacted, Retained
+
+_ROWS = 4096
+
+
+def retained_json(row: Retained) -> str:
+    """Return the line of what is deleted."""
+    reasons = row.deletion.reasons
+    segments = [
+        {
+            "baseOffset": segment.base_offset,
+            "size": segment.size,
+            "largestTimestamp": segment.largest,
+            "from": segment.source,
+            "maxInData": segment.max_in_data,
+            "deleted": number < len(reasons),
+            "reason": reasons[number] if number < len(reasons) else None,
+            "firstDeletedAt": row.first_deleted[number],
+        }
+        for number, segment in enumerate(row.log.segments)
+    ]
+    return line(
+        "retention",
+        {
+            "partition": name(row.partition),
+            "now": row.now,
+            "logStartOffset": row.log.start_offset,
+            "logEndOffset": row.log.end_offset,
+            "highWatermark": row.log.high_watermark,
+            "logStartOffsetAfter": row.deletion.start_offset,
+            "rolledTo": row.deletion.rolled_to,
+            "segments": segments,
+        },
+    )
+
+
+def compacted_json(row: Compacted) -> Iterator[str]:
+    """Yield the pieces of the line of what is compacted."""
+    part = row.part
+    head = line(
+        "compaction",
+        {
+            "partition": name(row.partition),
+            "now": row.now,
+            "firstDirtyOffset": part.first_dirty_offset,
+            "firstUncleanableOffset": part.first_uncleanable_offset,
+            "why": part.why,
+            "cleanUntilOffset": part.clean_until_offset,
+            "cleanBytes": part.clean_bytes,
+            "cleanableBytes": part.cleanable_bytes,
+            "totalBytes": part.total_bytes,
+            "dirtyRatio": part.dirty_ratio,
+            "mustCompactNow": part.must_compact_now,
+            "chosen": part.chosen,
+        },
+    )
+    if row.cleaned is None:
+        yield head
+        return
+    yield f'{head[:-1]},"endOffset":{json.dumps(row.end_offset)},"segments":['
+    for number, segment in enumerate(row.cleaned):
+        yield "," if number else ""
+        yield from _segment(segment)
+    yield "]}"
+
+
+def _segment(segment: CleanedSegment) -> Iterator[str]:
+    yield f'{{"baseOffset":{segment.base_offset},"size":{segment.size},"batches":['
+    yield from _pieces(
+        f"[{base},{last},{'null' if count < 0 else count},{'null' if horizon < 0 else horizon}]"
+        for base, last, count, horizon in segment.batch_rows
+    )
+    yield '],"records":['
+    yield from _pieces(f"[{first},{last}]" if last > first else str(first) for first, last in segment.runs)
+    yield "]}"
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[str]:
+    """Yield texts with commas between, some thousand at a time."""
+    rest = iter(texts)
+    begun = False
+    while piece := ",".join(islice(rest, _ROWS)):
+        yield f",{piece}" if begun else piece
+        begun = True

@@ -1,0 +1,1 @@
+"""Sinks for people at a terminal: tables, colours, the progress bar."""

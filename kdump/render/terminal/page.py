@@ -1,0 +1,209 @@
+"""Rows, blocks of findings and a last line on a terminal: aligned where there is room, wrapped by word, none cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from kdump.finding import Severity
+from kdump.render.escape import escape
+from kdump.render.terminal.numbers import span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rich.console import Console
+
+    from kdump.finding import Finding
+
+_NARROW = 80  # columns, below which nothing is aligned
+_BELOW = 6  # lines of a screen that are left for what is not folded
+_GAP = "   "
+_HEAD = 30  # columns of severity, code and name
+_LINE = 100  # columns after which nothing is set to the right
+_WIDTHS = (22, 12, 16, 8)  # of the columns of a partition; they grow
+_WIDEST = 40  # columns that one name may take from all others
+_LEFT = (0, 2)  # columns that are set to the left
+_STYLES = {"OK": "green", "WARNING": "bold yellow", "DAMAGED": "bold red", "UNREAD": "bold red"}
+_BARS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+
+
+class Page:
+    """Writes to a terminal.
+
+    Args:
+        console: the terminal.
+        before: called before something is written.
+        fold: count sound rows after a screenful instead of writing them.
+
+    Attributes:
+        is_empty: nothing is written so far.
+    """
+
+    def __init__(self, console: Console, before: Callable[[], None], *, fold: bool) -> None:
+        self._console = console
+        self._before = before
+        self._fold = fold
+        self._is_wide = console.width >= _NARROW
+        self._bar = "|" if console.options.ascii_only else "┃"
+        self._widths = list(_WIDTHS)
+        self._rows = 0
+        self._folded: Counter[str] = Counter()
+        self._is_in_block = False
+        self.is_empty = True
+
+    def row(self, noun: str, name: str, cells: Sequence[str], word: str, reasons: str) -> None:
+        """Write the row of a partition or a file.
+
+        Args:
+            noun: what it is.
+            name: safe to show.
+            cells: what is known of it.
+            word: the verdict.
+            reasons: what the verdict rests on; may be empty.
+        """
+        if word == "OK" and self._fold and self._rows >= self._console.height - _BELOW:
+            self._folded[noun] += 1
+            return
+        self._rows += 1
+        self._separate(is_block=False)
+        columns = [Text(name, style="bold"), *map(Text, cells)]
+        if self._is_wide and noun == "partition":
+            for at, column in enumerate(columns):
+                self._widths[at] = max(self._widths[at], min(column.cell_len, _WIDEST))
+                blanks = max(0, self._widths[at] - column.cell_len)
+                (column.pad_right if at in _LEFT else column.pad_left)(blanks)
+        columns = [column for column in columns if column.cell_len]
+        columns.append(Text(word.lower() if word == "OK" else word, style=_STYLES[word]))
+        self._write(Text(_GAP).join([*columns, *([Text(reasons)] if reasons else ())]), rest=Text("    "))
+
+    def block(
+        self, heading: str | None, findings: Sequence[Finding], folded: Iterable[tuple[str, Severity, int]]
+    ) -> None:
+        """Write findings of one file; nothing when there are none.
+
+        Args:
+            heading: its name, safe to show; None where it stands above already.
+            findings: to be written.
+            folded: code and name, severity, and how many more there are.
+        """
+        blocks = list(_told(findings, is_wide=self._is_wide))
+        for code, severity, more in folded:
+            text = _severity(severity).append(f" {code}{_GAP}{more:,} more like these")
+            blocks.append((severity, [text]))
+        if not blocks:
+            return
+        self._separate(is_block=True)
+        if heading is not None:
+            self._write(Text(heading, style="bold"), Text("  "), Text("    "))
+        for severity, texts in blocks:
+            bar = Text.assemble("  ", (self._bar, _BARS[severity]), " ")
+            self._write(texts[0], bar, bar + "    ")
+            for text in texts[1:]:
+                self._write(text, bar + "  ", bar + "    ")
+
+    def forecast(self, heading: str, rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Write what is going to happen to something.
+
+        Args:
+            heading: what it is, safe to show.
+            rows: each with a word for the case, and sentences.
+        """
+        self._separate(is_block=True)
+        self._write(Text(heading, style="bold"), Text("  "), Text("    "))
+        width = max(len(word) for word, _ in rows) + len(_GAP)
+        for word, sentences in rows:
+            first = Text(f"    {word}".ljust(width + 4))
+            for sentence in sentences:
+                self._write(Text(sentence), first, Text(" " * (width + 4)))
+                first = Text(" " * (width + 4))
+
+    def note(self, text: str) -> None:
+        """Write a line that stands for what was left out."""
+        self._separate(is_block=False)
+        self._write(Text(text))
+
+    def folded(self) -> None:
+        """Say how many rows were left out."""
+        for noun, count in self._folded.items():
+            self.note(f"{count:,} more {noun}{'' if count == 1 else 's'}: ok (--no-fold lists them)")
+
+    def last(self, left: str, right: str) -> None:
+        """Write the last line.
+
+        Args:
+            left: what there was, and the verdict.
+            right: what it took.
+        """
+        self._separate(is_block=False)
+        gap = max(min(self._console.width, _LINE) - len(left) - len(right), len(_GAP))
+        if len(left) + gap + len(right) <= self._console.width:
+            left, right = f"{left}{' ' * gap}{right}", ""
+        for text in filter(None, (left, right)):
+            self._write(Text(text, style="bold"))
+
+    def _separate(self, *, is_block: bool) -> None:
+        """An empty line between rows and blocks."""
+        if is_block != self._is_in_block and not self.is_empty:
+            self._write(Text())
+        self._is_in_block = is_block
+
+    def _write(self, text: Text, first: Text | None = None, rest: Text | None = None) -> None:
+        """Write a text, wrapped by word.
+
+        Args:
+            text: without line ends.
+            first, rest: what stands before its first line, and before the others.
+        """
+        self._before()
+        self.is_empty = False
+        prefix, later = first or Text(), rest or Text()
+        room = max(8, self._console.width - max(prefix.cell_len, later.cell_len))
+        for line in text.wrap(self._console, room, overflow="fold") or [Text()]:
+            line.rstrip()
+            self._console.print(Text.assemble(prefix, line), soft_wrap=True)
+            prefix = later
+
+
+def _told(findings: Sequence[Finding], *, is_wide: bool) -> Iterator[tuple[Severity, list[Text]]]:
+    """Yield what each finding says: code and place, the sentence, the remedy; what several say alike is said once."""
+    before = ""
+    for at, finding in enumerate(findings):
+        texts = [_head(finding, is_wide=is_wide)]
+        if finding.message != before:
+            texts.append(Text(escape(finding.message)))
+        if at + 1 == len(findings) or findings[at + 1].remedy != finding.remedy:
+            texts.append(Text(f"-> {escape(finding.remedy)}"))
+        before = finding.message
+        yield finding.severity, texts
+
+
+def _head(finding: Finding, *, is_wide: bool) -> Text:
+    head = _severity(finding.severity).append(f" {finding.code.name} {finding.code.slug}")
+    places = []
+    if finding.position is not None:
+        places.append(span(finding.position, finding.position + (finding.length or 0) - 1, "byte"))
+    if finding.offset is not None:
+        last = finding.offset if finding.last_offset is None else finding.last_offset
+        places.append(span(finding.offset, last, "offset"))
+    if finding.field not in (None, "crc"):  # two CRCs are in the sentence
+        places.append(_field(finding))
+    if places and is_wide:
+        head.pad_right(max(0, _HEAD - head.cell_len))
+    return Text(_GAP).join([head, *map(Text, places)])
+
+
+def _severity(severity: Severity) -> Text:
+    return Text.assemble((severity.value, _BARS[severity]))
+
+
+def _field(finding: Finding) -> str:
+    """Return the name of the wrong field, with what it has and should have."""
+    said = escape(finding.field or "")
+    for name in ("found", "expected"):
+        value = getattr(finding, name)
+        if value is not None:
+            said += f" {name} {value:,}" if isinstance(value, int) else f" {name} {escape(value)}"
+    return said

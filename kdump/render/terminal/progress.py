@@ -1,0 +1,118 @@
+"""The progress bar: one line on a terminal, gone when something else is written there, or when all is done.
+
+It is drawn by hand from a stream of items, without rich's own live display: that one hides the cursor, and a process
+that ends at once on Ctrl-C would not give it back.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import TYPE_CHECKING, TextIO
+
+from kdump.render.escape import escape
+from kdump.render.terminal.numbers import size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from kdump.item import Progress
+
+_PATIENCE = 0.5  # seconds before there is a bar at all
+_REST = 0.1  # seconds between two drawings
+_NARROW = 80  # columns, below which the bar itself is all that fits
+_BAR = 30  # columns
+_LONG_NAME = re.compile(r"^\d{15}(?=\d{5}\.)")
+
+
+class Bar:
+    """A progress bar.
+
+    Args:
+        verb: what goes on.
+        stream: the terminal.
+        clock: seconds from any start on.
+    """
+
+    def __init__(self, verb: str, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._verb = verb
+        self._stream = stream
+        self._clock = clock
+        self._began = clock()
+        self._next = self._began + _PATIENCE
+        self._console: Console | None = None
+        self._is_drawn = False
+
+    def show(self, progress: Progress) -> None:
+        """Draw the bar, unless it is too early for that."""
+        now = self._clock()
+        if now < self._next:
+            return
+        self._next = now + _REST
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(file=self._stream, highlight=False, markup=False, emoji=False)
+        if not self._console.is_dumb_terminal:
+            self._draw(self._console, progress, now - self._began)
+
+    def hide(self) -> None:
+        """Take the bar away before something is written to the terminal."""
+        if self._is_drawn and self._console is not None:
+            self._is_drawn = False
+            self._erase(self._console)
+
+    def _draw(self, console: Console, progress: Progress, seconds: float) -> None:
+        from rich.text import Text
+
+        share = min(1.0, progress.done / progress.total) if progress.total else 1.0
+        speed = progress.done / seconds if seconds > 0 else 0.0
+        is_narrow = console.width < _NARROW
+        width = max(5, console.width - 40) if is_narrow else _BAR
+        line = Text(f"{self._verb}  ")
+        line.append_text(_bar(share, width, console))
+        line.append(f"  {int(100 * share):3d} %  {size(progress.done)} of {size(progress.total)}")
+        if not is_narrow:
+            line.append(f"  {size(int(speed))}/s  {_left(progress, speed)}  {escape(short_path(progress.path))}")
+        line.truncate(console.width - 1, overflow="ellipsis")
+        self._erase(console)
+        console.print(line, end="", soft_wrap=True)
+        self._stream.flush()
+        self._is_drawn = True
+
+    def _erase(self, console: Console) -> None:
+        from rich.control import Control
+        from rich.segment import ControlType
+
+        console.control(Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2)))
+        self._stream.flush()
+
+
+def short_path(path: str) -> str:
+    """Return the last two parts of a path, without the zeros that all names of segments begin with."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.basename(folder), _LONG_NAME.sub("...", name))
+
+
+def _bar(share: float, width: int, console: Console) -> Text:
+    from rich.text import Text
+
+    whole, half = ("#", "#") if console.options.ascii_only else ("━", "╸")
+    halves = int(2 * width * share)
+    bar = Text(whole * (halves // 2), style="cyan")
+    if halves % 2:
+        bar.append(half, style="cyan")
+    rest = " " if console.options.ascii_only or not console.color_system else whole
+    return bar.append(rest * (width - bar.cell_len), style="bright_black")
+
+
+def _left(progress: Progress, speed: float) -> str:
+    """Return the time that is left as h:mm:ss."""
+    if speed <= 0:
+        return "-:--:--"
+    minutes, seconds = divmod(int((progress.total - progress.done) / speed), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"

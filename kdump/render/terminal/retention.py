@@ -1,0 +1,156 @@
+"""What a broker deletes, rolls and compacts, for people at a terminal: a table for each partition, sentences below it.
+
+The facts are those of the plain text. Of many segments in a row that stay only the first and the last are shown, and
+the rest is counted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from kdump.broker.retention_results import Compacted, Retained
+from kdump.finding import Finding, Severity
+from kdump.render.escape import escape
+from kdump.render.terminal.numbers import counted, size
+from kdump.render.text.findings import finding_line
+from kdump.render.text.retention import choice, first, outcome, rolling_sentence, timestamp, verdict, waits
+from kdump.storage.file_source import DoorProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+    from kdump.item import Item
+
+_SHOWN = 12  # segments that stay, and a line each
+_LEAST = 80  # columns, below which a table would cut its cells
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
+
+
+class RetentionTable:
+    """Writes tables.
+
+    Args:
+        console: the terminal.
+        error: takes one line for stderr.
+        raw: write names as they are.
+    """
+
+    def __init__(self, console: Console, error: Callable[[str], None], *, raw: bool) -> None:
+        self._console = console
+        self._error = error
+        self._safe: Callable[[str], str] = str if raw else escape
+        self._partitions = self._segments = self._gone = self._bytes = 0
+
+    def __call__(self, item: Item) -> None:
+        """Write one item."""
+        if isinstance(item, Retained):
+            self._retained(item)
+        elif isinstance(item, Compacted):
+            self._compacted(item)
+        elif isinstance(item, Finding):
+            self._console.print(Text(finding_line(item), style=_STYLES[item.severity]))
+        elif isinstance(item, DoorProblem):
+            self._error(f"kdump: {item.sentence}")
+
+    def end(self) -> None:
+        """Write the last line."""
+        what = f"{counted(self._partitions, 'partition')}, {counted(self._segments, 'segment')}"
+        gone = f"{counted(self._gone, 'segment')} would go now, {size(self._bytes)}" if self._gone else "none goes now"
+        self._console.print(Text(f"{what}: {gone}"))
+
+    def _retained(self, row: Retained) -> None:
+        log, count = row.log, len(row.deletion.reasons)
+        gone = sum(segment.size for segment in log.segments[:count])
+        self._partitions += 1
+        self._segments += len(log.segments)
+        self._gone += count
+        self._bytes += gone
+        total = size(sum(segment.size for segment in log.segments))
+        head = Text(self._safe(row.partition), style="bold")
+        head.append(f"   {counted(len(log.segments), 'segment')}   offsets {log.start_offset:,}..{log.end_offset:,}")
+        head.append(f"   {total}   ", style="not bold")
+        head.append(f"{count} would go" if count else "none goes now", style="bold yellow" if count else "green")
+        self._console.print(head)
+        config = row.config
+        policy = ",".join(sorted(config.cleanup_policy)) or "none"
+        note = (
+            f"  cleanup.policy={policy}  retention.ms={config.retention_ms}  retention.bytes={config.retention_bytes}"
+        )
+        self._console.print(
+            Text(note + (f"  ({self._safe(row.assumed)})" if row.assumed else ""), style="bright_black")
+        )
+        self._segments_of(row)
+        if row.deletion.rolled_to is not None:
+            self._console.print(Text(f"  a new, empty segment begins at offset {row.deletion.rolled_to:,}"))
+        if row.deletion.start_offset != log.start_offset:
+            self._console.print(Text(f"  the log then starts at offset {row.deletion.start_offset:,}"))
+        self._console.print(Text(f"  {rolling_sentence(row)}"))
+
+    def _segments_of(self, row: Retained) -> None:
+        segments, count = row.log.segments, len(row.deletion.reasons)
+        staying = len(segments) - count
+        hidden = range(count + _SHOWN // 2, len(segments) - _SHOWN // 2) if staying > _SHOWN + 1 else range(0)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
+        for name in ("segment", "size", "largest timestamp", "from", "data says", "goes"):
+            table.add_column(name, justify="right" if name in ("segment", "size") else "left", no_wrap=True)
+        narrow = self._console.width < _LEAST
+        for number, segment in enumerate(segments):
+            if number in hidden:
+                if number == hidden[0]:
+                    table.add_row("...", "", f"{len(hidden):,} more stay", "", "", "")
+                continue
+            says = "unread" if segment.max_in_data is None else timestamp(segment.max_in_data)
+            is_wrong = segment.max_in_data not in (-1, None, segment.largest)
+            when = Text(first(row, number), style="bold yellow" if number < count else "")
+            table.add_row(
+                f"{segment.base_offset:,}",
+                size(segment.size),
+                timestamp(segment.largest),
+                segment.source,
+                Text(says if is_wrong or says == "none" else "the same", style="yellow" if is_wrong else ""),
+                when,
+            )
+        if narrow:  # nothing may be lost: a line each
+            for number, segment in enumerate(segments):
+                if number not in hidden:
+                    self._console.print(Text(f"  {segment.base_offset:,}: {verdict(row, number)}"))
+            return
+        self._console.print(table)
+        for number in range(count):
+            self._console.print(Text(f"  {segments[number].base_offset:,}: {verdict(row, number)}"))
+        if count < len(segments):
+            self._console.print(Text(f"  {segments[count].base_offset:,}: {verdict(row, count)}"))
+
+    def _compacted(self, row: Compacted) -> None:
+        part = row.part
+        ratio = "nothing" if part.dirty_ratio is None else f"{100 * part.dirty_ratio:.1f} %"
+        until = f"{part.first_dirty_offset:,} to {part.clean_until_offset:,}"
+        self._console.print(
+            Text(
+                f"  compaction: dirty from offset {until} ({'; '.join(part.why)}), {size(part.cleanable_bytes)} of "
+                f"{size(part.total_bytes)}, {ratio}"
+            )
+        )
+        self._console.print(Text(f"  {choice(row)}", style="bold" if part.chosen else ""))
+        if part.reset:
+            self._console.print(Text(f"  the entry in cleaner-offset-checkpoint does not count: {part.reset}"))
+        if row.cleaned is None:
+            return
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
+        for name in ("segment after", "size", "batches", "records", "waiting"):
+            table.add_column(name, justify="right" if name != "waiting" else "left")
+        for segment in row.cleaned:
+            waiting = "\n".join(waits(segment))
+            table.add_row(
+                f"{segment.base_offset:,}", size(segment.size), f"{segment.batches:,}", f"{segment.records:,}", waiting
+            )
+        if row.cleaned:
+            self._console.print(table)
+        self._console.print(
+            Text(f"  the pass {outcome(row)}" if row.failure or not part.chosen else f"  {outcome(row)}")
+        )

@@ -1,0 +1,254 @@
+"""What verify finds, for people at a terminal: a line for each partition, and below it what is wrong there.
+
+Adds alignment and colour to the plain text, never facts; what is left out (notes, and what goes on without end) is
+counted, and the count says how to get it. Nothing grows with a file: findings are held until the line of their
+partition can be written, a thousand at most.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kdump.finding import Finding, Severity
+from kdump.item import Checked, PartitionChecked, Prediction
+from kdump.render.escape import escape
+from kdump.render.tally import NO_RECORDS, Tally, status
+from kdump.render.terminal.numbers import counted, size, span
+from kdump.render.terminal.page import Page
+from kdump.render.text.findings import Found
+from kdump.render.text.predictions import prediction_sentences
+from kdump.storage.file_source import DoorProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rich.console import Console
+
+    from kdump.item import CheckedFile, Item
+
+_HELD = 1000  # findings
+_PATTERN = frozenset("*?[")  # may stand for several paths
+
+
+class VerifyTable:
+    """Writes what is checked as a table.
+
+    Args:
+        console: the terminal.
+        error: takes one line for stderr.
+        tally: adds up.
+        paths: what the user named: these files get a line each, and one directory alone need not be repeated.
+        fold: leave out notes, sound partitions after a screenful, and what repeats in a file.
+        wanted: tells what is shown when little is to be shown; None for everything.
+        raw: write names as they are.
+        before: called before something is written.
+        clock: seconds from any start on.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        error: Callable[[str], None],
+        tally: Tally,
+        paths: Sequence[str],
+        *,
+        fold: bool,
+        wanted: Callable[[Item], bool] | None,
+        raw: bool = False,
+        before: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._page = Page(console, before, fold=fold)
+        self._error = error
+        self._tally = tally
+        self._named = frozenset(paths)
+        self._is_alone = len(paths) == 1 and not _PATTERN & set(paths[0])
+        self._fold = fold
+        self._wanted = wanted
+        self._safe: Callable[[str], str] = str if raw else escape
+        self._clock = clock
+        self._began = clock()
+        self._group: dict[str, _File] = {}  # of the files that are being judged
+        self._held: dict[str, _File] = {}  # of the files before them in the same directory
+        self._directory: str | None = None
+        self._count = 0
+        self._unread: Counter[str] = Counter()
+        self._ends: dict[str, int | None] = {}
+        self._predictions: dict[str, list[Prediction]] = {}
+
+    def __call__(self, item: Item) -> None:
+        """Write one item."""
+        self._tally.see(item)
+        if isinstance(item, Checked):
+            self._checked(item.files)
+        elif isinstance(item, PartitionChecked):
+            self._partition(item)
+            self._ends[item.path] = item.end_offset
+        elif isinstance(item, Prediction):
+            self._predictions.setdefault(item.path, []).append(item)
+        elif isinstance(item, Finding | DoorProblem) and (self._wanted is None or self._wanted(item)):
+            if isinstance(item, Finding):
+                self._finding(item)
+            else:
+                self._problem(item)
+
+    def end(self, code: int) -> None:
+        """Write the last line: totals, verdict, time and speed; when little is to be shown, only below something else.
+
+        Args:
+            code: the exit status.
+        """
+        self._checked(())
+        self._loose()
+        self._page.folded()
+        if self._wanted is None:
+            self._forecast()
+        if self._wanted is not None and self._page.is_empty:
+            return
+        seconds = self._clock() - self._began
+        right = f"{seconds:.1f} s"
+        if seconds >= 0.5:  # below, it says nothing
+            right += f" ({size(int(self._tally.bytes / seconds))}/s)"
+        self._page.last(_totals(self._tally, fold=self._fold), f"{right}   exit {code}" if code else right)
+
+    def _forecast(self) -> None:
+        """Write what the next start of a broker does; of several partitions those that it leaves alone are counted."""
+        quiet = 0
+        for path, rows in self._predictions.items():
+            if self._fold and len(self._predictions) > 1 and all(row.changes_nothing for row in rows):
+                quiet += 1
+                continue
+            name = self._safe(rows[0].partition if self._is_alone else path)
+            told = [(row.start, prediction_sentences(row, self._ends.get(path))) for row in rows]
+            self._page.forecast(f"{name}, next start of a broker", told)
+        if quiet:
+            whose = "" if quiet == len(self._predictions) else "more "
+            self._page.note(
+                f"next start of a broker: {counted(quiet, f'{whose}partition')} loaded, and left as they are"
+            )
+
+    def _problem(self, problem: DoorProblem) -> None:
+        if problem.kind != "skipped":
+            self._unread[os.path.dirname(problem.path)] += 1
+        self._error(f"kdump: {problem.sentence}")
+
+    def _finding(self, finding: Finding) -> None:
+        file = self._held.get(finding.file) or self._group.get(finding.file)
+        if file is None:
+            file = self._group[finding.file] = _File(fold=self._fold)
+        if file.add(finding) and not (self._fold and finding.severity is Severity.NOTE):
+            file.held.append(finding)
+            self._count += 1
+        if self._count >= _HELD:  # so that it does not grow, before the line of the partition
+            for path, one in (*self._held.items(), *self._group.items()):
+                self._page.block(self._safe(path), one.held, ())
+                one.held.clear()
+            self._count = 0
+
+    def _checked(self, files: Sequence[CheckedFile]) -> None:
+        """Put what was found in a group to what is known of its directory."""
+        paths = [file.path for file in files] or list(self._group)
+        if any(path in self._named for path in paths):
+            self._loose()
+            for file in files:
+                found = self._group.pop(file.path, None)
+                self._file(file.path, found or _File(fold=self._fold), size(file.size))
+            for path, absent in self._group.items():
+                self._file(path, absent)
+        else:
+            self._enter(os.path.dirname(paths[0]) if paths else self._directory)
+            self._held.update(self._group)
+        self._group = {}
+
+    def _enter(self, directory: str | None) -> None:
+        """What comes next is in this directory: one that is left without a verdict is no partition's."""
+        if directory != self._directory:
+            self._loose()
+            self._directory = directory
+
+    def _loose(self) -> None:
+        """Write what is held of files that turned out to be in no partition directory."""
+        for path, file in self._held.items():
+            self._file(path, file)
+        self._let_go()
+
+    def _file(self, path: str, file: _File, length: str = "") -> None:
+        """Write what there is about a file that is no part of a partition."""
+        severities = file.severities()
+        if self._wanted is None or severities:
+            self._page.row("file", self._safe(path), (length,), status(severities), _counts(severities))
+        self._block(None, file)
+
+    def _partition(self, item: PartitionChecked) -> None:
+        self._checked(())
+        directory = os.path.dirname(os.path.join(item.path, "x"))
+        self._enter(directory)
+        severities: Counter[Severity] = Counter()
+        for file in self._held.values():
+            severities.update(file.severities())
+        word, reasons = status(severities), _counts(severities)
+        unread = self._unread.pop(directory, 0)
+        if unread:
+            word = word if severities[Severity.ERROR] else "UNREAD"
+            reasons = ", ".join(filter(None, (reasons, f"{counted(unread, 'file')} not read")))
+        if self._wanted is None or severities or unread:
+            name = self._safe(os.path.basename(directory) if self._is_alone else item.path) or item.path
+            cells = (counted(item.segments, "segment"), _offsets(item), size(item.size))
+            self._page.row("partition", name, cells, word, reasons)
+        for path, file in self._held.items():
+            self._block(self._safe(path.removeprefix(directory).lstrip("/") or path), file)
+        self._let_go()
+
+    def _block(self, heading: str | None, file: _File) -> None:
+        folded = [(f"{code.name} {code.slug}", severity, more) for code, severity, more in file.folded()]
+        kept = [one for one in folded if one[1] is not Severity.NOTE]  # notes are counted at the end
+        self._page.block(heading, file.held, kept)
+
+    def _let_go(self) -> None:
+        self._held = {}
+        self._count = 0
+
+
+class _File(Found):
+    """What was found in one file, and what of it is still to be written."""
+
+    def __init__(self, *, fold: bool) -> None:
+        super().__init__(fold=fold)
+        self.held: list[Finding] = []
+
+
+def _counts(severities: Counter[Severity]) -> str:
+    counts = [counted(severities[one], one.value) for one in Severity if severities[one]]
+    return ", ".join(counts)
+
+
+def _offsets(item: PartitionChecked) -> str:
+    if item.start_offset is None or item.end_offset is None:
+        return ""
+    if item.start_offset >= item.end_offset:
+        return "no records"
+    return span(item.start_offset, item.end_offset - 1, "offset")
+
+
+def _totals(tally: Tally, *, fold: bool) -> str:
+    """Return what was checked, and the verdict on it."""
+    parts: Iterable[str] = (
+        counted(tally.partitions, "partition") if tally.partitions else "",
+        counted(tally.segments, "segment") if tally.segments else counted(tally.files, "file"),
+        size(tally.bytes),
+        counted(tally.batches, "batch", "batches"),
+    )
+    found = _counts(tally.severities)
+    if not tally.severities[Severity.ERROR]:
+        found = ", ".join(filter(None, ("no damage" if tally.files else "nothing was checked", found)))
+    if tally.severities[Severity.NOTE] and fold:
+        found += " (--no-fold lists notes)"
+    unchecked = [path for path, _ in tally.unchecked if path is not None]
+    if unchecked:
+        found += f", {len(unchecked):,} not checked"
+    if len(unchecked) < len(tally.unchecked):
+        found += f"; {NO_RECORDS}"
+    return f"{', '.join(filter(None, parts))}: {found}"

@@ -1,0 +1,1 @@
+"""Sinks that write plain text: Kafka's layout, and one fact a line."""

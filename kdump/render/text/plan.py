@@ -1,0 +1,98 @@
+"""Plans of repairs: as lines for people and scripts, and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from kdump.render.escape import escape
+from kdump.render.json.lines import line, name, safe_text
+from kdump.render.terminal.numbers import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.item import Operation, Planned
+
+_WORDS = {
+    "rebuild-index": ("rebuild", "rebuilt"),
+    "create": ("create", "created"),
+    "replace": ("rewrite", "rewritten"),
+    "truncate": ("cut", "cut"),
+    "empty": ("empty", "emptied"),
+    "delete": ("remove", "removed"),
+    "patch": ("patch", "patched"),
+}
+
+
+def plan_json(plan: Planned) -> str:
+    """Return the line of a plan."""
+    return line(
+        "plan",
+        {
+            "command": plan.command,
+            "planId": plan.plan_id,
+            "partition": name(plan.partition),
+            "operations": [
+                {"file": name(one.file), "action": one.action, "from": one.before, "to": one.after}
+                for one in plan.operations
+            ],
+            "bytesLost": plan.bytes_lost,
+            "recordsLost": plan.records_lost,
+            "logEndOffset": plan.log_end_offset,
+            "announces": [safe_text(one) for one in plan.announces],
+        },
+    )
+
+
+def plan_lines(plan: Planned, *, grouped: bool) -> Iterator[str]:
+    """Yield the lines of a plan.
+
+    Args:
+        plan: what would be done, or was done.
+        grouped: write numbers with separators, for a terminal.
+    """
+    done = plan.journal is not None
+    for one in plan.operations:
+        yield _operation(plan, one, done=done, grouped=grouped)
+    if plan.bytes_lost:
+        size = f"{plan.bytes_lost:,}" if grouped else str(plan.bytes_lost)
+        records = counted(plan.records_lost, "record") if grouped else f"{plan.records_lost} records"
+        yield f"  {'lost' if done else 'loses'} {records} in {size} bytes; the log ends at offset {plan.log_end_offset}"
+    if plan.kept and plan.operations:
+        yield f"{'left' if done else 'leaves'} {counted(plan.kept, 'file')} of {escape(plan.partition)} alone"
+    for announced in plan.announces:
+        yield f"note: {escape(announced)}"
+    if plan.is_refused:
+        yield f"nothing was changed in {escape(plan.directory)}, and nothing will be"
+    elif not plan.operations:
+        yield f"nothing to do in {escape(plan.directory)}"
+    elif done:
+        yield f"journal: {escape(plan.journal or '')}"
+    else:
+        yield f"nothing was changed; plan {plan.plan_id}"
+        again = " ".join(map(_word, plan.arguments))
+        yield f"to do it: kdump {plan.command} {again} --apply --plan-id {plan.plan_id} --quarantine DIR"
+
+
+def _word(text: str) -> str:
+    """Return an argument as a shell reads it; what is not safe to show is written in the quotes of bash and zsh."""
+    if escape(text) == text:
+        return shlex.quote(text)
+    data = text.encode("utf-8", "surrogateescape")
+    return (
+        "$'" + "".join(chr(one) if 0x20 <= one < 0x7F and one not in b"'\\" else f"\\{one:03o}" for one in data) + "'"
+    )
+
+
+def _operation(plan: Planned, one: Operation, *, done: bool, grouped: bool) -> str:
+    word = _WORDS[one.action][1] if done else f"would {_WORDS[one.action][0]}"
+    sizes = " -> ".join(_size(size, grouped=grouped) for size in (one.before, one.after))
+    more = "".join(f" ({escape(part)})" for part in (one.detail, one.why) if part)
+    return f"{word} {escape(plan.partition)}/{escape(one.file)} {sizes} bytes{more}"
+
+
+def _size(size: int | None, *, grouped: bool) -> str:
+    if size is None:
+        return "none"
+    return f"{size:,}" if grouped else str(size)

@@ -1,0 +1,206 @@
+"""What a broker deletes, rolls and compacts, in words: one fact a line, stable and greppable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.broker.retention import SIZE, START, TIME
+from kdump.render.escape import escape
+from kdump.render.times import age, duration, iso
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.broker.cleaner.cleaned_segment import CleanedSegment
+    from kdump.broker.retention_results import Compacted, Retained
+
+_NEVER = "never"
+
+
+def retained_lines(row: Retained) -> Iterator[str]:
+    """Yield the lines of a partition: itself, its segments, and whether the active one would roll."""
+    name, log, deletion = escape(row.partition), row.log, row.deletion
+    gone = len(deletion.reasons)
+    size = sum(segment.size for segment in log.segments)
+    freed = sum(segment.size for segment in log.segments[:gone])
+    rolled = "" if deletion.rolled_to is None else f" rolledTo={deletion.rolled_to}"
+    yield (
+        f"partition {name} now={iso(row.now)} segments={len(log.segments)} bytes={size} offsets={log.start_offset}.."
+        f"{log.end_offset} highWatermark={log.high_watermark} deleted={gone} deletedBytes={freed} "
+        f"startAfter={deletion.start_offset}{rolled} {settings(row)}"
+    )
+    for number, segment in enumerate(log.segments):
+        data = "unread" if segment.max_in_data is None else timestamp(segment.max_in_data)
+        yield (
+            f"segment {name} base={segment.base_offset} bytes={segment.size} largest={timestamp(segment.largest)} "
+            f"from={segment.source} data={data} first={first(row, number)}: {verdict(row, number)}"
+        )
+    yield f"roll {name} base={log.segments[-1].base_offset}: {rolling_sentence(row)}"
+
+
+def settings(row: Retained) -> str:
+    """Return what of the configuration decides."""
+    config = row.config
+    policy = ",".join(sorted(config.cleanup_policy)) or "none"
+    text = f"cleanup.policy={policy} retention.ms={config.retention_ms} retention.bytes={config.retention_bytes}"
+    return f"{text} ({escape(row.assumed)})" if row.assumed else text
+
+
+def timestamp(value: int) -> str:
+    """Return a timestamp of a record, "none" where there is none."""
+    return iso(value) if value >= 0 else "none"
+
+
+def first(row: Retained, number: int) -> str:
+    """Return from when on a segment goes."""
+    if number < len(row.deletion.reasons):
+        return "now"
+    clock = row.first_deleted[number]
+    return _NEVER if clock is None else iso(clock)
+
+
+def verdict(row: Retained, number: int) -> str:
+    """Return the sentence about one segment: why it goes, or why it stays."""
+    if number < len(row.deletion.reasons):
+        return f"goes now: {_why_gone(row, number)}"
+    return f"stays: {_why_stays(row, number)}"
+
+
+def _why_gone(row: Retained, number: int) -> str:
+    segment, config = row.log.segments[number], row.config
+    reason = row.deletion.reasons[number]
+    if reason == START:
+        return f"{reason} {row.log.start_offset}: the next segment begins at {row.log.upper_bound(number)}"
+    if reason == SIZE:
+        left = sum(one.size for one in row.log.segments[number:])
+        return f"{reason}: with it the log has {left} bytes, without it still {config.retention_bytes} or more"
+    old = f"{age(row.now - segment.largest)} old, retention.ms is {duration(config.retention_ms)}"
+    hint = ""
+    if segment.source == "mtime" and segment.size:
+        hint = "; its time index has no timestamp"
+    elif segment.max_in_data is not None and segment.max_in_data not in (-1, segment.largest):
+        hint = f"; its data says {iso(segment.max_in_data)}"
+    return f"{reason}: {iso(segment.largest)} is {old}{hint}"
+
+
+def _why_stays(row: Retained, number: int) -> str:
+    log, config = row.log, row.config
+    segment = log.segments[number]
+    is_active = number == len(log.segments) - 1
+    if is_active and not segment.size:
+        return "the active segment has no batch"
+    if log.high_watermark < log.upper_bound(number):
+        return f"its end, {log.upper_bound(number)}, is above the high watermark {log.high_watermark}"
+    if not config.delete:
+        return "its topic is not deleted by size or time"
+    clock = row.first_deleted[number]
+    if clock is None:
+        if config.retention_ms < 0:
+            return "retention.ms is -1"
+        return "a segment before it stays"
+    if clock <= row.now or segment.largest + config.retention_ms < row.now:
+        return "an older segment stays, and protects it"
+    if segment.largest > row.now:
+        return f"its timestamp {iso(segment.largest)} is in the future"
+    if clock > segment.largest + config.retention_ms + 1:
+        return f"until {iso(clock)}, as long as an older segment"
+    return f"until {iso(clock)}, {duration(config.retention_ms)} after {iso(segment.largest)} ({TIME[segment.source]})"
+
+
+def rolling_sentence(row: Retained) -> str:
+    """Return whether an append of one small record, with the clock as timestamp, rolls the active segment."""
+    found, config = row.rolling, row.config
+    reasons = []
+    if found.size:
+        reasons.append(f"segment.bytes is {config.segment_bytes}")
+    if found.time:
+        reasons.append(f"it is older than {duration(config.max_segment_ms)}")
+    if found.index_full:
+        reasons.append("its offset index is full")
+    if found.timeindex_full:
+        reasons.append("its time index is full")
+    if found.offset_overflow:
+        reasons.append("its offsets reach 2^31 above its base")
+    if reasons:
+        return f"an append now rolls it: {', '.join(reasons)}"
+    if found.time is None:
+        return (
+            "not known whether an append now rolls it: its age counts from when the broker opened it, or has a random "
+            "part"
+        )
+    return f"an append now does not roll it, unless it has more than {_room(row)} bytes"
+
+
+def _room(row: Retained) -> int:
+    return max(0, row.config.segment_bytes - row.log.segments[-1].size)
+
+
+def compacted_lines(row: Compacted) -> Iterator[str]:
+    """Yield the lines of a partition: what may be cleaned, and what a pass leaves."""
+    name, part = escape(row.partition), row.part
+    ratio = "none" if part.dirty_ratio is None else f"{part.dirty_ratio:.6g}"
+    yield (
+        f"compaction {name} firstDirty={part.first_dirty_offset} cleanUntil={part.clean_until_offset} "
+        f"uncleanableFrom={part.first_uncleanable_offset} limit={'; '.join(part.why)} cleanBytes={part.clean_bytes} "
+        f"cleanableBytes={part.cleanable_bytes} dirtyRatio={ratio} mustCompactNow={_yes(part.must_compact_now)} "
+        f"chosen={_yes(part.chosen)}: {choice(row)}"
+    )
+    if part.reset:
+        yield f"checkpoint {name}: the entry in cleaner-offset-checkpoint does not count: {part.reset}"
+    if row.cleaned is None:
+        return
+    for segment in row.cleaned:
+        yield f"cleaned {name} base={segment.base_offset} bytes={segment.size} batches={segment.batches} " + " ".join(
+            (f"records={segment.records}", *waits(segment))
+        )
+    yield f"pass {name} {outcome(row)}"
+
+
+def choice(row: Compacted) -> str:
+    """Return why the cleaner takes a log or not."""
+    part, config = row.part, row.config
+    least = config.min_cleanable_dirty_ratio
+    if not config.compact:
+        return "its topic is not compacted"
+    if part.chosen:
+        ratio = part.dirty_ratio or 0.0
+        if ratio > least:
+            return f"the cleaner takes it: more than min.cleanable.dirty.ratio {least:g} of it is dirty"
+        return f"the cleaner takes it: its oldest dirty batch is older than {duration(config.max_compaction_lag_ms)}"
+    if not part.total_bytes:
+        return "there is nothing to clean"
+    if not part.cleanable_bytes:
+        return f"nothing dirty may be cleaned ({'; '.join(part.why)})"
+    return f"not more than min.cleanable.dirty.ratio {least:g} of it is dirty"
+
+
+def waits(segment: CleanedSegment) -> Iterator[str]:
+    """Yield what of a segment waits for its time to go: tombstones, end markers."""
+    if segment.tombstones:
+        yield f"tombstones={segment.tombstones}{_span(segment.horizons)}"
+    if segment.markers:
+        yield f"markers={segment.markers}{_span(segment.marker_horizons)}"
+
+
+def _span(horizons: tuple[int, int] | None) -> str:
+    if horizons is None:
+        return ""
+    first_at, last_at = map(iso, horizons)
+    return f" goFrom={first_at}" if first_at == last_at else f" goFrom={first_at}..{last_at}"
+
+
+def outcome(row: Compacted) -> str:
+    """Return what a pass comes to."""
+    assert row.cleaned is not None
+    if row.failure:
+        return f"fails: {escape(row.failure)}; the broker marks the partition as uncleanable, and says so in its log"
+    if not row.part.chosen:
+        return "does not take place: the log is not chosen"
+    after = sum(segment.size for segment in row.cleaned)
+    records = sum(segment.records for segment in row.cleaned)
+    end = "" if row.end_offset == row.part.clean_until_offset else ", where the offset map is full"
+    return f"endOffset={row.end_offset}{end} before={row.before} after={after} records={records}"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

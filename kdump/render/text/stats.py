@@ -1,0 +1,63 @@
+"""The sink of `dump --stats` as text: figures on stdout, findings on stderr, and nothing of what was counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.figures import Figures
+from kdump.finding import Finding
+from kdump.item import Complaint, FileStart, SanityFailed
+from kdump.render.escape import escape
+from kdump.render.figures import figures_text
+from kdump.render.text.findings import FindingLines
+from kdump.storage.file_source import DoorProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.item import Item
+
+
+class StatsLines:
+    """Writes figures as text.
+
+    Args:
+        write: takes text for stdout.
+        error: takes one line for stderr, after all that stdout got.
+        careful: stdout is a terminal: no name may drive it.
+    """
+
+    def __init__(self, write: Callable[[str], None], error: Callable[[str], None], *, careful: bool) -> None:
+        self._write = write
+        self._error = error
+        self._careful = careful
+        self._findings = FindingLines(error)
+        self._path = ""
+
+    def __call__(self, item: Item) -> None:
+        """Write one item."""
+        if isinstance(item, Finding):
+            self._findings(item)
+        elif isinstance(item, Complaint | SanityFailed) and item.finding is not None:
+            self._findings(item.finding)
+        elif isinstance(item, FileStart):
+            self._findings.end_of_file(self._path)
+            self._path = item.path
+        elif isinstance(item, DoorProblem):
+            self._error(f"kdump: {escape(item.sentence)}")
+        elif isinstance(item, Figures):
+            for text in figures_text(item):
+                self._write(f"{escape(text) if self._careful else text}\n")
+
+    def end(self, *, dead: bool) -> None:
+        """Write how many findings were left out.
+
+        Args:
+            dead: for sinks that mirror Kafka's tool; here nothing dies.
+        """
+        assert not dead
+        self._findings.end_of_file(self._path)
+
+    def died(self, exception: str) -> None:
+        """Kafka's tool has no such figures, and is not mirrored."""
+        raise AssertionError(exception)

@@ -1,0 +1,126 @@
+"""What verify finds, as plain text: one fact a line, in stable words that scripts can match.
+
+A line `STATUS<TAB>PATH` for each file, its findings below it, one summary line at the end. Nothing grows with a file:
+of each code and severity a hundred findings are held until the status of their file is known. Without folding they
+are not held at all, and stand above the status lines of their group instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Finding
+from kdump.item import Checked, Prediction
+from kdump.render.escape import escape
+from kdump.render.tally import Tally, status
+from kdump.render.text.findings import Found, finding_line, fold_line
+from kdump.render.text.predictions import prediction_line
+from kdump.storage.file_source import DoorProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kdump.item import Item
+
+_OK = status(Found().severities())
+_UNREAD = "UNREAD"
+
+
+class VerifyText:
+    """Writes what is checked as text.
+
+    Args:
+        write: takes text for stdout.
+        error: takes one line for stderr.
+        tally: adds up.
+        fold: write out a hundred findings of each kind in a file, and count the rest.
+        wanted: tells what is shown when little is to be shown; None for everything.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        error: Callable[[str], None],
+        tally: Tally,
+        *,
+        fold: bool,
+        wanted: Callable[[Item], bool] | None,
+    ) -> None:
+        self._to = write
+        self._error = error
+        self._tally = tally
+        self._fold = fold
+        self._wanted = wanted
+        self._group: dict[str, _File] = {}
+        self._unread: set[str] = set()
+        self._is_silent = True
+
+    def __call__(self, item: Item) -> None:
+        """Write one item."""
+        self._tally.see(item)
+        if isinstance(item, Checked):
+            self._close([file.path for file in item.files])
+        elif isinstance(item, Prediction):
+            if self._wanted is None:
+                self._line(prediction_line(item))
+        elif isinstance(item, Finding | DoorProblem) and (self._wanted is None or self._wanted(item)):
+            if isinstance(item, Finding):
+                self._finding(item)
+            else:
+                self._problem(item)
+
+    def end(self, _exit: int) -> None:
+        """Write the summary; when little is to be shown, only below something else."""
+        self._close(())
+        if self._wanted is None or not self._is_silent:
+            totals = self._tally.totals()
+            first = totals.pop("partitions")
+            rest = " ".join(f"{name}={number}" for name, number in totals.items())
+            self._line(f"checked partitions={first} {rest} unchecked={len(self._tally.unchecked)}")
+
+    def _finding(self, finding: Finding) -> None:
+        file = self._group.get(finding.file)
+        if file is None:
+            file = self._group[finding.file] = _File(fold=self._fold)
+        if not self._fold:
+            file.add(finding)
+            self._line(finding_line(finding))
+        elif file.add(finding):
+            file.lines.append(finding_line(finding))
+
+    def _problem(self, problem: DoorProblem) -> None:
+        self._unread.add(problem.path)
+        self._line(f"{_UNREAD}\t{escape(problem.path)}")
+        self._error(f"kdump: {problem.sentence}")
+
+    def _close(self, judged: Iterable[str]) -> None:
+        """Write what is known of the files of a group; what was found of others is about files that are not there."""
+        for path in judged:
+            file = self._group.pop(path, None)
+            if file is not None or self._wanted is None:
+                self._file(path, file or _File(fold=self._fold), is_there=path not in self._unread)
+        for path, file in self._group.items():
+            self._file(path, file, is_there=False)
+        self._group.clear()
+        self._unread.clear()
+
+    def _file(self, path: str, file: _File, *, is_there: bool) -> None:
+        word = status(file.severities())
+        if is_there or word != _OK:  # nobody calls a file sound that is not there, or that could not be read
+            self._line(f"{word}\t{escape(path)}")
+        for line in file.lines:
+            self._line(line)
+        for code, severity, more in file.folded():
+            self._line(fold_line(code, severity, path, more))
+
+    def _line(self, line: str) -> None:
+        self._is_silent = False
+        self._to(f"{line}\n")
+
+
+class _File(Found):
+    """What was found in one file, and the lines that say so."""
+
+    def __init__(self, *, fold: bool) -> None:
+        super().__init__(fold=fold)
+        self.lines: list[str] = []

@@ -1,0 +1,167 @@
+"""Kafka's layout as text: the lines of every kind of file, through one buffer to one sink of bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import layout
+from kdump.render.text import _text
+from kdump.render.text.buffer import MOST_ROOM, PIECE, LineBuffer
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Callable
+
+    from kdump.format.record.chunk import Chunk
+    from kdump.render.text.buffer import Write
+
+_LINE = 2048  # more than a line without its key, payload and header keys
+
+
+class TextWriter(LineBuffer):
+    """Writes batches, records and plain lines, in order.
+
+    Args:
+        write: takes the bytes; they are valid until it returns.
+        mode: bits of the kernel (kdump.render.text._text.CONTENTS ...).
+        slow_text: makes text of bytes that cannot be written as they are.
+        contents: makes the text of a record's key and payload; None for UTF-8. Another may come with each file.
+        control: makes the text of a control record.
+    """
+
+    def __init__(
+        self,
+        write: Write,
+        mode: int,
+        slow_text: Callable[[bytes], bytes],
+        contents: _text.Contents | None,
+        control: _text.Contents,
+    ) -> None:
+        super().__init__(write)
+        self._mode = mode
+        self._slow_text = slow_text
+        self.contents = contents
+        self._control = control
+
+    def chunk(self, chunk: Chunk) -> str | None:
+        """Write the lines of a chunk's batches and records.
+
+        Returns:
+            Why Kafka's tool ends here, in the middle of the last line; None when it does not.
+        """
+        k, begun, r = chunk.first, chunk.begun, 0
+        rows = chunk.window.rows
+        while True:
+            k, begun, r, self._at, why, reason = _text.render(
+                chunk.view,
+                rows,
+                k,
+                chunk.last,
+                begun,
+                chunk.rows,
+                r,
+                chunk.filled,
+                self._room,
+                self._at,
+                self._mode,
+                self._slow_text,
+                self.contents,
+                self._control,
+            )
+            if why == _text.DONE:
+                return None
+            if why == _text.STOPPED:
+                return reason
+            if why == _text.NO_ROOM:
+                self.flush()
+            elif not self._enlarge(chunk, r):
+                self._long_line(chunk, k, r)
+                r += 1
+
+    def _enlarge(self, chunk: Chunk, r: int) -> bool:
+        """Make room for the line of record r, unless it is too long to be held."""
+        at = r * layout.RECORD_WIDTH
+        need = _LINE + 3 * (chunk.rows[at + layout.R_END] - chunk.rows[at + layout.R_AT])
+        need = max(need, 2 * len(self._room))
+        if need > MOST_ROOM:
+            return False
+        self._room = memoryview(bytearray(need))
+        return True
+
+    def _long_line(self, chunk: Chunk, k: int, r: int) -> None:
+        """Write the line of record r with its key and payload in pieces."""
+        at = r * layout.RECORD_WIDTH
+        row = chunk.rows[at : at + layout.RECORD_WIDTH]
+        fields = [
+            (name, row[place], row[size])
+            for name, place, size in (
+                ("key: ", layout.R_KEY_AT, layout.R_KEY_SIZE),
+                ("payload: ", layout.R_VALUE_AT, layout.R_VALUE_SIZE),
+            )
+            if row[size] >= 0
+        ]
+        headers = row[layout.R_END] - row[layout.R_AT] - sum(size for _, _, size in fields)
+        self._room = memoryview(bytearray(_LINE + 8 * headers))
+        row[layout.R_END] = row[layout.R_AT] + headers
+        *_, self._at, _, _ = _text.render(
+            chunk.view,
+            chunk.window.rows,
+            k,
+            k + 1,
+            True,
+            row,
+            0,
+            1,
+            self._room,
+            0,
+            self._mode & ~_text.CONTENTS,
+            self._slow_text,
+            None,
+            self._control,
+        )
+        self._at -= 1  # the line goes on
+        is_control = chunk.window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
+        if self._mode & _text.CONTENTS and not is_control:
+            self._long_contents(chunk, row, fields)
+        self.text("\n")
+
+    def _long_contents(self, chunk: Chunk, row: array[int], fields: list[tuple[str, int, int]]) -> None:
+        """Write key and payload: name, place and size of each that is not null."""
+        if self.contents is not None:
+            self._decoded(chunk, row)
+            return
+        prefix = "| " if self._mode & _text.SKIP_METADATA else " "
+        for name, place, size in fields:
+            self.text(prefix + name)
+            self._pieces(chunk.view[place : place + size])
+            prefix = " "
+
+    def _decoded(self, chunk: Chunk, row: array[int]) -> None:
+        """Write what the decoder makes of a long record."""
+        key, value = (
+            bytes(chunk.view[row[place] : row[place] + row[size]]) if row[size] >= 0 else None
+            for place, size in (
+                (layout.R_KEY_AT, layout.R_KEY_SIZE),
+                (layout.R_VALUE_AT, layout.R_VALUE_SIZE),
+            )
+        )
+        assert self.contents is not None
+        text = self.contents(row[layout.R_OFFSET], key, value)
+        self.flush()
+        self._write(text if isinstance(text, bytes) else text[0])
+
+    def _pieces(self, data: memoryview) -> None:
+        """Write bytes as text, a piece at a time; a piece never ends inside a UTF-8 sequence."""
+        careful = bool(self._mode & _text.CAREFUL)
+        while data:
+            cut = min(PIECE, len(data))
+            for back in range(4 if cut < len(data) else 0):
+                if data[cut - back] & 0xC0 != 0x80:
+                    cut -= back
+                    break
+            self.flush()
+            piece, data = data[:cut], data[cut:]
+            if _text.text_is_plain(piece, 0, len(piece), careful):
+                self._write(piece)
+            else:
+                self._write(self._slow_text(bytes(piece)))

@@ -1,0 +1,210 @@
+"""Files as sources: only read, never waited for, never changed, of the size that they had at open."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_NO_ATIME = getattr(os, "O_NOATIME", 0)  # Linux; allowed to the owner of a file only
+_SPECIAL = (
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+)
+
+
+class DoorProblem(Value):
+    """Why a file is not read at all.
+
+    Args:
+        path: as the user wrote it.
+        kind: "missing", "directory", "special", "symlink", "permission" or "other".
+        sentence: one line for the user, without the name of the program; the path in it is not escaped.
+    """
+
+    path: str
+    kind: str
+    sentence: str
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is nothing under this path."""
+        return self.kind == "missing"
+
+
+class NotRegularError(OSError):
+    """The path leads to something that is no regular file and no directory; `what` says to what."""
+
+    def __init__(self, mode: int, path: str) -> None:
+        super().__init__(errno.EINVAL, "not a regular file", path)
+        self.what = next((what for is_such, what in _SPECIAL if is_such(mode)), "not a regular file")
+
+
+class FileShrankError(OSError):
+    """The file lost bytes after it was opened: retention, compaction or a truncation at work."""
+
+    def __init__(self, path: str, position: int) -> None:
+        super().__init__(errno.ESTALE, f"the file shrank while it was read: nothing at byte {position}", path)
+        self.position = position
+
+
+class FileSource:
+    """A Source over a regular file.
+
+    Nothing but a regular file is ever opened: opening a FIFO or a device can wait, or change it.
+
+    Args:
+        path: the file.
+        name: what messages call it; the path when None.
+        follow: whether a symbolic link is followed: yes for a path of the user, no inside a walk.
+
+    Attributes:
+        size: bytes, when it was opened.
+        modified: ms since the epoch, when it was opened.
+
+    Raises:
+        OSError: it cannot be opened; IsADirectoryError and NotRegularError among others.
+    """
+
+    def __init__(self, path: str, name: str | None = None, *, follow: bool = True) -> None:
+        self.name = path if name is None else name
+        # as the user wrote it: a Path would make "." of an empty name
+        _demand_regular(os.stat(path, follow_symlinks=follow).st_mode, path)
+        self._fd = _open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
+        try:
+            status = os.fstat(self._fd)
+            _demand_regular(status.st_mode, path)  # another file may have come in between
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self.size = status.st_size
+        self.modified = status.st_mtime_ns // 1_000_000
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Return the bytes [position, position + length), fewer only at the end.
+
+        Raises:
+            OSError: the disk cannot read them, it names the file; FileShrankError where they are gone.
+        """
+        wanted = max(0, min(length, self.size - position))
+        try:
+            data = os.pread(self._fd, wanted, position)
+        except OSError as error:
+            raise self._named(error) from None
+        if len(data) == wanted:
+            return data
+        target = bytearray(wanted)  # a short read: again, piece by piece
+        self.read_into(position, memoryview(target))
+        return bytes(target)
+
+    def read_into(self, position: int, target: memoryview) -> int:
+        """Fill `target` from `position` on; return how many bytes there were.
+
+        Raises:
+            OSError: the disk cannot read them, it names the file; FileShrankError where they are gone.
+        """
+        wanted = max(0, min(len(target), self.size - position))
+        done = 0
+        while done < wanted:
+            try:
+                got = os.preadv(self._fd, [target[done:wanted]], position + done)
+            except OSError as error:
+                raise self._named(error) from None
+            if not got:
+                raise FileShrankError(self.name, position + done)
+            done += got
+        return done
+
+    def _named(self, error: OSError) -> OSError:
+        """The same error with the name of the file: the system does not say of which descriptor it is."""
+        return OSError(error.errno, error.strerror, self.name)
+
+    def next_data(self, position: int) -> int:
+        """Return the first position from `position` on that is not in a hole, the size when there is none."""
+        if position >= self.size:
+            return self.size
+        try:
+            return min(os.lseek(self._fd, position, os.SEEK_DATA), self.size)
+        except OSError as error:
+            # ENXIO is a hole to the end, unless the end has moved; others mean that holes are not told
+            is_hole = error.errno == errno.ENXIO and os.fstat(self._fd).st_size >= self.size
+            return self.size if is_hole else position
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def is_remote(path: str) -> bool:
+    """Tell whether a path is the URL of a store."""
+    return "://" in path
+
+
+def open_source(path: str, *, follow: bool = True) -> FileSource | DoorProblem:
+    """Open a file, or say in one line why not; neither waits nor raises.
+
+    Args:
+        path: as the user wrote it.
+        follow: whether a symbolic link is followed: yes for a path of the user, no inside a walk.
+    """
+    if is_remote(path):
+        from kdump.storage.object_store import open_remote
+
+        return open_remote(path)
+    try:
+        return FileSource(path, follow=follow)
+    except ValueError:  # a NUL, or a character that no file name can have
+        return DoorProblem(path, "missing", f"no such file: {path}")
+    except OSError as error:
+        return _problem(path, error, follow=follow)
+
+
+def _problem(path: str, error: OSError, *, follow: bool) -> DoorProblem:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        sentence = f"no such file: {path}"
+        if os.path.islink(path):
+            sentence = f"{path}: is a symbolic link to a file that is not there"
+        return DoorProblem(path, "missing", sentence)
+    if isinstance(error, IsADirectoryError):
+        return DoorProblem(path, "directory", f"{path}: is a directory, and a file is meant here")
+    if isinstance(error, NotRegularError) and not follow and os.path.islink(path):
+        return DoorProblem(path, "symlink", f"{path}: is a symbolic link; none is followed inside a directory")
+    if isinstance(error, NotRegularError):
+        return DoorProblem(path, "special", f"{path}: is {error.what}; only regular files are read")
+    if isinstance(error, PermissionError):
+        return DoorProblem(path, "permission", f"{path}: permission denied: run as the owner of the file")
+    return DoorProblem(path, "other", f"{path}: cannot be opened: {error.strerror}")
+
+
+def _open(path: str, flags: int) -> int:
+    try:
+        return os.open(path, flags | _NO_ATIME)
+    except PermissionError:
+        return os.open(path, flags)
+
+
+def _demand_regular(mode: int, path: str) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+        raise NotRegularError(mode, path)

@@ -1,0 +1,273 @@
+"""What the names of a broker's files and directories tell, as pure functions.
+
+A name is read in two ways: by `parse_name` as kdump does, strictly, and with what Kafka's tool ignores; by
+`java_name` and `kafka_dispatch` as DumpLogSegments does, with what it throws.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from kdump.format.kinds import TEXT_KINDS, FileKind
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "TEMPORARY",
+    "TEXT_KINDS",
+    "Dispatch",
+    "FileKind",
+    "FileName",
+    "JavaName",
+    "PartitionName",
+    "java_file",
+    "java_name",
+    "kafka_dispatch",
+    "log_bases",
+    "parse_name",
+    "parse_partition",
+]
+
+BOOTSTRAP = "bootstrap.checkpoint"
+TEMPORARY = frozenset(("deleted", "swap", "cleaned", "tmp", "part"))
+"""Suffixes that Kafka itself puts behind the normal one."""
+
+_BY_SUFFIX = {
+    kind.value: kind
+    for kind in (
+        FileKind.LOG,
+        FileKind.INDEX,
+        FileKind.TIMEINDEX,
+        FileKind.TXNINDEX,
+        FileKind.SNAPSHOT,
+        FileKind.CHECKPOINT,
+    )
+}
+_TEXT_NAMES = [(kind.value, kind) for kind in TEXT_KINDS]
+_TIERED_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+# Patterns are compiled when a name needs them, not at each start.
+_SEGMENT = r"[0-9]{20}"
+_TIERED = r"([0-9]{1,20})_([A-Za-z0-9_-]{22})"  # the id may begin with - or _
+_KRAFT = r"([0-9]{20})-([0-9]{10})(-[0-9]+)?"  # a .part has a random number too
+_PARTITION = r"((?s:.+))-([0-9]+)(?:\.([0-9a-f]{32})-(delete|future|stray))?"
+_SEGMENT_TEMPORARY = ((), ("deleted",), ("swap",), ("cleaned",))
+_LOG_NAME = len("00000000000000000000.log")
+_MAX_INT = 2**31 - 1
+_MAX_LONG = 2**63 - 1
+
+
+class FileName(Value):
+    """What a file name tells.
+
+    Args:
+        kind: what the file is; also for copies, whose names have something before or behind.
+        base_offset: the number of the name: base offset of a segment, exclusive end offset of a producer
+            snapshot or of a KRaft snapshot; None where the name tells none.
+        suffixes: what follows the normal suffix: ("deleted",), ("bak",) ...
+        epoch: the leader epoch of a KRaft snapshot.
+        uuid: the remote segment of a tiered index, 22 characters of base64url.
+        is_exact: Kafka writes such a name, temporary suffixes included.
+    """
+
+    kind: FileKind
+    base_offset: int | None = None
+    suffixes: tuple[str, ...] = ()
+    epoch: int | None = None
+    uuid: str | None = None
+    is_exact: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a broker loads the file under this name."""
+        return self.is_exact and not self.suffixes
+
+
+class PartitionName(Value):
+    """What the name of a partition directory tells; `state` is "", "delete", "future" or "stray"."""
+
+    topic: str
+    partition: int
+    state: str
+
+
+class JavaName(Value):
+    """What DumpLogSegments 4.3 takes a name for; errors are `class: message` of what it throws.
+
+    Args:
+        name: the last component of the path.
+        stem: up to the first dot.
+        suffix: from the last dot on, "" without a dot: then 4.3 ignores the file, and others throw `no_dot`.
+        base_offset: the stem as a long; None with an `error`.
+        error: what it throws where it needs the base offset.
+        end_offset: of a KRaft snapshot; None for bootstrap.checkpoint and all other names.
+        epoch: of a KRaft snapshot.
+        snapshot_error: what it throws for a .checkpoint with another name.
+        no_dot: what releases before 4.3 throw for a name without a dot.
+    """
+
+    name: str
+    stem: str
+    suffix: str
+    base_offset: int | None
+    error: str | None
+    end_offset: int | None = None
+    epoch: int | None = None
+    snapshot_error: str | None = None
+    no_dot: str | None = None
+
+
+class Dispatch(Value):
+    """What one release of DumpLogSegments does with a name.
+
+    Args:
+        kind: how it reads the file; None when it ignores it, or throws before it looks.
+        base_offset: the base offset that it believes in, or the end offset of a KRaft snapshot.
+        epoch: the epoch of a KRaft snapshot.
+        error: `class: message` of what it throws because of the name.
+    """
+
+    kind: FileKind | None
+    base_offset: int | None = None
+    epoch: int | None = None
+    error: str | None = None
+
+
+def parse_name(name: str) -> FileName:
+    """Return what a file name tells.
+
+    Args:
+        name: the last component of a path.
+    """
+    for text_name, kind in _TEXT_NAMES:
+        if name == text_name or name.startswith(f"{text_name}."):
+            suffixes = tuple(name[len(text_name) + 1 :].split(".")) if name != text_name else ()
+            return FileName(kind, suffixes=suffixes, is_exact=suffixes in ((), ("tmp",)))
+    parts = name.split(".")
+    at = next((i for i in range(len(parts) - 1, 0, -1) if parts[i] in _BY_SUFFIX), 0)
+    if not at:
+        return FileName(FileKind.UNKNOWN)
+    kind, suffixes = _BY_SUFFIX[parts[at]], tuple(parts[at + 1 :])
+    stem = parts[0]
+    is_plain = at == 1  # nothing between the stem and the normal suffix
+    if kind is FileKind.CHECKPOINT:
+        return _parse_kraft(stem, suffixes, is_plain=is_plain)
+    tiered = re.fullmatch(_TIERED, stem) if kind in _TIERED_KINDS else None
+    if tiered and int(tiered[1]) <= _MAX_LONG:
+        is_exact = is_plain and suffixes in ((), ("deleted",), ("tmp",))
+        is_exact = is_exact and tiered[1] == str(int(tiered[1]))  # RemoteIndexCache does not pad
+        return FileName(kind, int(tiered[1]), suffixes, uuid=tiered[2], is_exact=is_exact)
+    if re.fullmatch(_SEGMENT, stem) and int(stem) <= _MAX_LONG:
+        return FileName(kind, int(stem), suffixes, is_exact=is_plain and suffixes in _SEGMENT_TEMPORARY)
+    return FileName(kind, suffixes=suffixes)
+
+
+def log_bases(names: Iterable[str]) -> list[int]:
+    """Return the base offsets of the logs among some names that a broker loads, ascending.
+
+    As `parse_name` tells them, but without what it costs: a directory may have tens of thousands.
+
+    Args:
+        names: file names.
+    """
+    stems = [name[:-4] for name in names if len(name) == _LOG_NAME and name.endswith(".log")]
+    bases = [int(stem) for stem in stems if stem.isascii() and stem.isdigit()]
+    return sorted(base for base in bases if base <= _MAX_LONG)
+
+
+def _parse_kraft(stem: str, suffixes: tuple[str, ...], *, is_plain: bool) -> FileName:
+    found = re.fullmatch(_KRAFT, stem)
+    if not found or int(found[1]) > _MAX_LONG or int(found[2]) > _MAX_INT:
+        is_bootstrap = is_plain and f"{stem}.checkpoint" == BOOTSTRAP
+        return FileName(FileKind.CHECKPOINT, suffixes=suffixes, is_exact=is_bootstrap and suffixes in ((), ("tmp",)))
+    allowed = (("part",),) if found[3] else ((), ("deleted",), ("part",))
+    return FileName(
+        FileKind.CHECKPOINT, int(found[1]), suffixes, int(found[2]), is_exact=is_plain and suffixes in allowed
+    )
+
+
+def parse_partition(name: str) -> PartitionName | None:
+    """Return what the name of a partition directory tells, None for another directory.
+
+    The topic is what comes before the last "-": topics may have dashes and dots themselves.
+
+    Args:
+        name: the last component of a path.
+
+    Source: LocalLog.parseTopicPartitionName.
+    """
+    found = re.fullmatch(_PARTITION, name)
+    if not found or len(found[2]) > 10 or int(found[2]) > _MAX_INT:
+        return None
+    return PartitionName(found[1], int(found[2]), found[4] or "")
+
+
+def java_file(path: str) -> str:
+    """Return a path as java.io.File shows it: single slashes, none at the end."""
+    path = re.sub("/+", "/", path)
+    return path.rstrip("/") if len(path) > 1 else path
+
+
+def java_name(path: str) -> JavaName:
+    """Return what DumpLogSegments makes of the name of a file.
+
+    Args:
+        path: as the user wrote it.
+
+    Source: DumpLogSegments.main, LogFileUtils.offsetFromFileName, Snapshots.parse.
+    """
+    name = java_file(path).rpartition("/")[2]
+    stem, suffix = name.partition(".")[0], name[name.rindex(".") :] if "." in name else ""
+    base, error = _number(stem, 64)
+    java = JavaName(name, stem, suffix, base, error)
+    if not suffix:
+        return java.replace(no_dot=_out_of_bounds(-1, _utf16_length(name), _utf16_length(name)))
+    if suffix != ".checkpoint" or name == BOOTSTRAP:
+        return java
+    offset, error = _substring_number(name, 0, 20, 64)
+    epoch, later = _substring_number(name, 21, 31, 32)
+    return java.replace(end_offset=offset, epoch=epoch, snapshot_error=error or later)
+
+
+def kafka_dispatch(name: str, release: str = "4.3") -> Dispatch:
+    """Return what one release of DumpLogSegments does with a file of this name.
+
+    Args:
+        name: a file name, or a path with one.
+        release: 4.3, 4.2 or 3.9; they differ only in names without a dot.
+    """
+    java = java_name(name)
+    kind = _BY_SUFFIX.get(java.suffix[1:])
+    if kind is None:
+        return Dispatch(None, error=None if release == "4.3" else java.no_dot)
+    if kind is FileKind.CHECKPOINT:
+        return Dispatch(kind, java.end_offset, java.epoch, java.snapshot_error)
+    if kind is FileKind.SNAPSHOT:  # its name is not looked at
+        return Dispatch(kind, java.base_offset)
+    return Dispatch(kind, java.base_offset, error=java.error)
+
+
+def _number(text: str, bits: int) -> tuple[int | None, str | None]:
+    from kdump.format.java_values import parse_number  # only the tool's reading of a name needs it
+
+    number = parse_number(text, bits)
+    if isinstance(number, int):
+        return number, None
+    return None, f'{number.exception}: For input string: "{text}"'
+
+
+def _substring_number(name: str, begin: int, end: int, bits: int) -> tuple[int | None, str | None]:
+    units = name.encode("utf-16-be", "surrogatepass")  # Java counts UTF-16 units
+    if len(units) < 2 * end:
+        return None, _out_of_bounds(begin, end, len(units) // 2)
+    return _number(units[2 * begin : 2 * end].decode("utf-16-be", "surrogatepass"), bits)
+
+
+def _utf16_length(text: str) -> int:
+    return len(text.encode("utf-16-be", "surrogatepass")) // 2
+
+
+def _out_of_bounds(begin: int, end: int, length: int) -> str:
+    return f"java.lang.StringIndexOutOfBoundsException: begin {begin}, end {end}, length {length}"

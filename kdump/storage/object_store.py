@@ -1,0 +1,165 @@
+"""Files that are not on this machine: listed by their store, read by ranges, never copied.
+
+`s3://`, `gs://` and `abfs://` go through pyarrow, which has them built in; all other schemes through fsspec. Who may
+read is the business of the environment, as for any client of the store: no option takes a secret.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from kdump.storage.file_source import DoorProblem, FileShrankError, FileSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BUILT_IN = ("s3", "gs", "gcs", "abfs", "abfss")
+_SAME = {"s3a": "s3", "s3n": "s3"}
+_AHEAD = 8 * 1024 * 1024  # bytes of one range: fewer cost more round trips than they save
+
+
+@lru_cache(maxsize=64)
+def _store(root: str) -> Any:  # noqa: ANN401 (pyarrow has no types)
+    """The file system of a scheme and its host or bucket."""
+    from pyarrow import fs
+
+    scheme = root.partition("://")[0]
+    if scheme in _BUILT_IN:
+        return fs.FileSystem.from_uri(root)[0]
+    import fsspec
+
+    return fs.PyFileSystem(fs.FSSpecHandler(fsspec.core.url_to_fs(root)[0]))
+
+
+def _located(path: str) -> tuple[Any, str]:
+    """File system and path in it."""
+    scheme, _, rest = path.partition("://")
+    scheme = _SAME.get(scheme, scheme)
+    rest = rest.rstrip("/")
+    try:
+        store = _store(f"{scheme}://{rest.partition('/')[0]}")
+    except ImportError as error:
+        raise OSError(0, f"{scheme}:// needs the package {error.name}: pip install {error.name}", path) from None
+    except (ValueError, KeyError) as error:
+        raise OSError(0, f"{scheme}:// is not known: {error}", path) from None
+    return store, rest if scheme in _BUILT_IN else store.handler.fs._strip_protocol(path)
+
+
+def info(path: str) -> tuple[bool, bool, int]:
+    """Return whether there is a directory, whether there is a file, and its size in bytes.
+
+    Args:
+        path: URL.
+    """
+    from pyarrow import fs
+
+    try:
+        store, inside = _located(path)
+        found = store.get_file_info(inside)
+    except OSError:
+        return False, False, 0
+    return found.type is fs.FileType.Directory, found.type is fs.FileType.File, found.size or 0
+
+
+def entries(directory: str) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each file and directory in a directory, sorted, and whether it is a directory.
+
+    Args:
+        directory: URL.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    from pyarrow import fs
+
+    store, inside = _located(directory)
+    found = store.get_file_info(fs.FileSelector(inside))
+    for one in sorted(found, key=lambda one: str(one.base_name)):
+        yield one.base_name, one.type is fs.FileType.Directory
+
+
+def open_remote(path: str) -> FileSource | DoorProblem:
+    """Open a file, or say in one line why not.
+
+    Args:
+        path: URL.
+    """
+    try:
+        return RemoteSource(path)
+    except FileNotFoundError:
+        return DoorProblem(path, "missing", f"no such file: {path}")
+    except IsADirectoryError:
+        return DoorProblem(path, "directory", f"{path}: is a directory, and a file is meant here")
+    except PermissionError:
+        return DoorProblem(path, "permission", f"{path}: permission denied by the store")
+    except OSError as error:
+        return DoorProblem(path, "other", f"{path}: cannot be opened: {_why(error)}")
+
+
+def _why(error: OSError) -> str:
+    lines = str(error.strerror or error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+class RemoteSource(FileSource):
+    """A Source over a file in a store.
+
+    Args:
+        path: URL.
+
+    Attributes:
+        size: bytes, when it was opened.
+        modified: ms since the epoch, when it was opened; 0 where the store does not say.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        from pyarrow import fs
+
+        self.name = path
+        store, inside = _located(path)
+        found = store.get_file_info(inside)
+        if found.type is fs.FileType.NotFound:
+            raise FileNotFoundError(path)
+        if found.type is fs.FileType.Directory:
+            raise IsADirectoryError(path)
+        self.size = found.size
+        self.modified = (found.mtime_ns or 0) // 1_000_000
+        self._file: Any = store.open_input_file(inside)
+        self._held = memoryview(b"")
+        self._held_from = 0
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Return the bytes [position, position + length), fewer only at the end."""
+        return bytes(self._range(position, length))
+
+    def read_into(self, position: int, target: memoryview) -> int:
+        """Fill `target` from `position` on; return how many bytes there were."""
+        part = self._range(position, len(target))
+        target[: len(part)] = part
+        return len(part)
+
+    def _range(self, position: int, length: int) -> memoryview:
+        wanted = max(0, min(length, self.size - position))
+        start = position - self._held_from
+        if start < 0 or start + wanted > len(self._held):
+            try:
+                data = self._file.read_at(max(wanted, min(_AHEAD, self.size - position)), position)
+            except OSError as error:
+                raise OSError(error.errno, _why(error), self.name) from None
+            if len(data) < wanted:
+                raise FileShrankError(self.name, position + len(data))
+            self._held, self._held_from, start = memoryview(data), position, 0
+        return self._held[start : start + wanted]
+
+    def next_data(self, position: int) -> int:
+        """Return `position`: stores have no holes."""
+        return min(position, self.size)
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+        self._held = memoryview(b"")
+        self._file.close()

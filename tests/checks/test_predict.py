@@ -1,0 +1,288 @@
+"""What `kdump verify --start` says of the next start: rows, sentences, what one partition does to its neighbours."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from kdump.broker.config import Config
+from kdump.broker.load.facts import Start
+from kdump.broker.load.log_manager import Settings
+from kdump.cli.main import kdump as group
+from kdump.item import Prediction, SegmentFate
+from kdump.render.text.predictions import prediction_line, prediction_sentences
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.open_files import Shelf, lazy_files
+from tests.support.partitions import below, checkpoint, name, segment, write
+from tests.support.segments import batch
+from tests.support.verify_runs import items_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+KEYS = [
+    "type",
+    "partition",
+    "start",
+    "loads",
+    "stops",
+    "reason",
+    "reasonClass",
+    "logStartOffset",
+    "logEndOffset",
+    "bytesLost",
+    "recordsLost",
+    "assumed",
+    "segments",
+]
+FATES = (SegmentFate(0, "truncate", 5000), SegmentFate(90, "delete", 0))
+ROW = Prediction("logs/t-0", "t-0", "full", True, None, None, None, 0, 40, 1_000_000, 7, (), FATES)
+
+
+def partition(bases: tuple[int, ...] = (0, 2, 4)) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for base in bases:
+        files |= segment(base, [batch(base), batch(base + 1)])
+    return files
+
+
+def log_dir(root: Path, **partitions: dict[str, bytes]) -> Path:
+    files = {".kafka_cleanshutdown": b""}
+    for directory, inner in partitions.items():
+        files |= below(directory.replace("_", "-"), inner)
+    return write(root / "logs", files)
+
+
+def predicted(*paths: Path, start: tuple[Start, ...] = tuple(Start)) -> list[Prediction]:
+    options = Settings(1_700_000_000_000, Config({}), 4096)
+    return [item for item in items_of(*paths, starts=start, settings=options) if isinstance(item, Prediction)]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(group, ["verify", *arguments])
+
+
+def with_flipped_end(files: dict[str, bytes], base: int) -> dict[str, bytes]:
+    data = files[name(base)]
+    return {**files, name(base): data[:-1] + bytes([data[-1] ^ 1])}
+
+
+# --- rows ---------------------------------------------------------------------------------------------------
+def test_json_row_has_the_keys_of_the_contract(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=with_flipped_end(partition(), 2))
+    rows = [json.loads(line) for line in run("--format", "json", "--start", "full", str(logs)).stdout.splitlines()]
+    found = [row for row in rows if row["type"] == "prediction"]
+    assert len(found) == 1
+    assert list(found[0]) == KEYS
+    size = len(batch(0))
+    assert found[0]["segments"] == [
+        {"baseOffset": 0, "action": "keep", "size": 2 * size},
+        {"baseOffset": 2, "action": "truncate", "size": size},
+        {"baseOffset": 4, "action": "delete", "size": 0},
+    ]
+    assert (found[0]["logEndOffset"], found[0]["bytesLost"], found[0]["recordsLost"]) == (3, 3 * size, 2)
+    assert rows[-1]["type"] == "summary"
+
+
+def test_text_row_names_what_does_not_stay() -> None:
+    assert prediction_line(ROW) == (
+        "prediction t-0 start=full loads=true start_offset=0 end=40 lost_bytes=1000000 lost_records=7 "
+        "segment=0:truncate:5000 segment=90:delete:0"
+    )
+
+
+def test_sentence_says_the_loss_last() -> None:
+    assert prediction_sentences(ROW, 100) == [
+        "loads, end offset 40 (was 100): cuts 0 at byte 5,000, deletes 90",
+        "60 offsets, 1.0 MB (7 records) lost",
+    ]
+
+
+def test_sentence_of_many_segments_is_short() -> None:
+    fates = tuple(SegmentFate(n, "delete", 0) for n in range(1000))
+    assert len(prediction_sentences(ROW.replace(segments=fates), None)[0]) < 120
+
+
+def test_name_cannot_write_to_the_terminal() -> None:
+    row = ROW.replace(partition="\x1b[2J-0", loads=False, stops="broker", reason="of \x1b]0;x\x07", reason_class="X")
+    assert "\x1b" not in prediction_line(row) + "".join(prediction_sentences(row, None))
+
+
+def test_predictions_do_not_change_the_exit_status(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=partition((0, 2)), u_0={**partition(), "x.snapshot": b""})
+    assert run(str(logs)).exit_code == run("--start", "all", str(logs)).exit_code
+    sound = log_dir(tmp_path / "sound", t_0=partition())
+    (sound / "not a partition").mkdir()
+    assert run("--start", "all", str(sound)).exit_code == run(str(sound)).exit_code
+
+
+def test_quiet_leaves_predictions_out(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=with_flipped_end(partition(), 2))
+    shown = run("--quiet", "--start", "all", str(logs)).stdout
+    assert not [line for line in shown.splitlines() if line.startswith("prediction")]
+
+
+def test_nothing_on_the_disk_is_touched(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=with_flipped_end(partition(), 2))
+    before = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in logs.rglob("*")}
+    predicted(logs)
+    assert {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in logs.rglob("*")} == before
+
+
+def test_several_processes_say_the_same(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=with_flipped_end(partition(), 2), t_1=partition())
+    now = "1700000000000"
+    assert (
+        run("--start", "all", "--now", now, str(logs)).stdout
+        == run("--start", "all", "--now", now, "-j", "2", str(logs)).stdout
+    )
+
+
+# --- what takes others with it ------------------------------------------------------------------------------
+def test_partition_that_ends_the_broker_takes_all_of_its_log_directory_with_it(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=partition(), t_1={**partition(), "x.log": b""})
+    rows = predicted(logs)
+    assert len(rows) == 6
+    assert {(row.loads, row.stops, row.reason_class) for row in rows} == {
+        (False, "broker", "java.lang.NumberFormatException")
+    }
+    assert all("t-1" in (row.reason or "") for row in rows)
+
+
+def test_partition_named_alone_is_not_judged_by_its_neighbours(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=partition(), t_1={**partition(), "x.log": b""})
+    rows = predicted(logs / "t-0")
+    assert [row.loads for row in rows] == [True] * 3
+    assert all("the other partitions of the log directory can be loaded" in row.assumed for row in rows)
+
+
+def test_checkpoint_of_epochs_that_cannot_be_read_takes_the_directory_offline(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0={**partition(), "leader-epoch-checkpoint": b"what is this\n"}, t_1=partition())
+    rows = predicted(logs, start=(Start.CLEAN,))
+    assert {(row.partition, row.stops, row.reason_class) for row in rows} == {
+        ("t-0", "logdir", "java.io.IOException"),
+        ("t-1", "logdir", "java.io.IOException"),
+    }
+
+
+@pytest.mark.parametrize("file", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])
+def test_checkpoint_of_offsets_that_cannot_be_read_takes_the_directory_offline(file: str, tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=partition())
+    (logs / file).write_bytes(b"0\n1\nhello\n")
+    rows = predicted(logs)
+    assert {(row.loads, row.stops, row.reason_class) for row in rows} == {(False, "logdir", "java.io.IOException")}
+    assert all(file in (row.reason or "") for row in rows)
+
+
+def test_directory_of_another_name_ends_the_broker_before_anything_is_cut(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=with_flipped_end(partition(), 2))
+    (logs / "lost+found").mkdir()
+    rows = predicted(logs)
+    assert {(row.loads, row.stops, row.bytes_lost) for row in rows} == {(False, "broker", 0)}
+
+
+def test_directory_that_waits_for_its_deletion_has_no_row_but_can_end_the_broker(tmp_path: Path) -> None:
+    deleted = "u-0." + 32 * "a" + "-delete"
+    logs = log_dir(tmp_path, t_0=partition())
+    write(logs, below(deleted, partition()))
+    assert {(row.partition, row.loads) for row in predicted(logs)} == {("t-0", True)}
+    write(logs, below(deleted, {"x.log": b""}))
+    assert {(row.partition, row.loads) for row in predicted(logs)} == {("t-0", False)}
+
+
+def test_metadata_log_is_recovered_whole_at_every_start(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path)
+    write(logs, below("__cluster_metadata-0", with_flipped_end(partition(), 2)))
+    rows = predicted(logs)
+    assert [row.log_end_offset for row in rows] == [3, 3, 3]
+
+
+def test_recovery_point_decides_what_an_unclean_start_looks_at(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=with_flipped_end(partition(), 2))
+    ends = {}
+    for point in (0, 3, 4):
+        (logs / "recovery-point-offset-checkpoint").write_bytes(checkpoint(("t", 0, point)))
+        ends[point] = [row.log_end_offset for row in predicted(logs)]
+    assert ends == {0: [6, 3, 3], 3: [6, 3, 3], 4: [6, 6, 3]}
+
+
+def test_partition_that_cannot_be_read_has_no_row_and_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = log_dir(tmp_path, t_0=partition(), t_1=partition())
+
+    def broken(directory: str, *given: Any) -> Any:
+        if directory.endswith("t-0"):
+            raise OSError(5, os.strerror(5), directory)
+        return lazy(directory, *given)
+
+    lazy = lazy_files
+    monkeypatch.setattr("kdump.broker.load.log_manager.lazy_files", broken)
+    settings = Settings(0, Config({}), 4096)
+    found = items_of(logs, starts=(Start.CLEAN,), settings=settings)
+    assert [item.partition for item in found if isinstance(item, Prediction)] == ["t-1"]
+    assert [item.kind for item in found if isinstance(item, DoorProblem)] == ["read"]
+
+
+def test_file_that_becomes_shorter_meanwhile_ends_nothing(tmp_path: Path) -> None:
+    directory = log_dir(tmp_path, t_0=partition()) / "t-0"
+    with Shelf() as shelf:
+        source = lazy_files(str(directory), shelf)[name(2)]
+        os.truncate(directory / name(2), 20)
+        with pytest.raises(OSError, match="shorter"):
+            source.read_at(0, 100)
+
+
+# --- options ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("option", [("--now", "5"), ("--config", "x"), ("--index-interval-bytes", "5")])
+def test_option_that_only_predictions_need_is_refused_without_them(option: tuple[str, str], tmp_path: Path) -> None:
+    result = run(*option, str(tmp_path))
+    assert result.exit_code == 2
+    assert "--start" in result.stderr
+
+
+def test_interval_is_the_option_else_the_configuration_else_what_the_indexes_tell(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0=segment(0, [batch(n) for n in range(40)], interval=600))
+    config = tmp_path / "server.properties"
+    config.write_text("# a broker\nlog.index.interval.bytes = 700\n")
+    given: list[tuple[str, ...]] = [
+        ("--index-interval-bytes", "600", "--config", str(config)),
+        ("--config", str(config)),
+        (),
+    ]
+    said = [run("--start", "full", *options, str(logs)).stdout for options in given]
+    rows = [next(line for line in text.splitlines() if line.startswith("prediction")) for text in said]
+    assert "assumed" not in rows[0]
+    assert "rebuild-index" not in rows[0]
+    assert "assumed" not in rows[1]
+    assert "segment=0:rebuild-index" in rows[1]
+    assert re.search(r'assumed="index.interval.bytes=\d+ \(by the stored indexes\)"', rows[2])
+    assert "rebuild-index" not in rows[2]
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "max", "latest"])
+def test_clock_that_is_no_time_is_refused(text: str, tmp_path: Path) -> None:
+    assert run("--start", "all", "--now", text, str(tmp_path)).exit_code == 2
+
+
+def test_refused_options_do_not_drive_the_terminal(tmp_path: Path) -> None:
+    config = tmp_path / "\x1b[31m"
+    config.write_text("index.interval.bytes=x")
+    for args in (["--now", "\x1b[31m"], ["--config", str(config)]):
+        refused = run("--start", "all", *args, str(tmp_path))
+        assert refused.exit_code == 2
+        assert "\\x1b[31m" in refused.stderr
+        assert "\x1b" not in refused.stderr
+
+
+def test_configuration_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad").write_text("index.interval.bytes=many\n")
+    for path in (tmp_path, tmp_path / "gone", tmp_path / "bad"):
+        result = run("--start", "all", "--config", str(path), str(tmp_path))
+        assert result.exit_code == 2
+        assert "--config" in result.stderr

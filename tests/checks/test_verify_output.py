@@ -1,0 +1,807 @@
+"""What `kdump verify` writes, from items made by hand: text, JSON, the table and the bar of a terminal, exit codes.
+
+Nothing here depends on what the verb finds: it is replaced by a stream of items.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tracemalloc
+import tty
+import unicodedata
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+import kdump
+from kdump.checks.options import VerifyOptions
+from kdump.cli.main import kdump as group
+from kdump.cli.outcome import Outcome
+from kdump.finding import Code, Finding, Severity
+from kdump.format.kinds import FileKind
+from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
+from kdump.render.escape import escape
+from kdump.render.json.verify_sink import VerifyJson
+from kdump.render.tally import Tally
+from kdump.render.terminal.numbers import counted, size, span
+from kdump.render.terminal.progress import Bar, short_path
+from kdump.render.terminal.verify import VerifyTable
+from kdump.render.text.findings import finding_line
+from kdump.render.text.verify_sink import VerifyText
+from kdump.storage.file_source import DoorProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from click.testing import Result
+
+    from kdump.item import Item
+
+SECONDS = 120  # a run that takes longer hangs
+ESCAPES = "\x1b[2J\x07\x7f\x9b31m\u202e\u2066\u200b\ufeff\r\b\n\t"
+
+P = "data/orders-0"
+LOG, INDEX, TIMES = (f"{P}/00000000000000000042.{kind}" for kind in ("log", "index", "timeindex"))
+EPOCHS = f"{P}/leader-epoch-checkpoint"
+SEGMENT = Checked((CheckedFile(LOG, FileKind.LOG, 5_000_000), CheckedFile(INDEX, FileKind.INDEX, 800)), 70, 9000)
+DIRECTORY = PartitionChecked(P, 1, 42, 9042, 5_000_000)
+
+ERROR = Finding(
+    Code.B01, LOG, 1000, 500, offset=50, last_offset=59, field="crc", found=0xAB, expected=0xCD, count=10
+)  # fmt: skip
+FIELD = Finding(Code.L07, LOG, 3000, 90, field="batchLength", found=77, expected=78)
+WARNING = Finding(Code.B06, LOG, 2000, 61, found=0x100)
+NOTE = Finding(Code.F02, INDEX)
+GONE = Finding(Code.F09, TIMES)
+LIMIT = Finding(Code.L12, LOG, 4000, 61, values={"why": "the batch is over --max-batch-bytes"})
+MISSING = DoorProblem("nothing.log", "missing", "no such file: nothing.log")
+DENIED = DoorProblem(EPOCHS, "permission", f"{EPOCHS}: permission denied: run as the owner of the file")
+SKIPPED = DoorProblem(f"{P}/x", "skipped", f"{P}/x: not read: a directory inside a partition directory")
+
+CLEAN: list[Item] = [SEGMENT, DIRECTORY]
+NOTED: list[Item] = [NOTE, SEGMENT, DIRECTORY]
+WARNED: list[Item] = [WARNING, SEGMENT, DIRECTORY]
+DAMAGED: list[Item] = [ERROR, WARNING, NOTE, GONE, SEGMENT, DENIED, Checked((), 0, 0), DIRECTORY]
+
+
+def alike(count: int, code: Code = Code.L09, severity: Severity | None = None) -> Iterator[Finding]:
+    """Yield findings of one kind."""
+    for at in range(count):
+        yield Finding(code, LOG, 100 * at, 1, gap=True, severity_override=severity)
+
+
+class Written:
+    """What a sink wrote: stdout and stderr in one list of lines, those of stderr after "2> "."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+    def error(self, line: str) -> None:
+        self.text += f"2> {escape(line)}\n"  # as `say` does
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+
+def quietly(fail_on: str = "error") -> Callable[[Item], bool]:
+    return Outcome(fail_on, compat=False).matters
+
+
+def as_text(items: Iterable[Item], **options: Any) -> list[str]:
+    """Return the lines of plain text."""
+    out = Written()
+    sink = VerifyText(out.write, out.error, Tally(), **{"fold": True, "wanted": None, **options})
+    for item in items:
+        sink(item)
+    sink.end(0)
+    return out.lines
+
+
+def as_json(items: Iterable[Item], *, shallow: bool = False, **options: Any) -> list[dict[str, Any]]:
+    """Return the objects on stdout."""
+    out = Written()
+    sink = VerifyJson(out.write, lambda _line: None, Tally(shallow=shallow), **{"wanted": None, **options})
+    for item in items:
+        sink(item)
+    sink.end(0)
+    assert out.text.isascii()
+    assert out.text.endswith("\n")
+    return [json.loads(line) for line in out.lines]
+
+
+def as_table(
+    items: Iterable[Item],
+    *paths: str,
+    width: int = 100,
+    height: int = 25,
+    colour: bool = False,
+    code: int = 0,
+    shallow: bool = False,
+    **options: Any,
+) -> str:
+    """Return what a terminal gets, stderr apart."""
+    file = io.StringIO()
+    console = Console(
+        file=file, width=width, height=height, highlight=False, markup=False, emoji=False,
+        force_terminal=colour, color_system="standard" if colour else None, _environ={},
+    )  # fmt: skip
+    ticks = iter([10.0, 12.0])
+    given = {"fold": True, "wanted": None, "clock": lambda: next(ticks), **options}
+    sink = VerifyTable(console, lambda _line: None, Tally(shallow=shallow), paths or ("data",), **given)
+    for item in items:
+        sink(item)
+    sink.end(code)
+    return file.getvalue()
+
+
+# --- plain text ---------------------------------------------------------------------------------------------
+def test_text_has_a_status_for_each_file_and_its_findings_below_it() -> None:
+    assert as_text(DAMAGED) == [
+        f"DAMAGED\t{LOG}",
+        finding_line(ERROR),
+        finding_line(WARNING),
+        f"OK\t{INDEX}",
+        finding_line(NOTE),
+        f"WARNING\t{TIMES}",
+        finding_line(GONE),
+        f"UNREAD\t{EPOCHS}",
+        f"2> kdump: {DENIED.sentence}",
+        "checked partitions=1 files=2 bytes=5000800 batches=70 records=9000 errors=1 warnings=2 notes=1 unchecked=1",
+    ]
+
+
+def test_text_calls_nothing_sound_that_is_not_there() -> None:
+    absent = GONE.replace(severity_override=Severity.NOTE)
+    lines = as_text([absent, SEGMENT])
+    assert lines[:3] == [f"OK\t{LOG}", f"OK\t{INDEX}", finding_line(absent)]
+
+
+def test_text_calls_nothing_sound_that_was_not_read_to_its_end() -> None:
+    problem = DoorProblem(LOG, "read", f"{LOG}: cannot be read further: Input/output error")
+    statuses = [line for line in as_text([ERROR, problem, SEGMENT]) if "\t" in line]
+    assert statuses == [f"UNREAD\t{LOG}", f"DAMAGED\t{LOG}", f"OK\t{INDEX}"]
+    statuses = [line for line in as_text([problem, SEGMENT]) if "\t" in line]
+    assert statuses == [f"UNREAD\t{LOG}", f"OK\t{INDEX}"]
+
+
+def test_text_folds_what_repeats_by_code_and_severity() -> None:
+    items: list[Item] = [*alike(150), *alike(100, Code.L03), *alike(101, severity=Severity.NOTE), SEGMENT]
+    lines = as_text(items)
+    assert sum(line.startswith("error L09 foreign-bytes data") for line in lines) == 101
+    assert f"error L09 foreign-bytes {LOG} count=50: 50 more like these" in lines
+    assert f"note L09 foreign-bytes {LOG} count=1: 1 more like these" in lines
+    assert not any("L03" in line and "more like" in line for line in lines)
+    assert "errors=250 warnings=0 notes=101" in lines[-1]
+
+
+def test_text_begins_to_count_anew_for_each_file() -> None:
+    other = LOG.replace("42", "43")
+    items: list[Item] = [*alike(60), SEGMENT, *(one.replace(file=other) for one in alike(60)), SEGMENT]
+    assert not any("more like" in line for line in as_text(items))
+
+
+def test_text_without_folding_holds_nothing_back() -> None:
+    lines = as_text([*alike(150), SEGMENT], fold=False)
+    assert lines[:150] == [finding_line(one) for one in alike(150)]
+    assert lines[150:152] == [f"DAMAGED\t{LOG}", f"OK\t{INDEX}"]
+
+
+def test_findings_without_a_group_are_not_lost() -> None:
+    assert as_text([ERROR])[:2] == [f"DAMAGED\t{LOG}", finding_line(ERROR)]
+    assert LOG in as_table([ERROR])
+
+
+# --- quiet --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("items", [CLEAN, NOTED, WARNED, [SKIPPED, *CLEAN]], ids=["clean", "note", "warning", "skip"])
+def test_quiet_is_silent_without_errors(items: list[Item]) -> None:
+    assert as_text(items, wanted=quietly()) == []
+    assert as_table(items, wanted=quietly()) == ""
+    assert [row["type"] for row in as_json(items, wanted=quietly())] == ["summary"]
+
+
+def test_quiet_shows_errors_and_what_could_not_be_read() -> None:
+    lines = as_text(DAMAGED, wanted=quietly())
+    assert lines[:4] == [f"DAMAGED\t{LOG}", finding_line(ERROR), f"UNREAD\t{EPOCHS}", f"2> kdump: {DENIED.sentence}"]
+    assert lines[4].startswith("checked partitions=1 ")
+    assert len(lines) == 5
+    shown = as_table(DAMAGED, wanted=quietly())
+    assert "B01" in shown
+    assert "B06" not in shown
+    assert [row.get("code") for row in as_json(DAMAGED, wanted=quietly())] == ["B01", None]
+
+
+def test_quiet_shows_what_makes_the_exit_status() -> None:
+    assert as_text(WARNED, wanted=quietly("warning"))[:2] == [f"WARNING\t{LOG}", finding_line(WARNING)]
+    assert as_text([LIMIT, SEGMENT], wanted=quietly())[:2] == [f"WARNING\t{LOG}", finding_line(LIMIT)]
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------
+def test_json_has_the_keys_that_are_promised() -> None:
+    *rows, summary = as_json(DAMAGED)
+    for row in rows:
+        assert list(row) == [
+            "type", "code", "name", "severity", "file", "position", "length", "gap", "offset", "lastOffset", "field",
+            "expected", "found", "message", "remedy", "count",
+        ]  # fmt: skip
+        assert row["type"] == "finding"
+    assert rows[0]["code"] == "B01"
+    assert (rows[0]["position"], rows[0]["length"], rows[0]["offset"], rows[0]["lastOffset"]) == (1000, 500, 50, 59)
+    assert (rows[0]["found"], rows[0]["expected"], rows[0]["count"], rows[0]["gap"]) == (0xAB, 0xCD, 10, False)
+    assert list(summary.items()) == [
+        ("type", "summary"), ("files", 2), ("bytes", 5_000_800), ("batches", 70), ("records", 9000), ("partitions", 1),
+        ("errors", 1), ("warnings", 2), ("notes", 1),
+        ("unchecked", [{"file": EPOCHS, "reason": "permission denied: run as the owner of the file"}]), ("exit", 0),
+    ]  # fmt: skip
+
+
+def test_json_never_folds() -> None:
+    assert len(as_json([*alike(150), SEGMENT])) == 151
+
+
+def test_json_names_each_file_that_was_not_all_read_once() -> None:
+    summary = as_json([LIMIT, LIMIT, SEGMENT, MISSING])[-1]
+    assert summary["unchecked"] == [
+        {"file": LOG, "reason": LIMIT.message},
+        {"file": "nothing.log", "reason": "no such file: nothing.log"},
+    ]
+
+
+def test_json_says_what_was_left_out_on_purpose() -> None:
+    assert as_json(CLEAN, shallow=True)[-1]["unchecked"] == [
+        {"file": None, "reason": "records were not read (--shallow)"}
+    ]
+
+
+# --- hostile names ------------------------------------------------------------------------------------------
+HOSTILE = os.fsdecode(b"data/t\xff-0/") + f"{ESCAPES}.log"
+HOSTILE_ITEMS: list[Item] = [
+    ERROR.replace(file=HOSTILE),
+    Finding(Code.K03, HOSTILE, values={"why": f"{ESCAPES}\udcfe"}),
+    Finding(Code.L07, HOSTILE, field=ESCAPES, found=ESCAPES, expected=ESCAPES),
+    Checked((CheckedFile(HOSTILE, FileKind.LOG, 1),), 0, 0),
+    PartitionChecked(os.path.dirname(HOSTILE), 1, 0, 1, 1),
+    DoorProblem(f"{HOSTILE}2", "other", f"{HOSTILE}2: cannot be opened: for some reason"),
+]
+
+
+def unsafe(text: str) -> set[str]:
+    """Return the characters that could drive a terminal or turn its text around."""
+    return {c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")}
+
+
+def test_no_name_breaks_the_lines_of_text() -> None:
+    lines = as_text(HOSTILE_ITEMS)
+    assert unsafe("".join(lines).replace("\t", "")) == set()
+    assert len(lines) == 7  # a status, three findings, a file that could not be read, its sentence, the summary
+    assert all(line.count("\t") == ("\t" in line) for line in lines)
+    assert lines[0].startswith("DAMAGED\tdata/t\\xff-0/\\x1b[2J")
+
+
+@pytest.mark.parametrize("paths", [("data",), (HOSTILE,)], ids=["partition", "file"])
+def test_no_name_drives_a_terminal(paths: tuple[str, ...]) -> None:
+    shown = as_table(HOSTILE_ITEMS, *paths)
+    assert unsafe(shown) == set()
+    assert "\\x1b[2J" in shown
+
+
+def test_a_name_in_json_is_never_lost() -> None:
+    rows = as_json(HOSTILE_ITEMS)
+    assert rows[0]["file"]["base64"]
+    assert list(rows[0]["file"]) == ["base64"]
+    assert "\\xfe" in rows[1]["message"]
+    for row in rows:
+        json.dumps(row, ensure_ascii=False).encode("utf-8")  # no lone surrogate is left
+    plain = as_json([ERROR.replace(file="t\u00e9\n-0/x.log"), SEGMENT])
+    assert plain[0]["file"] == "t\u00e9\n-0/x.log"
+
+
+# --- the table ----------------------------------------------------------------------------------------------
+def words(text: str) -> list[str]:
+    """Return the words of a table, without the bars beside them."""
+    return text.replace("\u2503", " ").split()
+
+
+def test_the_table_of_sound_partitions_is_one_line_each() -> None:
+    items: list[Item] = [*CLEAN, *NOTED, Checked((), 0, 0), PartitionChecked("data/empty-3", 0, None, None, 0)]
+    assert as_table(items).splitlines() == [
+        "orders-0                    1 segment   offsets 42..9,041     5.0 MB   ok",
+        "orders-0                    1 segment   offsets 42..9,041     5.0 MB   ok   1 note",
+        "empty-3                    0 segments                            0 B   ok",
+        "3 partitions, 2 segments, 10.0 MB, 140 batches: no damage, 1 note (--no-fold lists notes)",
+        "2.0 s (5.0 MB/s)",
+    ]
+    assert as_table(CLEAN).splitlines()[-1] == (
+        "1 partition, 1 segment, 5.0 MB, 70 batches: no damage                               2.0 s (2.5 MB/s)"
+    )
+
+
+def test_the_table_of_a_damaged_partition() -> None:
+    assert as_table([FIELD, *DAMAGED], code=6, width=110).splitlines() == [
+        "orders-0                    1 segment   offsets 42..9,041     5.0 MB   DAMAGED   2 errors, 2 warnings, 1",
+        "    note, 1 file not read",
+        "",
+        "  00000000000000000042.log",
+        "  \u2503 error L07 wrong-length           bytes 3,000..3,089   batchLength found 77 expected 78",
+        "  \u2503   the batch length 77 is wrong",
+        f"  \u2503   -> {Code.L07.remedy}",
+        "  \u2503 error B01 crc-mismatch           bytes 1,000..1,499   offsets 50..59",
+        "  \u2503   stored crc 0x000000ab, computed 0x000000cd; 10 records cannot be trusted",
+        f"  \u2503   -> {Code.B01.remedy}",
+        "  \u2503 warning B06 attributes-reserved   bytes 2,000..2,060",
+        "  \u2503   reserved attribute bits are set (0x0100)",
+        f"  \u2503   -> {Code.B06.remedy}",
+        "  00000000000000000042.timeindex",
+        "  \u2503 warning F09 index-missing",
+        f"  \u2503   {Code.F09.sentence}",
+        f"  \u2503   -> {Code.F09.remedy}",
+        "",
+        "1 partition, 1 segment, 5.0 MB, 70 batches: 2 errors, 2 warnings, 1 note (--no-fold lists notes), 1 not",
+        "checked",
+        "2.0 s (2.5 MB/s)   exit 6",
+    ]
+
+
+def test_the_table_says_once_what_several_findings_say_alike() -> None:
+    shown = as_table([*alike(3), SEGMENT, DIRECTORY])
+    assert shown.count("error L09") == 3
+    assert shown.count(Code.L09.sentence) == 1
+    assert shown.count(Code.L09.remedy) == 1
+
+
+@pytest.mark.parametrize("width", [20, 40, 79, 80, 120])
+def test_the_table_loses_no_word_where_it_is_narrow(width: int) -> None:
+    wide, narrow = as_table(DAMAGED, width=1000), as_table(DAMAGED, width=width)
+    assert "".join(words(narrow)) == "".join(words(wide))
+    assert all(len(line) <= width for line in narrow.splitlines())
+    if width >= 40:  # whole words, but for names that are longer than a line
+        assert words(narrow) == words(wide)
+
+
+def test_colour_says_only_what_words_say() -> None:
+    coloured = as_table(DAMAGED, colour=True)
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == as_table(DAMAGED)
+    assert unsafe(re.sub(r"\x1b\[[0-9;]*m", "", coloured)) == set()
+
+
+def partitions(count: int) -> Iterator[Item]:
+    """Yield sound partitions."""
+    for number in range(count):
+        path = f"data/t-{number}"
+        yield Checked((CheckedFile(f"{path}/00000000000000000000.log", FileKind.LOG, 1),), 1, 1)
+        yield PartitionChecked(path, 1, 0, 1, 1)
+
+
+def test_sound_partitions_are_counted_after_a_screenful() -> None:
+    lines = as_table([*partitions(60), *DAMAGED]).splitlines()
+    assert [line.split()[0] for line in lines[:19]] == [f"t-{number}" for number in range(19)]
+    assert lines[19].startswith("orders-0 ")
+    assert "41 more partitions: ok (--no-fold lists them)" in lines
+    assert as_table([*partitions(60), *DAMAGED], fold=False).count("\nt-") == 59
+
+
+def test_the_table_shows_notes_only_without_folding() -> None:
+    assert "F02" not in as_table(NOTED)
+    assert "note F02 empty-log" in as_table(NOTED, fold=False)
+    assert "lists notes" not in as_table(NOTED, fold=False)
+
+
+def test_the_table_folds_what_repeats() -> None:
+    items: list[Item] = [*alike(150), *alike(150, Code.L03), SEGMENT, DIRECTORY]
+    shown = as_table(items)
+    assert shown.count("error L09 foreign-bytes") == 101
+    assert shown.count("50 more like these") == 2
+    assert as_table(items, fold=False).count("error L09 foreign-bytes") == 150
+
+
+def test_what_a_later_group_says_of_a_file_is_added() -> None:
+    late = Finding(Code.L03, LOG, 8000, 10, gap=True)
+    epochs = Checked((CheckedFile(EPOCHS, FileKind.EPOCHS, 20),), 0, 0)
+    shown = as_table([ERROR, SEGMENT, late, epochs, DIRECTORY])
+    assert shown.count("00042.log") == 1
+    assert shown.index("error B01") < shown.index("error L03")
+    assert "2 errors" in shown
+    statuses = [line for line in as_text([SEGMENT, late, epochs]) if "\t" in line]
+    assert statuses == [f"OK\t{LOG}", f"OK\t{INDEX}", f"OK\t{EPOCHS}", f"DAMAGED\t{LOG}"]
+
+
+def test_the_table_does_not_wait_for_ever_with_what_is_found() -> None:
+    shown = as_table([*alike(2500), SEGMENT, DIRECTORY], fold=False)
+    lines = shown.splitlines()
+    assert lines[0] == f"  {LOG}"  # a thousand are written before the partition has a line
+    assert shown.count("error L09") == 2500
+    at = next(number for number, line in enumerate(lines) if line.startswith("orders-0"))
+    assert "2,500 errors" in " ".join(lines[at : at + 2])
+
+
+def test_the_table_calls_no_partition_sound_that_could_not_be_read() -> None:
+    shown = as_table([SEGMENT, DENIED, Checked((), 0, 0), DIRECTORY])
+    assert "UNREAD   1 file not read" in shown
+    assert "no damage, 1 not checked" in shown
+
+
+def test_files_that_were_named_have_a_line_each() -> None:
+    lines = as_table([ERROR, GONE, SEGMENT], LOG, INDEX).splitlines()
+    assert lines[0] == f"{LOG}   5.0 MB   DAMAGED   1 error"
+    assert f"{INDEX}   800 B   ok" in lines
+    assert f"{TIMES}   WARNING   1 warning" in lines
+    assert any(line.startswith("2 files, 5.0 MB, 70 batches: 1 error, 1 warning") for line in lines)
+
+
+def test_files_of_a_log_directory_have_a_line_when_something_is_wrong() -> None:
+    meta = CheckedFile("data/meta.properties", FileKind.META_PROPERTIES, 80)
+    wrong = Finding(Code.K03, meta.path, values={"why": "no node.id"})
+    assert meta.path not in as_table([*CLEAN, Checked((meta,), 0, 0)])
+    lines = as_table([*CLEAN, wrong, Checked((meta,), 0, 0)]).splitlines()
+    assert lines[0].endswith("ok")
+    assert lines[1] == "data/meta.properties   DAMAGED   1 error"
+    assert lines[3] == "  \u2503 error K03 checkpoint"
+    lines = as_table([wrong, Checked((meta,), 0, 0), *CLEAN]).splitlines()
+    assert lines[0] == "data/meta.properties   DAMAGED   1 error"
+    assert lines[-2].endswith("ok")
+
+
+def test_one_path_is_not_repeated_and_several_are() -> None:
+    assert as_table(CLEAN, P).startswith("orders-0 ")
+    assert as_table(CLEAN, "data", "other").startswith("data/orders-0 ")
+    here: list[Item] = [Checked((CheckedFile("./0.log", FileKind.LOG, 1),), 0, 0), PartitionChecked(".", 1, 0, 1, 1)]
+    assert as_table(here, ".").startswith(". ")
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [
+        ([], "0 files, 0 B, 0 batches: nothing was checked"),
+        ([MISSING], "0 files, 0 B, 0 batches: nothing was checked, 1 not checked"),
+        (CLEAN, "1 partition, 1 segment, 5.0 MB, 70 batches: no damage"),
+        (WARNED, "1 partition, 1 segment, 5.0 MB, 70 batches: no damage, 1 warning"),
+    ],
+)
+def test_the_last_line_is_the_verdict(items: list[Item], said: str) -> None:
+    assert as_table(items, width=200).splitlines()[-1].startswith(f"{said}   ")
+
+
+def test_the_last_line_says_what_was_left_out_on_purpose() -> None:
+    assert ": no damage; records were not read (--shallow)" in as_table(CLEAN, shallow=True, width=200)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (99_949, "99.9 kB"), (99_950, "100 kB"), (999_499, "999 kB"),
+        (999_500, "1.0 MB"), (402_000_000, "402 MB"), (38_200_000_000, "38.2 GB"), (10**19, "10.0 EB"),
+        (5 * 10**21, "5000 EB"),
+    ],
+)  # fmt: skip
+def test_sizes_are_rounded(number: int, text: str) -> None:
+    assert size(number) == text
+
+
+def test_numbers_have_separators() -> None:
+    assert (counted(1, "file"), counted(1200, "file")) == ("1 file", "1,200 files")
+    assert (counted(1, "batch", "batches"), counted(0, "batch", "batches")) == ("1 batch", "0 batches")
+    assert (span(1000, 1000, "byte"), span(1000, 2000, "byte")) == ("byte 1,000", "bytes 1,000..2,000")
+    assert span(7, 6, "byte") == "byte 7"  # a place between two bytes
+
+
+# --- nothing grows with a file ------------------------------------------------------------------------------
+@pytest.mark.parametrize("sink", ["text", "text without folding", "json", "table", "table without folding"])
+def test_no_sink_keeps_what_it_was_given(sink: str) -> None:
+    nowhere = SimpleNamespace(write=lambda _text: None, flush=lambda: None, isatty=lambda: False, encoding="utf-8")
+    write, error, tally, fold = nowhere.write, nowhere.write, Tally(), "without" not in sink
+    target: VerifyText | VerifyJson | VerifyTable
+    if sink == "json":
+        target = VerifyJson(write, error, tally, wanted=None)
+    elif sink.startswith("text"):
+        target = VerifyText(write, error, tally, fold=fold, wanted=None)
+    else:
+        console: Any = Console(file=nowhere, width=100, highlight=False)  # type: ignore[arg-type]
+        target = VerifyTable(console, error, tally, ["data"], fold=fold, wanted=None)
+    for item in alike(1500):  # what is loaded at first use does not count
+        target(item)
+    tracemalloc.start()
+    try:
+        for item in alike(3500):
+            target(item)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2_000_000
+
+
+# --- the command --------------------------------------------------------------------------------------------
+@pytest.fixture
+def verify(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs `kdump verify` over items instead of files."""
+
+    def run(items: Iterable[Item], *args: str) -> Result:
+        def verb(paths: list[str], options: VerifyOptions) -> Iterator[Item]:
+            asked.append((paths, options))
+            yield from items
+
+        asked.clear()
+        monkeypatch.setitem(sys.modules, "kdump.checks.run", SimpleNamespace(verify=verb))
+        monkeypatch.setitem(sys.modules, "kdump.checks.replicas", SimpleNamespace(compare=verb))
+        return CliRunner().invoke(group, ["verify", *(args or ["data"])])
+
+    return run
+
+
+asked: list[tuple[list[str], VerifyOptions]] = []
+
+
+@pytest.mark.parametrize(
+    ("items", "args", "code"),
+    [
+        (CLEAN, "", 0),
+        (NOTED, "--fail-on warning", 0),
+        ([SKIPPED, *CLEAN], "--fail-on warning", 0),
+        (CLEAN, "--shallow", 0),
+        (WARNED, "", 0),
+        (WARNED, "--fail-on warning", 4),
+        (WARNED, "--fail-on never", 0),
+        ([ERROR, SEGMENT], "", 3),
+        ([ERROR, WARNING, SEGMENT], "--fail-on warning", 3),
+        ([ERROR, SEGMENT], "--fail-on never", 0),
+        ([ERROR, SEGMENT], "--quiet", 3),
+        ([ERROR, SEGMENT], "--format json --quiet", 3),
+        ([LIMIT, SEGMENT], "", 5),
+        ([Finding(Code.V01, LOG), SEGMENT], "", 5),
+        ([Finding(Code.V02, LOG), SEGMENT], "", 5),
+        ([DENIED], "", 5),
+        ([DENIED, MISSING], "", 5),
+        ([DENIED, WARNING, SEGMENT], "--fail-on warning", 5),
+        (DAMAGED, "", 6),
+        (DAMAGED, "--fail-on never", 5),
+        ([MISSING], "", 10),
+        ([MISSING, WARNING, SEGMENT], "--fail-on warning", 10),
+        ([MISSING, ERROR, SEGMENT], "", 3),
+    ],
+)
+def test_the_exit_status(items: list[Item], args: str, code: int, verify: Callable[..., Result]) -> None:
+    done = verify(items, *args.split(), "data")
+    assert done.exit_code == code, done.output
+    if "json" in args:
+        assert json.loads(done.stdout.splitlines()[-1])["exit"] == code
+
+
+def test_the_answer_is_on_stdout_and_sentences_on_stderr(verify: Callable[..., Result]) -> None:
+    done = verify(DAMAGED)
+    assert done.stdout.splitlines() == [line for line in as_text(DAMAGED) if not line.startswith("2> ")]
+    assert done.stderr == f"kdump: {DENIED.sentence}\n"
+    done = verify(DAMAGED, "data", "--format", "json")
+    assert [json.loads(line)["type"] for line in done.stdout.splitlines()] == ["finding"] * 4 + ["summary"]
+    assert done.stderr == f"kdump: {DENIED.sentence}\n"
+
+
+def test_the_verb_gets_what_the_options_say(verify: Callable[..., Result]) -> None:
+    verify(CLEAN)
+    assert asked == [(["data"], VerifyOptions())]
+    verify(
+        CLEAN, "a", "--shallow", "--no-resync", "--contiguous", "-j", "3", "b", "--max-batch-bytes", "2000",
+        "--max-uncompressed-bytes", "3000",
+    )  # fmt: skip
+    assert asked == [
+        (["a", "b"], VerifyOptions(deep=False, resync=False, contiguous=True, jobs=3, max_batch_bytes=2000,
+                                   max_uncompressed_bytes=3000)),
+    ]  # fmt: skip
+
+
+def test_replicas_are_compared(verify: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert verify([ERROR, SEGMENT], "--replicas", "a", "b").exit_code == 3
+    assert asked[0][0] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "args", [[], ["data", "--jobs", "0"], ["data", "-j", "many"], ["data", "--format", "xml"], ["data", "--deep"]]
+)
+def test_a_wrong_use_ends_with_2_and_opens_nothing(args: list[str], verify: Callable[..., Result]) -> None:
+    verify(CLEAN)
+    asked.clear()
+    assert CliRunner().invoke(group, ["verify", *args]).exit_code == 2
+    assert asked == []
+
+
+# --- processes: pipes, disks, terminals ---------------------------------------------------------------------
+FAKE = """
+import pickle, sys, time, types
+
+def verb(paths, options):
+    assert options.progress == PROGRESS
+    for item in pickle.load(open(paths[0], "rb")):
+        if isinstance(item, float):
+            time.sleep(item)
+        else:
+            yield item
+
+sys.modules["kdump.checks.run"] = types.SimpleNamespace(verify=verb)
+from kdump.__main__ import main
+main()
+"""
+
+
+def child(tmp_path: Path, items: Iterable[object], *args: str, progress: bool = False) -> list[str]:
+    """Return the command that runs `kdump verify` over items; a number among them is a pause in seconds."""
+    (tmp_path / "items").write_bytes(pickle.dumps(list(items)))
+    code = FAKE.replace("PROGRESS", str(progress))
+    return [sys.executable, "-P", "-c", code, "verify", str(tmp_path / "items"), *args]
+
+
+UNSET = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")  # what rich reads
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if name not in UNSET},
+    "PYTHONPATH": str(Path(kdump.__file__).parent.parent),
+    "TERM": "xterm",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "json"], ["--no-fold"]], ids=shlex.join)
+def test_a_shell_sees_141_of_a_closed_pipe(options: list[str], tmp_path: Path) -> None:
+    items = [one for _ in range(1000) for one in (ERROR, *CLEAN)]
+    command = shlex.join(child(tmp_path, items, *options))
+    done = subprocess.run(
+        ["bash", "-c", f'{command} | head -n 1; echo "${{PIPESTATUS[0]}}"'],
+        env=ENVIRONMENT,
+        capture_output=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.stdout.splitlines()[1:] == [b"141"]
+    assert done.stderr == b""
+
+
+def test_a_full_disk_is_no_success_and_no_traceback(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            child(tmp_path, CLEAN), env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, timeout=SECONDS, check=False
+        )
+    assert done.returncode == 5
+    assert done.stderr.decode() == "kdump: cannot write the output: No space left on device\n"
+
+
+def on_terminal(
+    command: list[str], *, out: bool = True, err: bool = False, **environment: str
+) -> tuple[int, str, str, str]:
+    """Run a command with stdout, stderr or both on a terminal; return exit code, the terminal's text, both pipes'."""
+    master, slave = pty.openpty()
+    tty.setraw(slave)  # as it was written: no \n becomes \r\n
+    with subprocess.Popen(
+        command,
+        env={**ENVIRONMENT, **environment},
+        stdout=slave if out else subprocess.PIPE,
+        stderr=slave if err else subprocess.PIPE,
+    ) as process:
+        os.close(slave)
+        got = bytearray()
+        try:
+            while piece := os.read(master, 65536):
+                got += piece
+        except OSError:  # Linux says that the other side is gone
+            pass
+        finally:
+            os.close(master)
+        pipes = [b"" if pipe is None else pipe.read() for pipe in (process.stdout, process.stderr)]
+        code = process.wait(SECONDS)
+        return code, got.decode("utf-8", "surrogateescape"), pipes[0].decode(), pipes[1].decode()
+
+
+def test_a_terminal_gets_the_table(tmp_path: Path) -> None:
+    command = child(tmp_path, DAMAGED)
+    code, shown, _, stderr = on_terminal(command, COLUMNS="120")
+    assert code == 6
+    assert "\x1b[1;31mDAMAGED\x1b[0m" in shown
+    assert stderr == f"kdump: {DENIED.sentence}\n"
+    code, plain, _, _ = on_terminal(command, COLUMNS="120", NO_COLOR="1")
+    assert code == 6
+    assert re.sub(r"\x1b\[[0-9;]*m", "", plain) == re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert "31m" not in plain
+
+
+def test_a_terminal_gets_json_when_it_is_asked_for(tmp_path: Path) -> None:
+    _, shown, _, _ = on_terminal(child(tmp_path, CLEAN, "--format", "json"))
+    assert json.loads(shown)["type"] == "summary"
+
+
+def test_raw_writes_names_as_they_are(tmp_path: Path) -> None:
+    _, shown, _, _ = on_terminal(child(tmp_path, HOSTILE_ITEMS[3:5], "--raw"), NO_COLOR="1", COLUMNS="1000")
+    assert "t\udcff-0" in shown
+    _, shown, _, _ = on_terminal(child(tmp_path, HOSTILE_ITEMS[3:5]), NO_COLOR="1", COLUMNS="1000")
+    assert "t\\xff-0" in shown
+
+
+def test_a_terminal_of_few_characters_gets_those(tmp_path: Path) -> None:
+    items: list[Item] = [ERROR, SEGMENT, DIRECTORY.replace(path="data/\u65e5\u672c-0")]
+    _, shown, _, stderr = on_terminal(child(tmp_path, items), PYTHONIOENCODING="ascii", NO_COLOR="1")
+    assert stderr == ""
+    assert "| \x1b" in shown or "  | " in shown
+    assert "\\u65e5" in shown
+
+
+@pytest.mark.parametrize("out", [True, False], ids=["both", "stderr"])
+def test_the_bar_is_on_stderr_and_gone_when_done(out: bool, tmp_path: Path) -> None:
+    steps = [Progress(100 * step, 1000, LOG) for step in range(11)]
+    items: list[object] = [0.6, *steps[:5], *CLEAN, 0.2, *steps[5:], *CLEAN]
+    code, shown, stdout, _ = on_terminal(child(tmp_path, items, progress=True), out=out, err=True, COLUMNS="120")
+    assert code == 0
+    assert re.search(r"verify .* %  [0-9.]+ k?B of 1\.0 kB  .*orders-0/\.\.\.00042\.log", shown)
+    assert "\x1b[?25l" not in shown  # the cursor is never hidden: nobody could give it back after Ctrl-C
+    if not out:
+        assert stdout.splitlines() == as_text([*CLEAN, *CLEAN])
+        assert shown.endswith("\r\x1b[2K")
+    screen = [line.rpartition("\x1b[2K")[2] for line in shown.split("\n")]
+    assert not any("verify" in line for line in screen)  # each line that stays was written after the bar was gone
+
+
+@pytest.mark.parametrize(
+    ("items", "args", "environment"),
+    [
+        ([Progress(1, 2, LOG), *CLEAN], [], {}),
+        ([0.6, Progress(1, 2, LOG), *CLEAN], [], {"TERM": "dumb"}),
+        ([0.6, Progress(1, 2, LOG), *CLEAN], ["--quiet"], {}),
+    ],
+    ids=["short", "dumb", "quiet"],
+)
+def test_there_is_no_bar(items: list[object], args: list[str], environment: dict[str, str], tmp_path: Path) -> None:
+    command = child(tmp_path, items, *args, progress="--quiet" not in args)
+    _, shown, _, _ = on_terminal(command, out=False, err=True, **environment)
+    assert shown == ""
+
+
+def test_the_bar_is_drawn_at_most_ten_times_a_second() -> None:
+    now = [0.0]
+    stream = io.StringIO()
+    bar = Bar("verify", stream, lambda: now[0])
+    for step in range(1000):
+        now[0] = step / 100
+        bar.show(Progress(step, 1000, LOG))
+    assert 90 <= stream.getvalue().count("verify") <= 96
+    bar.hide()
+    bar.hide()
+    assert "0:00:0" in stream.getvalue() or "%" in stream.getvalue()
+
+
+@pytest.mark.parametrize("progress", [Progress(0, 0, ""), Progress(0, 10, ESCAPES), Progress(20, 10, "x")])
+def test_the_bar_takes_all_numbers(progress: Progress) -> None:
+    now = iter([0.0, 1.0])
+    stream = io.StringIO()
+    Bar("verify", stream, lambda: next(now)).show(progress)
+    assert unsafe(stream.getvalue()) == set()
+
+
+def test_a_path_in_the_bar_is_short() -> None:
+    assert short_path("/data/orders-31/00000000000000088000.log") == "orders-31/...88000.log"
+    assert short_path("meta.properties") == "meta.properties"
+
+
+def test_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
+    items: list[object] = [*CLEAN, 60.0]
+    with subprocess.Popen(
+        child(tmp_path, items, "--format", "json"), env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1.5)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(SECONDS) == -signal.SIGINT
+            assert process.stderr.read() == b""
+        finally:
+            process.kill()

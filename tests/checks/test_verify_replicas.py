@@ -1,0 +1,142 @@
+"""`verify --replicas`: what differs between replicas is told, what may differ by right is not."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kdump.checks.options import VerifyOptions
+from kdump.checks.replicas import compare
+from kdump.finding import Finding, Severity
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
+from tests.support.segments import batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ZERO = f"{0:020}.log"
+CLEAN = FIXTURES / "kafka-4.3.1/clean"
+
+
+def differences(*paths: Path) -> list[Finding]:
+    """The findings that compare replicas."""
+    items = compare([str(path) for path in paths], VerifyOptions())
+    return [item for item in items if isinstance(item, Finding) and item.code.name.startswith("D")]
+
+
+def replica(root: Path, *batches: bytes, name: str = "t-0") -> Path:
+    """Write a partition of one segment."""
+    directory = root / name
+    directory.mkdir(parents=True)
+    (directory / ZERO).write_bytes(b"".join(batches))
+    return directory
+
+
+def log(start: int, stop: int, value: bytes = b"v", each: int = 2) -> list[bytes]:
+    """Batches of some records each with the offsets [start, stop)."""
+    return [batch(at, [value + b"%d" % n for n in range(at, min(at + each, stop))]) for at in range(start, stop, each)]
+
+
+def test_the_replicas_of_a_cluster_do_not_differ() -> None:
+    found = differences(*sorted(CLEAN.iterdir()))
+    assert [one for one in found if one.severity is not Severity.NOTE] == []
+
+
+def test_equal_replicas_have_no_difference(tmp_path: Path) -> None:
+    one, other = (replica(tmp_path / root, *log(0, 10)) for root in "ab")
+    assert differences(one, other) == []
+
+
+def test_another_record_at_an_offset_is_an_error(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 10))
+    other = replica(tmp_path / "b", *log(0, 4), batch(4, [b"v4", b"other"]), *log(6, 10))
+    (found,) = differences(one, other)
+    assert (found.code.name, found.severity, found.file) == ("D01", Severity.ERROR, str(other / ZERO))
+    assert (found.offset, found.last_offset) == (4, 5)
+    assert found.position == len(b"".join(log(0, 4)))
+
+
+def test_another_framing_of_the_same_records_is_no_difference(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 12, each=2))
+    other = replica(tmp_path / "b", *log(0, 12, each=3))
+    assert differences(one, other) == []
+
+
+def test_another_leader_epoch_of_the_same_batch_is_an_error(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 4))
+    data = bytearray(b"".join(log(0, 4)))
+    data[15] ^= 4
+    other = replica(tmp_path / "b", bytes(data))
+    assert [(found.code.name, found.field) for found in differences(one, other)] == [("D01", "partitionLeaderEpoch")]
+
+
+def test_a_hole_that_the_other_has_not_is_a_warning(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 10))
+    other = replica(tmp_path / "b", *log(0, 4), *log(6, 10))
+    (found,) = differences(one, other)
+    assert (found.code.name, found.severity, found.offset, found.last_offset) == ("D02", Severity.WARNING, 4, 5)
+    assert found.file == str(other / ZERO)
+
+
+def test_what_compaction_removed_in_one_replica_is_a_note(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 10))
+    lacking = batch(2, [b"v2"], last_delta=1)
+    other = replica(tmp_path / "b", *log(0, 2), lacking, *log(6, 10))
+    assert {found.severity for found in differences(one, other)} == {Severity.NOTE}
+
+
+def test_what_retention_removed_in_one_replica_is_no_difference(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 10))
+    other = tmp_path / "b" / "t-0"
+    other.mkdir(parents=True)
+    (other / f"{4:020}.log").write_bytes(b"".join(log(4, 10)))
+    assert differences(one, other) == []
+
+
+def test_a_replica_that_ends_early_is_a_note(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 10))
+    other = replica(tmp_path / "b", *log(0, 6))
+    (found,) = differences(one, other)
+    assert (found.code.name, found.severity, found.found) == ("D03", Severity.NOTE, 6)
+
+
+def test_a_damaged_batch_is_no_difference_of_its_own(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 10))
+    data = bytearray(b"".join(log(0, 10)))
+    data[len(b"".join(log(0, 4))) + 70] ^= 1
+    other = replica(tmp_path / "b", bytes(data))
+    assert differences(one, other) == []
+
+
+def test_of_three_replicas_the_odd_one_shows_twice(tmp_path: Path) -> None:
+    good = [replica(tmp_path / root, *log(0, 4)) for root in "ab"]
+    odd = replica(tmp_path / "c", *log(0, 2), batch(2, [b"x", b"y"]))
+    assert [found.file for found in differences(*good, odd)] == [str(odd / ZERO)] * 2
+
+
+@pytest.mark.parametrize("names", [("t-0", "t-1"), ("t-0", "u-0")])
+def test_other_partitions_are_not_compared(tmp_path: Path, names: tuple[str, str]) -> None:
+    one = replica(tmp_path / "a", *log(0, 4), name=names[0])
+    other = replica(tmp_path / "b", *log(0, 4, b"w"), name=names[1])
+    assert differences(one, other) == []
+
+
+def test_log_directories_are_compared_partition_by_partition(tmp_path: Path) -> None:
+    roots = [tmp_path / name for name in "ab"]
+    for root in roots:
+        replica(root, *log(0, 4))
+        replica(root, *log(0, 4, b"v" if root.name == "a" else b"w"), name="u-3")
+    assert {found.file for found in differences(*roots)} == {str(roots[1] / "u-3" / ZERO)}
+
+
+def test_the_command_ends_with_3_when_replicas_differ(tmp_path: Path) -> None:
+    copy_tree(CLEAN / "node1" / "plain-0", tmp_path / "a" / "plain-0")
+    copied = copy_tree(CLEAN / "node1" / "plain-0", tmp_path / "b" / "plain-0")
+    run = run_kdump(["verify", "--replicas", "--format", "json", "a", "b"], tmp_path)
+    assert run.exit == 0
+    (copied / ZERO).write_bytes(b"".join(log(0, 4)))
+    run = run_kdump(["verify", "--replicas", "--format", "json", "a", "b"], tmp_path)
+    assert run.exit == 3
+    assert "D01" in {json.loads(line).get("code") for line in run.stdout.splitlines()}

@@ -1,0 +1,590 @@
+"""The manual says what the program does: man pages and README against commands, exit codes, findings and real runs.
+
+What they say of findings is held to the code table and to lines that kdump prints, never to copies of its sentences.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import string
+import struct
+import subprocess
+import sys
+import tomllib
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+import lz4.frame
+import pytest
+
+import kdump
+from kdump.cli.exit_status import Exit
+from kdump.cli.main import kdump as group
+from kdump.finding import Code, Finding, Severity
+from kdump.format.checksum import crc32c
+from kdump.render.text.findings import finding_line
+from tests.support.damage_cases import damage_cases
+from tests.support.runs import FIXTURES, run_kdump
+from tests.support.verify_runs import FOLDERS, NOT_AS_NAMED, STAGED, below, shown_by
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(kdump.__file__).parent
+MAN = ROOT / "man"
+README = (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").is_file() else ""
+PAGES = [
+    "kdump.1", "kdump-dump.1", "kdump-verify.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-retention.1",
+    "kdump-reindex.1", "kdump-truncate.1", "kdump-patch-header.1", "kdump-undo.1", "kdump-resume.1",
+    "kdump-export.1", "kdump-partition-for.1", "kdump-json.5", "kdump-findings.7",
+]  # fmt: skip
+COMMANDS: dict[str, click.Command] = {
+    name: command
+    for name in group.list_commands(click.Context(group))
+    if (command := group.get_command(click.Context(group), name))
+}
+PAGE_OF: dict[str, click.Command] = {"kdump": group, **{f"kdump-{name}": one for name, one in COMMANDS.items()}}
+
+
+# --- reading man pages --------------------------------------------------------------------------------------
+class Line(NamedTuple):
+    """One line of a page: its macro, "" for text, and what the reader sees of the rest."""
+
+    macro: str
+    text: str
+
+
+def page(name: str) -> list[Line]:
+    """Read a page without its comments."""
+    lines = (MAN / name).read_text("ascii").splitlines()
+    return [parsed(line) for line in lines if not line.startswith('.\\"')]
+
+
+def parsed(line: str) -> Line:
+    """Take a line apart; what macros join without a blank is joined."""
+    if not line.startswith("."):
+        return Line("", plain(line))
+    macro, _, rest = line[1:].partition(" ")
+    words = re.findall(r'"([^"]*)"|(\S+)', rest)
+    joint = "" if macro in ("BR", "RB", "BI", "IB", "IR", "RI") else " "
+    return Line(macro, plain(joint.join(quoted or word for quoted, word in words)))
+
+
+def plain(text: str) -> str:
+    """Return what a reader sees."""
+    for escape, shown in ((r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(bu", "*"), (r"\e", "\\")):
+        text = text.replace(escape, shown)
+    return text
+
+
+def section(name: str, title: str) -> list[Line]:
+    """Return the lines of one section."""
+    lines = page(name)
+    start = lines.index(Line("SH", title)) + 1
+    ends = [at for at in range(start, len(lines)) if lines[at].macro == "SH"]
+    return lines[start : ends[0] if ends else len(lines)]
+
+
+def entries(lines: list[Line]) -> dict[str, str]:
+    """Return tag and text of each tagged paragraph; tags that share one have the same."""
+    found: dict[str, str] = {}
+    tags: list[str] = []
+    for at, line in enumerate(lines):
+        if at and lines[at - 1].macro in ("TP", "TQ"):
+            tags = [*tags, line.text] if lines[at - 1].macro == "TQ" else [line.text]
+            found[line.text] = ""
+        elif line.macro in ("SS", "TP"):
+            tags = []
+        elif line.macro != "TQ":
+            for tag in tags:
+                found[tag] += f" {line.text}"
+    return found
+
+
+# --- man pages as such --------------------------------------------------------------------------------------
+KNOWN = {
+    "TH", "SH", "SS", "PP", "TP", "TQ", "IP", "B", "I", "BR", "RB", "BI", "IB", "IR", "RI", "EX", "EE", "RS", "RE",
+    "br",
+}  # fmt: skip
+
+
+def test_every_command_has_a_page() -> None:
+    assert {path.name for path in MAN.iterdir()} == set(PAGES)
+    assert {f"{name}.1" for name in PAGE_OF} == {name for name in PAGES if name.endswith(".1")}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_sound(name: str) -> None:
+    text = (MAN / name).read_text("ascii")
+    raw = [line for line in text.splitlines() if not line.startswith('.\\"')]
+    title, number = name.rsplit(".", 1)
+    assert raw[0].startswith(f".TH {title.upper().replace('-', chr(92) + '-')} {number} ")
+    assert f'"kdump {kdump.__version__}"' in raw[0]
+    assert raw[1] == ".SH NAME"
+    assert plain(raw[2]).startswith(f"{title} - ")
+    assert text.endswith("\n")
+    for line in raw:
+        assert line, "an empty line sets a paragraph of its own"
+        assert line == line.rstrip()
+        assert not line.startswith("'")
+        assert "\\f" not in line  # macros instead: they are always balanced
+        assert re.search(r"(?<![\\-])--[a-z]", line) is None, f"{line}: write \\-\\-"
+        if line.startswith("."):
+            assert re.match(r"\.([A-Za-z]+)( |$)", line), line
+            assert line[1:].split(" ")[0] in KNOWN, line
+            assert line.count('"') % 2 == 0, line
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_macros_of_a_page_are_balanced(name: str) -> None:
+    lines = page(name)
+    for opens, closes in (("EX", "EE"), ("RS", "RE")):
+        depth = 0
+        for line in lines:
+            depth += (line.macro == opens) - (line.macro == closes)
+            assert depth in (0, 1)
+        assert depth == 0
+    for before, line in pairwise(lines):
+        if before.macro in ("TP", "TQ"):
+            assert line.macro in ("", "B", "I", "BR", "RB", "BI", "IB", "IR", "RI"), "a tag is one line of text"
+            assert line.text
+        if before.macro in ("SH", "SS"):
+            assert before.text
+    assert lines[-1].text
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pages_a_page_names_exist(name: str) -> None:
+    others = {f"{line.text}" for line in section(name, "SEE ALSO") if line.macro == "BR"}
+    named = {re.sub(r"\((\d)\).*", r".\1", text) for text in others}
+    assert named == set(PAGES) - {name}
+
+
+# --- options ------------------------------------------------------------------------------------------------
+def options(command: click.Command) -> dict[str, click.Option]:
+    """Return the options of a command by name, --help included."""
+    params = command.get_params(click.Context(command))
+    return {name: one for one in params if isinstance(one, click.Option) for name in one.opts}
+
+
+def documented(name: str) -> dict[str, tuple[str, str]]:
+    """Return tag and text of each option that a page explains."""
+    tags = entries(section(f"{name}.1", "OPTIONS"))
+    return {tag.split(" ")[0]: (tag, text) for tag, text in tags.items()}
+
+
+@pytest.mark.parametrize("name", PAGE_OF)
+def test_a_page_has_the_options_of_its_command_and_no_other(name: str) -> None:
+    assert set(documented(name)) == set(options(PAGE_OF[name]))
+
+
+@pytest.mark.parametrize("name", PAGE_OF)
+def test_a_page_says_what_an_option_takes(name: str) -> None:
+    for option, (tag, text) in documented(name).items():
+        known = options(PAGE_OF[name])[option]
+        is_flag = known.is_flag or known.count
+        assert (" " in tag) != is_flag, tag
+        words = set(re.findall(r"[\w.-]*\w", text))
+        if isinstance(known.type, click.Choice):
+            assert set(known.type.choices) <= words, option
+        if known.show_default and not is_flag:
+            assert str(known.default) in words, option
+
+
+def test_no_page_names_an_option_that_is_not_there() -> None:
+    there = {name for command in PAGE_OF.values() for name in options(command)}
+    texts = {name: "\n".join(line.text for line in page(name)) for name in PAGES}
+    prose = re.sub(r"(?ms)^```bash\n.*?^```$", "", README)
+    for name, text in {**texts, "README.md": prose}.items():
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= there, name
+
+
+def test_the_overview_names_the_commands() -> None:
+    assert set(entries(section("kdump.1", "COMMANDS"))) == set(COMMANDS)
+
+
+# --- exit codes ---------------------------------------------------------------------------------------------
+def test_the_overview_has_every_exit_code() -> None:
+    tags = entries(section("kdump.1", "EXIT STATUS"))
+    assert {int(tag) for tag in tags if tag.isdigit()} == set(Exit)
+    assert [tag for tag in tags if not tag.isdigit()] == ["128+N"]
+
+
+def test_the_readme_has_only_exit_codes_that_exist() -> None:
+    table = re.findall(r"(?m)^\| (\d+) \|", README)
+    assert table
+    assert {int(code) for code in table} <= set(Exit)
+    assert len(table) == len(set(table))
+
+
+# --- findings -----------------------------------------------------------------------------------------------
+FINDINGS = "kdump-findings.7"
+HEADING = re.compile(r"([A-Z]\d\d) ([a-z0-9-]+) \((error|warning|note)\)")
+
+
+def explained() -> dict[str, list[Line]]:
+    """Return the lines of each entry by its heading; what comes before the first family is no entry."""
+    found: dict[str, list[Line]] = {}
+    lines: list[Line] = []
+    chapter = ""
+    for line in page(FINDINGS):
+        if line.macro == "SH":
+            chapter, lines = line.text, []
+        elif line.macro == "SS" and chapter != "DESCRIPTION":
+            lines = found[line.text] = []
+        else:
+            lines.append(line)
+    return found
+
+
+def reported() -> set[str]:
+    """Return the codes that the code of the package names, the table apart."""
+    sources = (path for path in PACKAGE.rglob("*.py") if path.name != "finding.py")
+    return {code for path in sources for code in re.findall(r"\bCode\.([A-Z]\d\d)\b", path.read_text("utf-8"))}
+
+
+def test_the_page_of_findings_has_every_code_and_no_other() -> None:
+    headings = [HEADING.fullmatch(heading) for heading in explained()]
+    found = [heading.groups() for heading in headings if heading]
+    assert len(found) == len(headings)
+    assert found == [(code.name, code.slug, code.severity.value) for code in Code]
+
+
+@pytest.mark.parametrize("heading", explained())
+def test_an_entry_says_what_a_broker_does_and_what_to_do(heading: str) -> None:
+    lines = explained()[heading]
+    assert lines[0].macro in ("", "B", "I", "BR", "IR")
+    assert set(entries(lines)) == {"Broker:", "Now:"}
+    assert all(text.strip() for text in entries(lines).values())
+
+
+def test_the_page_has_the_same_exceptions_as_the_tests_of_verify() -> None:
+    """Damage that is told by another code than it is named for, or by none, and why."""
+    table = entries(section(FINDINGS, "WHAT IS TOLD OTHERWISE"))
+    expected = {name: f"{', '.join(told.split()) or 'nothing'}: {why}." for name, (told, why) in NOT_AS_NAMED.items()}
+    assert {name: text.strip() for name, text in table.items()} == expected
+
+
+def examples(lines: list[Line]) -> Iterator[str]:
+    """Yield the lines between .EX and .EE."""
+    inside = False
+    for line in lines:
+        inside = inside and line.macro != "EE"
+        if inside:
+            yield line.text
+        inside = inside or line.macro == "EX"
+
+
+def example_of() -> dict[str, list[str]]:
+    """Return the examples of each code."""
+    return {heading.split(" ")[0]: list(examples(lines)) for heading, lines in explained().items()}
+
+
+@pytest.mark.parametrize("code", sorted(reported()))
+def test_an_example_is_how_a_real_line_begins(code: str, lines_of: dict[str, set[str]]) -> None:
+    shown = example_of()[code]
+    assert shown
+    for example in shown:
+        assert any(line.startswith(example) for line in lines_of[code]), sorted(lines_of[code])[:5]
+
+
+# --- the sentences of the code table ------------------------------------------------------------------------
+FIELDS = re.compile(
+    r"(?P<severity>error|warning|note) (?P<code>[A-Z]\d\d) (?P<slug>[a-z0-9-]+) (?P<file>\S+?)(:\d+\+\d+)?"
+    r"( offset=-?\d+(\.\.-?\d+)?)?( field=\w+)?( found=\S+)?( expected=\S+)?( count=\d+)?: (?P<said>.+)"
+)
+
+
+def rewrite(log: bytes, position: int, change: Callable[[bytearray], None]) -> bytes:
+    """Return a log with one batch of magic 2 changed, length and CRC put right."""
+    (size,) = struct.unpack_from(">i", log, position + 8)
+    batch = bytearray(log[position : position + 12 + size])
+    change(batch)
+    struct.pack_into(">i", batch, 8, len(batch) - 12)
+    struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
+    return log[:position] + bytes(batch) + log[position + 12 + size :]
+
+
+def intact(base: str, name: str) -> bytes:
+    """Return a log of the intact directories."""
+    (path,) = (FIXTURES / "damage" / "intact" / base / "logdir").glob(f"*-0/{name}")
+    return path.read_bytes()
+
+
+def positions(log: bytes) -> Iterator[int]:
+    """Yield where the batches of an undamaged log begin."""
+    at = 0
+    while at < len(log):
+        yield at
+        at += 12 + int.from_bytes(log[at + 8 : at + 12], "big")
+
+
+def lower_epoch(log: bytes) -> bytes:
+    """Let the epoch of a producer fall with its second batch."""
+    seen = set()
+    for at in positions(log):
+        producer, epoch = struct.unpack_from(">qh", log, at + 43)
+        if producer in seen and epoch > 0:
+            return rewrite(log, at, lambda batch: struct.pack_into(">h", batch, 51, 0))
+        seen.add(producer)
+    raise AssertionError("there is no second batch of a producer with an epoch above 0")
+
+
+def wrong_content_checksum(log: bytes) -> bytes:
+    """Give an lz4 frame a content checksum, and let it be wrong."""
+
+    def change(batch: bytearray) -> None:
+        data = lz4.frame.decompress(bytes(batch[61:]))
+        frame = lz4.frame.compress(data, block_linked=False, store_size=False, content_checksum=True)
+        batch[61:] = frame[:-1] + bytes([frame[-1] ^ 1])
+
+    at = next(at for at in positions(log) if log[at + 22] & 7 == 3)
+    return rewrite(log, at, change)
+
+
+def varint(number: int) -> bytes:
+    """Encode a number that is not negative as records have it."""
+    value, out = 2 * number, bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*out, value))
+
+
+def long_record(size: int) -> bytes:
+    """Return a batch with one record: no key, a value of zero bytes, no headers."""
+    record = b"\0\0\0\1" + varint(size) + bytes(size) + b"\0"
+    body = struct.pack(">hiqqqhii", 0, 0, 0, 0, -1, -1, -1, 1) + varint(len(record)) + record
+    return struct.pack(">qiibI", 0, 9 + len(body), 0, 2, crc32c(body)) + body
+
+
+NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
+ZERO = "00000000000000000000.log"
+# What no damaged directory of the fixtures has.
+MORE: dict[str, tuple[list[str], str, Callable[[], bytes]]] = {
+    "F03": ([], ZERO, lambda: intact("none", ZERO)),
+    "L12": (["--max-batch-bytes", "1024"], ZERO, lambda: long_record(1_000_000)),
+    "E02": ([], ZERO, lambda: intact("none", ZERO)[:12] + struct.pack(">i", -7) + intact("none", ZERO)[16:]),
+    "R07": (["--offsets-decoder"], ZERO, lambda: long_record(10)),
+    "C03": (["--max-uncompressed-bytes", "1024"], ZERO, (NODE / "bigbatch-0" / ZERO).read_bytes),
+    "C06": ([], ZERO, lambda: wrong_content_checksum(intact("lz4", ZERO))),
+    "P02": ([], ZERO, lambda: lower_epoch(intact("txn", ZERO))),
+    "V04": (["--decoder-command", "false"], ZERO, lambda: intact("none", ZERO)),
+}
+
+
+# Questions to damaged partitions: what a lookup meets shows there.
+ASKED: dict[str, list[list[str]]] = {
+    "x-shifted-mid": [["find-offset", "plain-0", "190"]],
+    "x-unsound-mid": [["find-offset", "plain-0", "191"]],
+    "x07-log-cut-index-stale": [["find-offset", "plain-0", "latest"]],
+    "l10-drop-mid": [["find-offset", "plain-0", "192"]],
+    "t-all-zero-mid": [["find-time", "plain-0", "1700000063000"]],
+    "t-decreasing-mid": [["find-time", "plain-0", "1700000080105"]],
+}
+
+
+def falling_times(folder: Path) -> None:
+    """Make a partition whose time index ends with a lower timestamp than it had before."""
+    (folder / ZERO).write_bytes(intact("none", ZERO))
+    entries = [(1700000020000, 10), (1700000010000, 20)]
+    (folder / ZERO.replace(".log", ".timeindex")).write_bytes(b"".join(struct.pack(">qi", *one) for one in entries))
+    (folder / ZERO.replace(".log", ".index")).write_bytes(b"")
+    (folder.parent / ".kafka_cleanshutdown").write_bytes(b"")
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]]:
+    """What kdump says of every damaged directory of the fixtures, and of some more: name and lines of findings."""
+    found = []
+    scratch = tmp_path_factory.mktemp("findings")
+    for case in damage_cases(FIXTURES / "damage"):
+        tree = case.build(scratch / case.name)
+        if (tree / case.file).is_file():
+            found.append((case.name, said(["dump", "--deep-iteration", case.file], tree)))
+        found += [(case.name, said(args, tree)) for args in ASKED.get(case.name, ())]
+    for code, (args, name, make) in MORE.items():
+        folder = scratch / code / "extra-0"
+        folder.mkdir(parents=True)
+        (folder / name).write_bytes(make())
+        if code == "F03":
+            os.truncate(folder / name, 2**31 + 4096)  # a hole: takes no room
+        found.append((code, said(["dump", "--deep-iteration", *args, f"extra-0/{name}"], folder.parent)))
+    folder = scratch / "T03" / "extra-0"
+    folder.mkdir(parents=True)
+    falling_times(folder)
+    found.append(("T03", said(["find-time", "extra-0", "1700000005000"], folder.parent)))
+    for folder in FOLDERS:
+        found.append((folder.name, [finding_line(one) for one in below(FIXTURES, shown_by(folder)[0])]))
+    for staged, (_, stage) in STAGED.items():
+        folder = scratch / f"staged-{staged.name}"
+        folder.mkdir()
+        found.append((staged.name, [finding_line(one) for one in below(folder, stage(folder / "topic-0"))]))
+    return found
+
+
+def said(args: list[str], cwd: Path) -> list[str]:
+    """Return the lines of findings on stderr."""
+    run = run_kdump(args, cwd)
+    lines = run.stderr.decode().splitlines()
+    assert "Traceback (most recent call last):" not in lines, lines[-1]
+    return [line for line in lines if re.match(r"(error|warning|note) ", line)]
+
+
+@pytest.fixture(scope="session")
+def lines_of(runs: list[tuple[str, list[str]]]) -> dict[str, set[str]]:
+    """The lines of each code."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for _, lines in runs:
+        for line in lines:
+            found[line.split(" ")[1]].add(line)
+    return found
+
+
+@pytest.mark.parametrize("code", sorted(reported()))
+def test_a_code_that_the_code_names_can_be_seen_and_reads_well(code: str, lines_of: dict[str, set[str]]) -> None:
+    assert lines_of[code]
+    for line in lines_of[code]:
+        fields = FIELDS.fullmatch(line)
+        assert fields, line
+        assert (fields["code"], fields["slug"]) == (code, Code[code].slug)
+        sentence, arrow, remedy = fields["said"].partition(" -> ")
+        assert sentence
+        assert arrow
+        assert remedy
+        assert re.search(r"[{}]|\bNone\b", fields["said"]) is None, line
+
+
+def test_every_code_of_the_table_is_reported_somewhere() -> None:
+    """A code that no code names would be a promise that nothing keeps."""
+    assert {code.name for code in Code} == reported()
+
+
+@pytest.mark.parametrize("code", Code)
+def test_a_sentence_needs_only_what_the_code_gives_it(code: Code) -> None:
+    """The fields of a finding, and keys that stand in the sources beside `values`."""
+    parts = [part for text in (code.sentence, code.remedy) for part in string.Formatter().parse(text)]
+    wanted = {field for _, field, _, _ in parts if field}
+    own = {name for name in Finding.__match_args__ if name not in ("code", "values")}
+    assert wanted - own <= value_keys()
+
+
+def value_keys() -> set[str]:
+    """Return the constant keys of all dicts in the sources."""
+    trees = (ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py"))
+    dicts = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Dict))
+    keys = (key.value for one in dicts for key in one.keys if isinstance(key, ast.Constant))
+    return {key for key in keys if isinstance(key, str)}
+
+
+@pytest.mark.parametrize("code", Code)
+def test_a_row_of_the_table_is_written_as_the_others(code: Code) -> None:
+    assert re.fullmatch(r"[A-Z]\d\d", code.name)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code.slug)
+    assert code.severity in Severity
+    assert not code.sentence.endswith(".")
+    assert not code.remedy.endswith(".")
+    assert len({one.slug for one in Code}) == len(Code)
+
+
+# --- README -------------------------------------------------------------------------------------------------
+class Example(NamedTuple):
+    """A command of the README and what stands below it."""
+
+    command: str
+    output: str
+
+
+def consoles() -> list[list[Example]]:
+    """Return the console blocks of the README; commands of one block follow upon each other."""
+    return [
+        [Example(*part.partition("\n")[::2]) for part in re.split(r"(?m)^\$ ", block)[1:]]
+        for block in re.findall(r"(?ms)^```console\n(.*?)^```$", README)
+    ]
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """A directory with the fixtures in it, and an environment in which `kdump` is the one that is tested."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    command = shlex.split(os.environ.get("KDUMP_COMMAND", "")) or [sys.executable, "-P", "-m", "kdump"]
+    (programs / "kdump").write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', "utf-8")
+    (programs / "kdump").chmod(0o755)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "fixtures").symlink_to(FIXTURES)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    return tmp_path / "work", {**os.environ, "PATH": path, "PYTHONPATH": str(PACKAGE.parent)}
+
+
+@pytest.mark.parametrize("block", consoles(), ids=lambda block: block[0].command)
+def test_the_readme_shows_what_its_commands_print(block: list[Example], newcomer: Any) -> None:
+    folder, environment = newcomer
+    script = "\n".join(f"{example.command}\nlast=$?; printf '\\001'; (exit $last)" for example in block)
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    outputs = done.stdout.decode().split("\x01")[:-1]
+    shown = [f"$ {example.command}\n{output}" for example, output in zip(block, outputs, strict=True)]
+    assert "".join(shown) == "".join(f"$ {example.command}\n{example.output}" for example in block)
+
+
+def test_the_readme_shows_every_command() -> None:
+    commands = [example.command for block in consoles() for example in block]
+    assert all(any(f"kdump {name}" in command for command in commands) for name in COMMANDS)
+
+
+@pytest.mark.parametrize("mark", ["install-and-dump", "install-and-test"])
+def test_the_readme_has_the_two_commands_of_a_newcomer(mark: str) -> None:
+    """`.ci/run` takes them out and runs them in a fresh clone; they name no more than what is in one."""
+    lines = README.splitlines()
+    at = lines.index(f"<!-- ci: {mark} -->")
+    assert lines[at + 1] == "```bash"
+    commands = lines[at + 2 : lines.index("```", at)]
+    assert commands
+    for path in re.findall(r"fixtures/\S+", " ".join(commands)):
+        assert (ROOT / path).is_file()
+
+
+def test_an_installation_has_every_package_and_every_page() -> None:
+    setup = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    packages = {"kdump", *(f"kdump.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py"))}
+    assert set(setup["packages"]) == packages
+    pages = {
+        f"{folder}/{path.name}"
+        for folder, patterns in setup["data-files"].items()
+        for pattern in patterns
+        for path in ROOT.glob(pattern)
+    }
+    assert pages == {f"share/man/man{name[-1]}/{name}" for name in PAGES}
+
+
+def test_the_readme_says_what_each_folder_is() -> None:
+    (block,) = re.findall(r"(?ms)^## Layout\n.*?^```\n(.*?)^```$", README)
+    named = {line.split()[0] for line in block.splitlines()}
+    folders = {f"kdump/{path.name}/" for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    assert folders | {"tests/", "fixtures/", "man/", ".ci/"} == {name for name in named if name.endswith("/")}
+
+
+def test_the_readme_names_no_place_of_one_machine() -> None:
+    texts = [README, *((MAN / name).read_text("ascii") for name in PAGES)]
+    for text in texts:
+        assert re.search(r"(?<![\w.])/(home|root|work|tmp|Users|shared)/", text) is None
+
+
+def test_the_readme_links_lead_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", README)
+    assert all((ROOT / target).exists() for target in targets if "://" not in target)

@@ -1,0 +1,537 @@
+"""Tables without Spark: the same rows however a log is cut, and files that are whole or not there."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import sys
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kdump.checks.options import VerifyOptions
+from kdump.checks.run import verify
+from kdump.cli.main import kdump
+from kdump.export import job
+from kdump.export.origin import ManifestError, Origins, read_roots
+from kdump.export.pack import pack
+from kdump.export.split import LogFile, Wanted, logs_of, splits_of
+from kdump.export.tables import PLACE, TABLES
+from kdump.item import Checked, CheckedFile
+from kdump.render.json import lines as jsonl
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.object_store import RemoteSource
+from tests.support.damage_cases import damage_cases
+from tests.support.fleet import NODE, fleet, log_dirs
+from tests.support.partitions import Files, name, segment, write
+from tests.support.runs import FIXTURES, run_kdump
+from tests.support.segments import Record, batch
+from tests.support.tables import WHOLE, sorted_rows, split_table, whole_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import click.testing
+
+SPLIT = ("batches", "records")
+MORE = [str(FIXTURES / path) for path in ("releases/0.8.2.2", "releases/2.8.2", "damage/intact")]
+SMALL = [str(NODE / f"{topic}-0") for topic in ("plain", "zstd", "txn", "compact", "__transaction_state")]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Log directories of all kinds."""
+    return fleet(tmp_path_factory.mktemp("fleet"))
+
+
+def export(*args: str | Path) -> click.testing.Result:
+    """Run `kdump export`; none of its runs may end with a traceback."""
+    run = CliRunner().invoke(kdump, ["export", *map(str, args)])
+    assert run.exception is None or isinstance(run.exception, SystemExit), run.exc_info
+    return run
+
+
+# --- pieces -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("table", SPLIT)
+def test_the_rows_are_the_same_for_any_size_of_a_piece(table: str, tree: list[str]) -> None:
+    whole = split_table(tree, table)
+    assert whole.num_rows > 3000
+    for size in (4096, 30_000):
+        assert split_table(tree, table, size).equals(whole), size
+
+
+def big(folder: Path, count: int = 600, interval: int | None = 4096) -> Files:
+    """A segment of some hundred batches in a partition directory, values of all sizes."""
+    random_ = random.Random(3)
+    parts = [
+        batch(10 * k, [random_.randbytes(random_.choice((0, 10, 200, 900))) for _ in range(10)]) for k in range(count)
+    ]
+    files = segment(0, parts, interval=interval)
+    write(folder, files)
+    return files
+
+
+def cuts(folder: Path, size: int) -> list[int]:
+    (log,) = [log for log in logs_of([str(folder)], Origins([]), Wanted()) if isinstance(log, LogFile)]
+    return [split.border.position for split in splits_of(log, size)]
+
+
+def test_a_log_is_cut_where_its_index_says(tmp_path: Path) -> None:
+    files = big(tmp_path)
+    index = files[name(0, "index")]
+    positions = {int.from_bytes(index[at + 4 : at + 8], "big") for at in range(0, len(index), 8)}
+    found = cuts(tmp_path, 50_000)
+    assert len(found) > 5
+    assert set(found[1:]) <= positions
+
+
+@pytest.mark.parametrize("damage", ["missing", "random", "shifted", "zeros", "short"])
+def test_without_a_sound_index_the_pieces_are_those_of_a_walk(damage: str, tmp_path: Path) -> None:
+    whole = split_table([str(tmp_path)], "batches") if big(tmp_path) else None
+    folder = next(path for path in tmp_path.rglob("*.index")).parent
+    index = folder / name(0, "index")
+    data = index.read_bytes()
+    if damage == "missing":
+        index.unlink()
+    else:
+        changed = {
+            "random": random.Random(5).randbytes(len(data)),
+            "shifted": b"".join(data[at : at + 7] + bytes([(data[at + 7] + 1) % 256]) for at in range(0, len(data), 8)),
+            "zeros": bytes(len(data)),
+            "short": data[:80],
+        }
+        index.write_bytes(changed[damage])
+    assert len(cuts(tmp_path, 50_000)) > 5
+    for size in (4096, 50_000):
+        assert split_table([str(tmp_path)], "batches", size).equals(whole)
+
+
+def test_a_log_inside_a_value_is_not_taken_for_the_log(tmp_path: Path) -> None:
+    inner = [batch(10 * k, [b"inside"] * 10) for k in range(40)]
+    parts = [batch(10 * k, [b"".join(inner)] + [b"x"] * 9) for k in range(30)]
+    files = segment(0, parts, interval=4096)
+    # the index points into the value of the first batch, to where a batch with the right CRC begins
+    at = b"".join(parts).index(inner[20])
+    assert 0 < at < len(parts[0])
+    files[name(0, "index")] = (209).to_bytes(4, "big") + at.to_bytes(4, "big") + files[name(0, "index")]
+    write(tmp_path, files)
+    whole = split_table([str(tmp_path)], "batches")
+    assert whole.num_rows == 30
+    for size in (4096, 10_000):
+        assert split_table([str(tmp_path)], "batches", size).equals(whole)
+
+
+@given(st.lists(st.integers(0, 200_000_000), min_size=1, max_size=60), st.integers(1, 16))
+def test_tasks_are_even(sizes: list[int], least: int) -> None:
+    size = 128 * 1024 * 1024
+    pieces = [piece for one in sizes for piece in [one // max(1, -(-one // size))] * max(1, -(-one // size))]
+    groups = pack(list(range(len(pieces))), pieces, size, least)
+    assert sorted(at for group in groups for at in group) == list(range(len(pieces)))
+    loads = [sum(pieces[at] + 4 * 1024 * 1024 for at in group) for group in groups]
+    assert max(loads) * len(loads) < 1.5 * sum(loads)
+
+
+def test_tasks_over_a_mixed_tree_are_even_and_many() -> None:
+    mixed = [5_000] * 3000 + [1_000_000] * 200 + [128 * 1024 * 1024] * 40
+    groups = pack(mixed, mixed, 128 * 1024 * 1024, 2)
+    loads = [sum(group) for group in groups]
+    assert len(groups) >= 40
+    assert max(loads) * len(loads) < 1.5 * sum(loads)
+
+
+# --- rows ---------------------------------------------------------------------------------------------------
+TYPES = {"batches": "batch", "records": "record"}
+
+
+def lines_of(folder: str, table: str) -> Iterator[dict[str, Any]]:
+    """What dump says of the logs in a directory."""
+    for log in logs_of([folder], Origins(read_roots([folder])), Wanted()):
+        assert isinstance(log, LogFile)
+        run = run_kdump(["dump", "--format", "json", "--print-data-log", log.path], FIXTURES)
+        rows = map(json.loads, run.stdout.splitlines())
+        yield from (row for row in rows if row["type"] == TYPES[table])
+
+
+@pytest.mark.parametrize("table", SPLIT)
+@pytest.mark.parametrize(
+    "folder",
+    [
+        *SMALL,
+        str(FIXTURES / "releases" / "0.8.2.2"),
+        str(FIXTURES / "releases" / "2.8.2"),
+        str(FIXTURES / "damage" / "intact"),
+    ],
+)
+def test_the_rows_are_the_json_lines(table: str, folder: str, tmp_path: Path) -> None:
+    paths = log_dirs(type(tmp_path)(folder)) if not folder.startswith(str(NODE)) else [folder]
+    expected = [line for path in paths for line in lines_of(path, table)]
+    target = tmp_path / "out"
+    run = export("--table", table, "--file-format", "json", "--to", target, *paths)
+    assert run.exit_code in (0, 3), run.output
+    found = []
+    for file in sorted(target.rglob("*.json")):
+        if "_kdump" not in file.parts:
+            found += [json.loads(line) for line in file.read_text("ascii").splitlines()]
+    assert len(found) == len(expected) > 0
+    for row in found:
+        assert [row.pop(column.name) is None for column in PLACE][1] is False
+        row["file"] = os.path.normpath(row["file"])
+    for row in expected:
+        row["file"] = os.path.normpath(row["file"])
+    assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+def test_headers_that_are_no_text_are_as_readers_see_them(tmp_path: Path) -> None:
+    headers = [(b"plain", b"1"), (b"", None), (b"\xff\xfe", b"\xff"), ("\u00fc".encode(), b"")]
+    write(tmp_path, segment(0, [batch(0, [Record(None, None, headers), Record(b"", b"", [])])]))
+    row, other = split_table([str(tmp_path)], "records").to_pylist()
+    assert row["headers"] == [
+        {"key": "plain", "value": b"1"},
+        {"key": "", "value": None},
+        {"key": "\ufffd\ufffd", "value": b"\xff"},
+        {"key": "\u00fc", "value": b""},
+    ]
+    assert (row["key"], row["payload"], row["keySize"], row["valueSize"]) == (None, None, -1, -1)
+    assert (other["key"], other["payload"], other["headers"]) == (b"", b"", [])
+
+
+def test_only_the_columns_that_are_named_are_read() -> None:
+    table = split_table(SMALL, "records", columns=["offset", "topic"])
+    assert table.column_names == ["offset", "topic"]
+    assert table.equals(split_table(SMALL, "records").select(["offset", "topic"]))
+
+
+@pytest.mark.parametrize("size", [4096, WHOLE])
+def test_ranges_leave_out_rows_and_nothing_else(size: int, tmp_path: Path) -> None:
+    big(tmp_path)
+    everything = split_table([str(tmp_path)], "records")
+    wanted = Wanted(offsets=(1234, 2345))
+    expected = everything.filter((ds.field("offset") >= 1234) & (ds.field("offset") < 2345))
+    assert split_table([str(tmp_path)], "records", size, wanted).equals(expected)
+    batches = split_table([str(tmp_path)], "batches", size, wanted).column("baseOffset").to_pylist()
+    assert batches == list(range(1230, 2350, 10))
+
+
+def test_ranges_leave_out_segments_by_name_and_index() -> None:
+    folder = str(NODE / "zstd-0")
+    logs = [log for log in logs_of([folder], Origins([]), Wanted()) if isinstance(log, LogFile)]
+    assert len(logs) > 3
+    some = [log for log in logs_of([folder], Origins([]), Wanted(offsets=(300, 400))) if isinstance(log, LogFile)]
+    assert [log.base_offset for log in some] == [292]
+    times = split_table([folder], "records").column("timestamp").to_pylist()
+    late = Wanted(times=(sorted(times)[-50], None))
+    assert len(list(logs_of([folder], Origins([]), late))) < len(logs)
+    assert split_table([folder], "records", wanted=late).num_rows == sum(one >= sorted(times)[-50] for one in times)
+    assert list(logs_of([folder], Origins([]), Wanted(topics=("other",)))) == []
+    assert len(list(logs_of([folder], Origins([]), Wanted(partitions=("zstd-0",))))) == len(logs)
+
+
+def test_the_segments_have_the_sums_of_verify(tree: list[str]) -> None:
+    items = list(verify(tree, VerifyOptions()))
+    rows = whole_table(tree, "segments").to_pylist()
+    checked = [item for item in items if isinstance(item, Checked)]
+    assert sum(row["batches"] or 0 for row in rows) == sum(one.batches for one in checked)
+    assert sum(row["records"] or 0 for row in rows) == sum(one.records for one in checked)
+    logs = {file.path: file.size for one in checked for file in one.files if file.path.endswith(".log")}
+    assert {row["file"]: row["size"] for row in rows if row["size"] is not None} == logs
+    assert {row["status"] for row in rows} == {"OK", "WARNING", "DAMAGED"}
+    sound = next(row for row in rows if row["file"].endswith("intact/plain-0/00000000000000000000.log"))
+    assert (sound["baseOffset"], sound["nextOffset"], sound["status"]) == (0, 123, "OK")
+    times = [
+        (row["baseTimestamp"], row["maxTimestamp"])
+        for row in split_table([str(NODE / "plain-0")], "batches").to_pylist()
+        if row["lastOffset"] < 123
+    ]
+    assert (sound["firstTimestamp"], sound["maxTimestamp"]) == (times[0][0], max(latest for _, latest in times))
+
+
+def test_what_is_no_log_is_left_out_and_said(tmp_path: Path) -> None:
+    fleet(tmp_path / "fleet", every=1000)
+    junk = tmp_path / "fleet" / "junk"
+    target = tmp_path / "out"
+    fifo = junk / "orders-0" / name(2000)
+    run = export("--to", target, "--table", "batches", junk, fifo, tmp_path / "nowhere.log")
+    assert run.exit_code == 6, run.output  # the random bytes are damage, and a FIFO is not read
+    assert f"{fifo}: is a FIFO" in run.stderr
+    assert "no such file" in run.stderr
+    assert "errors; kdump verify tells them" in run.stderr
+
+
+# --- where rows are from ------------------------------------------------------------------------------------
+def test_a_manifest_says_whose_a_log_directory_is(tmp_path: Path) -> None:
+    entries = [("b1", "/data/a", "one"), ("b1", "/data/b", "two"), ("b2", "/data/a", "three")]
+    for _, _, folder in entries:
+        write(tmp_path / folder / "t-0", segment(0, [batch(0)]))
+    rows = [{"host": host, "log.dir": log_dir, "path": path} for host, log_dir, path in entries]
+    with (tmp_path / "m.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["path", "log.dir", "host"])
+        writer.writeheader()
+        writer.writerows(rows)
+    (tmp_path / "m.json").write_text(json.dumps(rows))
+    (tmp_path / "m.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for kind in ("csv", "json", "jsonl"):
+        table = split_table([str(tmp_path / f"m.{kind}")], "batches")
+        found = [(row["host"], row["logDir"], row["topic"], row["partition"]) for row in table.to_pylist()]
+        assert found == [(host, log_dir, "t", 0) for host, log_dir, _ in entries]
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "host,path\nb1,\n", "\xff\xfe"])
+def test_a_manifest_that_is_none_is_one_clear_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ManifestError, match=r"m\.csv"):
+        read_roots([str(tmp_path / "m.csv")])
+    run = export("--to", tmp_path / "out", tmp_path / "m.csv")
+    assert run.exit_code == 2
+    assert run.stderr.count("\n") == 1
+
+
+# --- files --------------------------------------------------------------------------------------------------
+def read_back(target: Path, kind: str) -> pa.Table:
+    """The rows of an export, as readers get them."""
+    if kind == "parquet":
+        return pq.read_table(target)
+    return ds.dataset(target, format=kind, partitioning="hive").to_table()
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_parquet_read_back_has_the_rows(table: str, tree: list[str], tmp_path: Path) -> None:
+    run = export("--table", table, "--to", tmp_path / "out", *tree)
+    assert run.exit_code == 6, run.output  # damage, and a FIFO and a link among the logs
+    local = split_table(tree, table) if table in SPLIT else whole_table(tree, table)
+    found = read_back(tmp_path / "out", "parquet")
+    topics, partitions = pa.string(), pa.int32()
+    at = found.schema.get_field_index
+    found = found.set_column(at("topic"), "topic", found.column("topic").cast(topics))
+    found = found.set_column(at("partition"), "partition", found.column("partition").cast(partitions))
+    assert sorted_rows(found.select(local.column_names)) == sorted_rows(local)
+
+
+def test_csv_read_back_has_the_rows(tmp_path: Path) -> None:
+    run = export("--file-format", "csv", "--to", tmp_path / "out", *SMALL)
+    assert run.exit_code == 0
+    rows = []
+    for file in (tmp_path / "out").rglob("*.csv"):
+        with file.open(newline="", encoding="utf-8") as lines:
+            rows += list(csv.DictReader(lines))
+    local = split_table(SMALL, "records").to_pylist()
+    assert len(rows) == len(local)
+    assert sum(int(row["offset"]) for row in rows) == sum(row["offset"] for row in local)
+    text = {(row["file"], int(row["offset"])): row["payload"] for row in rows}
+    for row in local:
+        shown = jsonl.text_or_bytes(row["payload"])
+        expected = (
+            "" if shown is None else shown if isinstance(shown, str) else json.dumps(shown, separators=(",", ":"))
+        )
+        assert text[row["file"], row["offset"]] == expected
+
+
+def files_of(target: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(target)): path.read_bytes() for path in target.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "json"])
+def test_an_export_that_was_killed_goes_on_without_doing_twice(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, whole = tmp_path / "out", tmp_path / "whole"
+    assert export("--file-format", kind, "--to", whole, *SMALL).exit_code == 0
+    writing = job.write_part
+    calls: list[str] = []
+
+    def killed(part: job.Part, *args: Any) -> job.Result:
+        calls.append(part.name)
+        if len(calls) == 4:
+            leaving = target / part.folder / f".{part.name}.{kind}.0badcafe.tmp"
+            leaving.parent.mkdir(parents=True, exist_ok=True)
+            leaving.write_bytes(b"half")
+            raise KeyboardInterrupt
+        return writing(part, *args)
+
+    monkeypatch.setattr(job, "write_part", killed)
+    run = CliRunner().invoke(kdump, ["export", "--file-format", kind, "--to", str(target), *SMALL])
+    assert run.exit_code != 0
+    assert len(calls) == 4
+    again = export("--file-format", kind, "--to", target, *SMALL)
+    assert again.exit_code == 0, again.output
+    assert len(set(calls[4:]) & set(calls[:3])) == 0
+    ours = {name: data for name, data in files_of(target).items() if "_kdump" not in name}
+    assert ours == {name: data for name, data in files_of(whole).items() if "_kdump" not in name}
+    calls.clear()
+    assert export("--file-format", kind, "--to", target, *SMALL).stdout == again.stdout
+    assert calls == []
+
+
+def test_an_export_of_findings_is_begun_anew(tmp_path: Path, tree: list[str]) -> None:
+    for _ in range(2):
+        export("--table", "findings", "--to", tmp_path / "out", *tree)
+        assert read_back(tmp_path / "out", "parquet").num_rows == whole_table(tree, "findings").num_rows
+
+
+def test_nothing_is_written_over_something_else(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    assert export("--to", target, *SMALL).exit_code == 0
+    before = files_of(target)
+    for args in (["--table", "batches"], ["--columns", "offset"], ["--file-format", "csv"]):
+        run = export(*args, "--to", target, *SMALL)
+        assert (run.exit_code, run.stderr.count("\n")) == (2, 1)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("mine")
+    assert export("--to", tmp_path / "full", *SMALL).exit_code == 2
+    (tmp_path / "file").write_text("mine")
+    assert export("--to", tmp_path / "file", *SMALL).exit_code == 2
+    assert files_of(target) == before
+
+
+def test_nothing_is_written_into_what_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    write(folder / "t-0", segment(0, [batch(0)]))
+    before = files_of(folder)
+    assert export("--to", folder / "out", folder).exit_code == 2
+    assert files_of(folder) == before
+    run = CliRunner().invoke(kdump, ["verify", "--out", str(folder / "out"), str(folder)])
+    assert run.exit_code == 2
+    assert files_of(folder) == before
+
+
+@pytest.mark.parametrize("table", ["records", "findings"])
+@pytest.mark.parametrize("text", ["{", "{}", "[]", "3", '{"asked": 1, "parts": [3], "problems": []}'])
+def test_state_that_is_none_is_one_clear_line(text: str, table: str, tmp_path: Path) -> None:
+    (tmp_path / "out" / "_kdump").mkdir(parents=True)
+    (tmp_path / "out" / "_kdump" / "plan.json").write_text(text)
+    run = export("--table", table, "--to", tmp_path / "out", *SMALL)
+    assert (run.exit_code, run.stderr.count("\n")) == (2, 1)
+    assert "the plan in it cannot be read" in run.stderr
+    assert export("--table", table, "--to", tmp_path / "whole", *SMALL).exit_code == 0
+    (tmp_path / "whole" / "_kdump" / "x.done").write_text(text)
+    run = export("--table", table, "--to", tmp_path / "whole", *SMALL)
+    assert (run.exit_code, run.stderr.count("\n")) == (2, 1)
+    assert "x.done: this note cannot be read" in run.stderr
+
+
+def test_a_directory_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert export("--to", "", *SMALL).exit_code == 2
+    assert CliRunner().invoke(kdump, ["verify", "--out", "", *SMALL]).exit_code == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_was_missing_is_looked_for_again(tmp_path: Path) -> None:
+    assert export("--to", tmp_path / "out", tmp_path / "logs").exit_code == 10
+    write(tmp_path / "logs" / "t-0", segment(0, [batch(0)]))
+    run = export("--to", tmp_path / "out", tmp_path / "logs")
+    assert run.exit_code == 0, run.output
+    assert "rows=1 " in run.stdout
+
+
+def test_paths_inside_others_have_their_rows_once(tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / "t-0"
+    write(folder, segment(0, [batch(0)]))
+    run = export("--to", tmp_path / "out", tmp_path / "logs", folder, folder / name(0), folder / ".." / "t-0")
+    assert "files=1 rows=1 " in run.stdout
+    assert read_back(tmp_path / "out", "parquet").num_rows == 1
+
+
+@pytest.mark.parametrize("table", ["batches", "segments"])
+def test_what_may_have_rows_and_is_not_read_is_said(table: str, tmp_path: Path) -> None:
+    write(tmp_path / "logs" / "t-0", segment(0, [batch(0)]))
+    (tmp_path / "logs" / "u-0").symlink_to("t-0")
+    os.mkfifo(tmp_path / "logs" / "t-0" / name(7))
+    (tmp_path / "empty").mkdir()
+    run = export("--table", table, "--to", tmp_path / "out", tmp_path / "logs", tmp_path / "empty")
+    assert run.exit_code == 5, run.output
+    for left_out in ("logs/u-0: not read", f"t-0/{name(7)}: not read", "empty: neither a partition directory"):
+        assert left_out in run.stderr
+
+
+def test_parquet_with_the_columns_of_the_directories_alone_is_refused(tmp_path: Path) -> None:
+    assert export("--columns", "topic,partition", "--to", tmp_path / "out", *SMALL).exit_code == 2
+    assert not (tmp_path / "out").exists()
+    assert export("--columns", "topic", "--file-format", "csv", "--to", tmp_path / "out", *SMALL).exit_code == 0
+
+
+def test_a_column_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
+    run = export("--columns", "offset,colour", "--to", tmp_path / "out", *SMALL)
+    assert run.exit_code == 2
+    assert "no column 'colour' in records: there are host, logDir" in run.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("missing", ["pyarrow", "pyspark", "pandas"])
+def test_a_missing_package_is_one_sentence_with_the_command_that_helps(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    run = export("--engine", "spark", "--to", tmp_path / "out", *SMALL)
+    assert run.exit_code == 2
+    assert run.stderr.count("\n") == 1
+    assert missing in run.stderr
+    assert "pip install 'kdump[" in run.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_verify_writes_tables_besides(tree: list[str], tmp_path: Path) -> None:
+    plain = CliRunner().invoke(kdump, ["verify", *tree])
+    run = CliRunner().invoke(kdump, ["verify", "--out", str(tmp_path / "out"), *tree])
+    assert (run.exit_code, run.stdout) == (plain.exit_code, plain.stdout)
+    for table in ("findings", "segments"):
+        assert read_back(tmp_path / "out" / table, "parquet").num_rows == whole_table(tree, table).num_rows
+    summary = pq.read_table(tmp_path / "out" / "summary").to_pylist()
+    findings = whole_table(tree, "findings").to_pylist()
+    assert sum(row["errors"] for row in summary) == sum(row["severity"] == "error" for row in findings)
+    assert {row["logDir"] for row in summary} >= {row["logDir"] for row in findings}
+
+
+# --- stores -------------------------------------------------------------------------------------------------
+def test_a_store_is_read_by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = fsspec.filesystem("memory")
+    log = NODE / "plain-0" / name(0)
+    data = log.read_bytes() + random.Random(1).randbytes(40_000_000)
+    store.pipe_file("/logs/t-0/big.bin", data)
+    asked: list[int] = []
+    reading = store.cat_file
+    with RemoteSource("memory://logs/t-0/big.bin") as source:
+        opened = source._file
+
+        class Counting:
+            def read_at(self, size: int, position: int) -> bytes:
+                asked.append(size)
+                return bytes(opened.read_at(size, position))
+
+            def close(self) -> None:
+                opened.close()
+
+        source._file = Counting()
+        assert source.size == len(data)
+        for position in (0, 100, 5_000_000, 39_000_000):
+            assert source.read_at(position, 1000) == data[position : position + 1000]
+    assert reading
+    assert asked
+    assert max(asked) <= 8 * 1024 * 1024
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_store_has_the_rows_of_the_same_files_here(table: str, tmp_path: Path) -> None:
+    store = fsspec.filesystem("memory")
+    case = next(one for one in damage_cases(FIXTURES / "damage") if one.name == "b01-payload-mid-last")
+    tree = case.build(tmp_path / "logdir")
+    root = f"/{tmp_path.name}-{table}/logdir"
+    for path in tree.rglob("*"):
+        if path.is_file():
+            store.pipe_file(f"{root}/{path.relative_to(tree)}", path.read_bytes())
+    here = split_table([str(tree)], table, 4096) if table in SPLIT else whole_table([str(tree)], table)
+    url = f"memory:/{root}"
+    there = split_table([url], table, 4096) if table in SPLIT else whole_table([url], table)
+    assert here.num_rows > 0
+    assert [row.replace(url, str(tree)) for row in sorted_rows(there)] == sorted_rows(here)
+    assert [item for item in verify([f"{url}/nothing"], VerifyOptions()) if isinstance(item, DoorProblem)]
+    assert [item for item in verify([url], VerifyOptions()) if isinstance(item, CheckedFile | Checked)]

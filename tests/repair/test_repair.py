@@ -1,0 +1,1061 @@
+"""reindex, truncate and patch-header on whole partitions: what they restore, what they refuse, and how they say it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+import kdump
+from kdump.broker.load.facts import Start
+from kdump.broker.load.log_loader import load
+from kdump.broker.load.log_manager import LogDir
+from kdump.broker.load.outcome import Action
+from kdump.broker.truncate import cut_at_offset, truncate
+from kdump.cli.exit_status import Exit
+from kdump.cli.reindex import _path as reindex_path
+from kdump.cli.repairing import Repair, gracefully
+from kdump.format.source import BytesSource
+from kdump.repair import guard
+from kdump.repair.apply import apply
+from kdump.repair.errors import FailedError, RefusedError
+from kdump.repair.lock import DirectoryLock, users_of
+from kdump.repair.patch_header import plan_patches
+from kdump.repair.reasons import Reasons
+from kdump.repair.reindex import ReindexOptions, plan_reindex
+from kdump.repair.resume_undo import resume, undo
+from kdump.repair.truncate import Damage, Target, plan_truncate
+from kdump.storage.fsops import FileOps
+from kdump.storage.names import parse_partition
+from kdump.storage.open_files import Shelf
+from tests.support.damage_cases import Damage as Case
+from tests.support.damage_cases import damage_cases
+from tests.support.partitions import name, segment, write
+from tests.support.repair_trees import (
+    BATCHES,
+    PARTITION,
+    SCENARIOS,
+    SETTINGS,
+    Counting,
+    Faulty,
+    Quick,
+    broken_headers,
+    broken_indexes,
+    contents,
+    dress,
+    intact,
+    is_clean,
+    journals,
+    means,
+    plan_of_patches,
+    plan_of_reindex,
+    plan_of_truncate,
+    seen,
+)
+from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
+from tests.support.segments import TIME, batch
+from tests.support.verify_runs import codes, findings_of, held, loud
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.repair.plan import Plan
+
+DAMAGE = FIXTURES / "damage"
+CASES = {case.name: case for case in damage_cases(DAMAGE)}
+INDEX_SUFFIXES = ("index", "timeindex", "txnindex")
+
+
+def run(*args: object) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of kdump."""
+    done = run_kdump([str(one) for one in args], FIXTURES)
+    return done.exit, done.stdout.decode(), done.stderr.decode()
+
+
+def apply_plan(plan: Plan, quarantine: Path) -> None:
+    apply(plan, str(quarantine), [], means())
+
+
+# --- reindex --------------------------------------------------------------------------------------------------
+def gone(path: Path) -> None:
+    path.unlink()
+
+
+def zeroed(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def shifted(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[3:])
+
+
+def padded(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + bytes(4096))
+
+
+def restored(base: str, interval: int, harm: Callable[[Path], None], root: Path) -> Iterator[tuple[str, bytes, bytes]]:
+    """Harm every index of an intact directory, rebuild, and yield what there is and what Kafka makes."""
+    folder = DAMAGE / "intact" / base
+    copy_tree(folder / "logdir", root / "logs")
+    (partition,) = (path for path in (root / "logs").iterdir() if path.is_dir())
+    harmed = [path for path in sorted(partition.iterdir()) if path.suffix[1:] in INDEX_SUFFIXES and path.stat().st_size]
+    for path in harmed:
+        harm(path)
+    reasons = Reasons(str(partition), findings_of(partition, deep=False))
+    apply_plan(plan_reindex(str(partition), reasons, ReindexOptions(interval=interval)), root / "q")
+    assert is_clean(partition)
+    for path in harmed:
+        wanted = folder / "recovered" / str(interval) / path.name
+        yield path.name, path.read_bytes(), wanted.read_bytes() if wanted.exists() else b""
+
+
+@pytest.mark.parametrize("interval", [4096, 512, 0])
+@pytest.mark.parametrize("base", sorted(path.name for path in (DAMAGE / "intact").iterdir()))
+def test_harmed_indexes_become_what_kafka_makes(base: str, interval: int, tmp_path: Path) -> None:
+    for number, harm in enumerate((gone, zeroed, shifted, padded)):
+        found = list(restored(base, interval, harm, tmp_path / str(number)))
+        assert found
+        for one, data, wanted in found:
+            assert data == wanted, (harm.__name__, one)
+
+
+ONLY_INDEXES = [case for case in CASES.values() if all(code[0] in "XTA" or code == "F09" for code in case.codes)]
+NOTES = {"x-empty-mid", "x-empty-last", "x-key-too-high-mid", "x07-index-cut-log-full"}
+"""Cases in which every lookup is right: notes at most, and nothing to do."""
+
+
+@pytest.mark.parametrize("case", ONLY_INDEXES, ids=lambda case: case.name)
+def test_damage_of_indexes_alone_is_gone_afterwards_and_a_second_run_touches_nothing(
+    case: Case, tmp_path: Path
+) -> None:
+    log_dir = case.build(tmp_path / "logs")
+    partition = (log_dir / case.file).parent
+    found = findings_of(log_dir)
+    assert (loud(found) == []) == (case.name in NOTES)
+    logs = {path.name: path.read_bytes() for path in partition.glob("*.log")}
+    plan = plan_reindex(str(partition), Reasons(str(partition), found), ReindexOptions())
+    assert bool(plan.changes) == (case.name not in NOTES)
+    if plan.changes:
+        assert plan.is_severe
+        apply_plan(plan, tmp_path / "q")
+    assert loud(findings_of(log_dir)) == []
+    assert logs == {path.name: path.read_bytes() for path in partition.glob("*.log")}
+    before = fingerprint(log_dir)
+    again = plan_reindex(str(partition), Reasons(str(partition), findings_of(partition)), ReindexOptions())
+    assert again.changes == ()
+    assert changed(before, fingerprint(log_dir)) is None
+
+
+def test_sound_indexes_of_all_releases_are_left_alone() -> None:
+    partitions = {path.parent for path in FIXTURES.glob("releases/**/*.log")}
+    partitions |= {path.parent for path in FIXTURES.glob("kafka-4.3.1/**/*.log")}
+    looked_at = 0
+    for partition in sorted(partitions):
+        found = findings_of(partition, deep=False)
+        if loud(found):
+            continue
+        plan = plan_reindex(str(partition), Reasons(str(partition), found), ReindexOptions())
+        assert [change.name for change in plan.changes if change.severe] == [], partition
+        looked_at += 1
+    assert looked_at > 20
+
+
+def test_force_builds_sound_indexes_anew_and_leaves_equal_ones_their_inode(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    assert plan_reindex(str(partition), Reasons(str(partition)), ReindexOptions(0, force=True)).changes == ()
+    plan = plan_reindex(str(partition), Reasons(str(partition)), ReindexOptions(4096, force=True))
+    assert [(one.name, one.action, one.severe) for one in plan.changes] == [
+        (name(base, suffix), "rebuild-index", False) for base in (0, 10) for suffix in ("index", "timeindex")
+    ]
+
+
+@pytest.mark.parametrize("base", ["txn", "epochs", "none", "legacy-v0", "mixed", "follower", "compacted"])
+def test_a_broker_that_recovers_all_leaves_new_indexes_as_they_are(base: str, tmp_path: Path) -> None:
+    copy_tree(DAMAGE / "intact" / base / "logdir", tmp_path / "logs")
+    (partition,) = (path for path in (tmp_path / "logs").iterdir() if path.is_dir())
+    plan = plan_reindex(str(partition), Reasons(str(partition)), ReindexOptions(300, force=True))
+    apply_plan(plan, tmp_path / "q")
+    with Shelf() as shelf:
+        outcome = load(facts_of(partition, shelf).replace(interval=300), Start.FULL)
+    assert {one.action for one in outcome.segments} == {Action.KEEP}
+
+
+def test_a_log_is_indexed_up_to_its_damage_only_when_that_is_said(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    log = partition / name(0)
+    size = len(BATCHES[0])
+    data = bytearray(log.read_bytes())
+    data[3 * size + 80] ^= 1
+    log.write_bytes(data)
+    reasons = Reasons(str(partition), findings_of(partition))
+    plan = plan_reindex(str(partition), reasons, ReindexOptions(0))
+    (why,) = plan.refused
+    assert f"byte {3 * size}" in why
+    assert "--up-to-damage" in why
+    assert [one.name for one in plan.changes] == [name(10, "index")]  # the other segment is well
+    plan = plan_reindex(str(partition), reasons, ReindexOptions(0, up_to_damage=True))
+    assert plan.refused == ()
+    apply_plan(plan, tmp_path / "q")
+    assert (partition / name(0, "index")).read_bytes() == segment(0, BATCHES[:3], interval=0)[name(0, "index")]
+
+
+def test_where_one_segment_is_refused_nothing_is_done_to_the_others_unless_they_are_named(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    log = partition / name(0)
+    data = bytearray(log.read_bytes())
+    data[200] ^= 1
+    log.write_bytes(data)
+    before = seen(partition)
+    args = ("--index-interval-bytes", 0, "--apply", "--quarantine", tmp_path / "q")
+    status, out, said = run("reindex", partition, *args)
+    assert status == 12
+    assert "--up-to-damage" in said
+    assert out.splitlines()[-1] == f"nothing was changed in {partition}, and nothing will be"
+    assert seen(partition) == before
+    assert run("reindex", partition / name(10), *args)[0] == 3  # the damage is still there
+    assert (partition / name(10, "index")).read_bytes() == segment(10, BATCHES[5:], interval=0)[name(10, "index")]
+
+
+def test_a_wrong_offset_never_gets_into_an_index(tmp_path: Path) -> None:
+    partition = broken_headers(tmp_path / "logs")
+    (partition / name(0, "index")).unlink()
+    plan = plan_of_reindex(partition)
+    (why,) = plan.refused
+    assert "patch-header" in why
+
+
+def test_new_indexes_that_are_many_are_made_again_when_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kdump.repair.reindex._HELD", 0)
+    partition = broken_indexes(tmp_path / "logs")
+    apply_plan(plan_of_reindex(partition), tmp_path / "q")
+    assert contents(partition) == contents(intact(tmp_path / "other"))
+
+
+def test_snapshots_are_built_from_the_log(tmp_path: Path) -> None:
+    copy_tree(DAMAGE / "intact" / "txn" / "logdir", tmp_path / "logs")
+    partition = tmp_path / "logs" / "payments-0"
+    wanted = {one: (partition / name(one, "snapshot")).read_bytes() for one in (114, 224)}
+    (partition / name(114, "snapshot")).write_bytes(b"torn")
+    (partition / name(224, "snapshot")).unlink()
+    found = findings_of(partition)
+    options = ReindexOptions(snapshot=True)
+    plan = plan_reindex(str(partition), Reasons(str(partition), found), options)
+    assert [(one.name, one.action) for one in plan.changes] == [
+        (name(114, "snapshot"), "replace"),
+        (name(224, "snapshot"), "create"),
+    ]
+    apply_plan(plan, tmp_path / "q")
+    assert {one: (partition / name(one, "snapshot")).read_bytes() for one in wanted} == wanted
+
+
+def test_indexes_can_be_written_aside_and_nowhere_else(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    before = fingerprint(tmp_path / "logs")
+    status, _, _ = run("reindex", partition, "--index-interval-bytes", 0, "--output", tmp_path / "aside")
+    assert status == 3
+    assert changed(before, fingerprint(tmp_path / "logs")) is None
+    made = contents(tmp_path / "aside" / PARTITION)
+    right = contents(intact(tmp_path / "other"))
+    assert made == {one: right[one] for one in (name(0, "index"), name(0, "timeindex"), name(10, "index"))}
+    status, _, said = run("reindex", partition, "--index-interval-bytes", 0, "--output", tmp_path / "aside")
+    assert (status, "is there already" in said) == (12, True)
+    status, _, said = run("reindex", partition, "--output", tmp_path / "logs" / "aside")
+    assert (status, "lies in the log directory" in said) == (12, True)
+
+
+# --- patch-header ---------------------------------------------------------------------------------------------
+HEADERS = [
+    case
+    for case in CASES.values()
+    if case.file.endswith(".log")
+    and {*case.codes} & {"O01", "O02", "O03", "B03", "B04", "E01", "E03", "L05", "L06", "L07", "L08"}
+]
+AMBIGUOUS = {"l10-duplicate", "o01-renamed-up"}
+
+
+@pytest.mark.parametrize("case", HEADERS, ids=lambda case: case.name)
+def test_header_fields_that_are_determined_are_restored_byte_for_byte(case: Case, tmp_path: Path) -> None:
+    log = case.build(tmp_path / "logs") / case.file
+    before = log.read_bytes()
+    plan = plan_patches(str(log), findings_of(log))
+    if case.name in AMBIGUOUS:
+        assert plan.refused
+        assert plan.changes == ()
+        return
+    apply_plan(plan, tmp_path / "q")
+    assert loud(findings_of(log)) == []
+    right = (DAMAGE / "intact" / case.base / "logdir" / case.file).read_bytes()
+    assert log.read_bytes() == right
+    assert 0 < sum(one != other for one, other in zip(before, right, strict=True)) <= 17
+    undo(str(journals(tmp_path / "q")[0]), means())
+    assert log.read_bytes() == before
+
+
+def test_headers_are_cased() -> None:
+    assert len(HEADERS) > 25
+    assert {case.name for case in HEADERS} > AMBIGUOUS
+
+
+def test_a_checkpoint_that_contradicts_the_neighbours_is_no_reason_to_patch(tmp_path: Path) -> None:
+    case = CASES["k04-epochs-wrong-offset"]
+    log_dir = case.build(tmp_path / "logs")
+    log = log_dir / "epochs-0" / name(0)
+    found = findings_of(log)
+    assert "E03" in codes(found)
+    plan = plan_patches(str(log), found)
+    assert plan.changes == ()
+    assert "nothing tells which is right" in plan.refused[0]
+
+
+# --- truncate -------------------------------------------------------------------------------------------------
+LOST = [
+    case
+    for case in CASES.values()
+    if case.codes[0][0] == "L" or case.codes[0] in ("B01", "B02", "B05", "B07", "B08", "B09")
+]
+
+
+@pytest.mark.parametrize("case", LOST, ids=lambda case: case.name)
+def test_after_a_cut_at_the_damage_all_is_clean(case: Case, tmp_path: Path) -> None:
+    log_dir = case.build(tmp_path / "logs")
+    partition = (log_dir / case.file).parent
+    before, damage = seen(partition), Damage(str(partition))
+    for finding in findings_of(partition):
+        damage.see(finding)
+    if damage.patchable and not damage.first:
+        with pytest.raises(RefusedError, match="without loss"):
+            plan_truncate(str(partition), Target(at_damage=True, with_later=True), damage, SETTINGS)
+        return
+    plan = plan_truncate(str(partition), Target(at_damage=True, with_later=True), damage, SETTINGS)
+    if not damage.first:  # offsets are missing, and no byte is wrong
+        assert plan.changes == ()
+        return
+    apply_plan(plan, tmp_path / "q")
+    assert is_clean(partition)
+    assert is_clean(log_dir)
+    (journal,) = journals(tmp_path / "q")
+    check_loses_nothing(journal.parent, partition, {one: file.data for one, file in before.items()})
+    undo(str(journal), means())
+    assert seen(partition) == before
+
+
+def check_loses_nothing(quarantine: Path, partition: Path, before: dict[str, bytes]) -> None:
+    now = contents(partition)
+    for one, data in before.items():
+        if now.get(one) == data:
+            continue
+        if one in now and one.endswith(".log"):
+            assert now[one] + (quarantine / "cut.records").read_bytes() == data
+        else:
+            assert (quarantine / f"old.{one}.bin").read_bytes() == data
+
+
+def facts_of(partition: Path, shelf: Shelf, files: dict[str, bytes] | None = None) -> Any:
+    named = parse_partition(partition.name)
+    assert named is not None
+    facts, _ = LogDir(str(partition.parent)).partition(str(partition), named, SETTINGS.replace(interval=None), shelf)
+    if files is None:
+        return facts
+    sources = {one: BytesSource(data, str(partition / one)) for one, data in files.items()}
+    return facts.replace(files=sources, recovery_point=0)
+
+
+@pytest.mark.parametrize("base", ["txn", "epochs", "none", "legacy-v1", "mixed", "follower"])
+def test_a_broker_has_nothing_to_add_to_a_cut(base: str, tmp_path: Path) -> None:
+    """Applying the outcome to a copy and loading it again predicts no further change of log, index or epoch."""
+    copy_tree(DAMAGE / "intact" / base / "logdir", tmp_path / "logs")
+    (partition,) = (path for path in (tmp_path / "logs").iterdir() if path.is_dir())
+    with Shelf() as shelf:
+        facts = facts_of(partition, shelf)
+        bases = sorted(int(path.stem) for path in partition.glob("*.log"))
+        end = load(facts, Start.CLEAN).log_end_offset
+        assert end is not None
+        for offset in range(0, end + 2, 7):
+            outcome = truncate(facts, cut_at_offset(bases, offset))
+            assert outcome.loads
+            left = {
+                one: source.read_at(0, source.size) for one in outcome.disk.names() if (source := outcome.disk.get(one))
+            }
+            for start in Start:
+                again = load(facts_of(partition, shelf, left), start, wants_contents=True)
+                assert again.log_end_offset == outcome.log_end_offset, (offset, start)
+                assert again.bytes_lost == 0
+                touched = {one for one in {*left, *again.disk.names()} if again.disk.is_changed(one)}
+                cut = max(one for one in bases if one <= max(offset, bases[0]))
+                expected = {one for one in touched if one.endswith(".snapshot") or not one.startswith(f"{cut:020}")}
+                assert touched == expected, (offset, start)
+
+
+def test_a_cut_says_what_it_costs_and_needs_a_word_for_later_segments(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    (tmp_path / "logs" / "replication-offset-checkpoint").write_text("0\n1\ntopic 0 16\n")
+    status, out, said = run("truncate", partition, "--to-offset", 7, "--format", "json")
+    assert status == 12
+    assert "--with-later-segments" in said
+    status, out, _ = run("truncate", partition, "--to-offset", 7, "--with-later-segments", "--format", "json")
+    assert status == 7
+    plan = json.loads(out.splitlines()[0])
+    size = len(BATCHES[0])
+    assert (plan["type"], plan["command"], plan["partition"]) == ("plan", "truncate", PARTITION)
+    assert (plan["bytesLost"], plan["recordsLost"], plan["logEndOffset"]) == (5 * size, 10, 6)
+    assert {"file": name(0), "action": "truncate", "from": 5 * size, "to": 3 * size} in plan["operations"]
+    assert any("high watermark is 16, and a broker lowers it to 6" in one for one in plan["announces"])
+    assert list(plan) == [
+        "type", "command", "planId", "partition", "operations", "bytesLost", "recordsLost", "logEndOffset", "announces",
+    ]  # fmt: skip
+
+
+def test_a_cut_in_the_middle_of_a_transaction_says_so(tmp_path: Path) -> None:
+    copy_tree(DAMAGE / "intact" / "txn" / "logdir", tmp_path / "logs")
+    partition = tmp_path / "logs" / "payments-0"
+    plan = plan_truncate(str(partition), Target(offset=60, with_later=True), Damage(str(partition)), SETTINGS)
+    assert "2 transactions are open at the new end: readers of committed data stop at offset 39" in plan.announces
+
+
+def test_an_interrupt_in_the_middle_names_the_journal(tmp_path: Path) -> None:
+    counting = Counting()
+    scenario = SCENARIOS["reindex"]
+    scenario.build(tmp_path / "one" / "logs")
+    scenario.run(tmp_path / "one", counting)
+    last = max(number for number, call in enumerate(counting.names) if call == "rename") - 1
+
+    def interrupt(*_args: object, **_named: object) -> None:
+        raise KeyboardInterrupt
+
+    scenario.build(tmp_path / "two" / "logs")
+    with pytest.raises(FailedError, match="interrupted; go on with kdump resume") as raised:
+        scenario.run(tmp_path / "two", Faulty(last, interrupt))
+    assert raised.value.journal == str(journals(tmp_path / "two" / "q")[0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_things_are_prepared_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    before = seen(partition)
+    child = os.fork()
+    if not child:
+        signal.signal(number, signal.SIG_DFL)
+        with suppress(BaseException), gracefully():
+
+            def send(function: Callable[..., Any], *args: object, **named: object) -> object:
+                os.kill(os.getpid(), number)
+                return function(*args, **named)
+
+            apply(plan_of_reindex(partition), str(tmp_path / "q"), [], means(Faulty(25, send)))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -number
+    assert seen(partition) == before
+    assert list((tmp_path / "q").iterdir()) == []
+
+
+def test_a_cut_at_the_log_start_is_refused(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    (tmp_path / "logs" / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 6\n")
+    target = Target(offset=6, with_later=True)
+    with pytest.raises(RefusedError, match="would delete all of it"):
+        plan_truncate(str(partition), target, Damage(str(partition)), SETTINGS)
+
+
+def test_a_cut_after_damage_is_refused(tmp_path: Path) -> None:
+    case = CASES["b01-payload-mid-last"]
+    partition = (case.build(tmp_path / "logs") / case.file).parent
+    damage = Damage(str(partition))
+    for finding in findings_of(partition):
+        damage.see(finding)
+    with pytest.raises(RefusedError, match="before the cut"):
+        plan_truncate(str(partition), Target(position=10**6), damage, SETTINGS)
+    assert plan_truncate(str(partition), Target(offset=200, with_later=True), damage, SETTINGS).changes
+
+
+@pytest.mark.parametrize(
+    "target", [Target(offset=16), Target(offset=99), Target(position=10**9), Target(at_damage=True)]
+)
+def test_a_cut_beyond_the_end_does_nothing(target: Target, tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    assert plan_truncate(str(partition), target, Damage(str(partition)), SETTINGS).changes == ()
+
+
+def test_a_byte_within_a_batch_takes_the_whole_batch(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    size = len(BATCHES[0])
+    for position in (size, size + 1, 2 * size - 1):
+        plan = plan_truncate(str(partition), Target(position=position), Damage(str(partition)), SETTINGS)
+        (log,) = (one for one in plan.changes if one.name.endswith(".log"))
+        assert (log.name, log.size, plan.log_end_offset) == (name(10), size, 12)
+
+
+# --- the command line -----------------------------------------------------------------------------------------
+def test_without_apply_nothing_is_touched(tmp_path: Path) -> None:
+    broken_indexes(tmp_path / "logs")
+    broken_headers(tmp_path / "heads")
+    before = fingerprint(tmp_path)
+    partition, log = tmp_path / "logs" / PARTITION, tmp_path / "heads" / PARTITION / name(0)
+    assert run("reindex", partition)[0] == 3
+    assert run("reindex", tmp_path / "logs")[0] == 3
+    assert run("truncate", partition, "--to-offset", 13)[0] == 7
+    assert run("patch-header", log)[0] == 3
+    assert changed(before, fingerprint(tmp_path)) is None
+
+
+@pytest.mark.parametrize("command", ["reindex", "truncate --to-offset 7", "patch-header"])
+def test_apply_needs_a_quarantine(command: str, tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    for given in ((), ("--quarantine", "")):  # a variable that a script forgot to set is no directory
+        status, _, said = run(*command.split(), "--apply", *given, partition)
+        assert status == 2
+        assert "--quarantine DIR" in said
+
+
+def test_a_run_from_the_plan_to_the_undo(tmp_path: Path) -> None:
+    partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q"
+    before = seen(partition)
+    status, out, _ = run("reindex", partition, "--index-interval-bytes", 0)
+    assert status == 3
+    again = re.search(r"^to do it: kdump (.*) --quarantine DIR$", out, re.MULTILINE)
+    assert again is not None
+    status, out, _ = run(*again[1].split(), "--quarantine", q)
+    assert status == 0
+    assert contents(partition) == contents(intact(tmp_path / "other"))
+    journal = re.search(r"^journal: (.*)$", out, re.MULTILINE)
+    assert journal is not None
+    assert stat.S_IMODE(os.stat(os.path.dirname(journal[1])).st_mode) == 0o700
+    assert not (tmp_path / "logs" / ".lock").exists()
+    assert run("reindex", partition, "--apply", "--quarantine", q)[:2][0] == 0
+    assert len(journals(q)) == 1
+    assert run("resume", journal[1])[0] == 0
+    assert run("undo", journal[1])[0] == 0
+    assert seen(partition) == before
+    assert run("undo", journal[1])[0] == 0
+    assert run("resume", journal[1])[0] == 12
+
+
+def test_what_is_left_wrong_decides_the_exit_status(tmp_path: Path) -> None:
+    """Indexes are rebuilt, and another segment has a damaged batch."""
+    partition = broken_indexes(tmp_path / "logs")
+    log = partition / name(10)
+    data = bytearray(log.read_bytes())
+    data[len(BATCHES[0]) + 80] ^= 1
+    log.write_bytes(data)
+    stem = partition / name(0)
+    args = ("reindex", stem, "--index-interval-bytes", 0, "--apply", "--quarantine", tmp_path / "q")
+    status, out, _ = run(*args)
+    assert status == 3
+    assert "error B01" in out
+    assert (partition / name(0, "index")).exists()
+
+
+def test_a_disk_that_takes_nothing_more_is_exit_13_and_all_is_as_it_was(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    before = fingerprint(tmp_path / "logs")
+    command = [sys.executable, "-P", "-m", "kdump", "reindex", partition, "--apply", "--quarantine", tmp_path / "q"]
+    limit = ["bash", "-c", 'ulimit -f 0; exec "$@"', "bash", *map(str, command)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(kdump.__file__).parent.parent)}
+    done = subprocess.run(limit, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 13, done.stderr
+    assert re.search(r"^kdump: .*File too large; nothing was changed$", done.stderr, re.MULTILINE)
+    after = fingerprint(tmp_path / "logs")
+    for tree in (before, after):
+        del tree["."], tree[PARTITION]  # .lock and temporary files came and went
+    assert changed(before, after) is None
+    assert list((tmp_path / "q").iterdir()) == []
+
+
+def throw(error: Exception) -> None:
+    raise error
+
+
+def test_what_fails_and_what_is_refused_has_its_exit_status() -> None:
+    for error, status in (
+        (RefusedError("why", locked=True), Exit.LOCKED),
+        (RefusedError("why"), Exit.REFUSED),
+        (FailedError("why"), Exit.FAILED),
+        (FailedError("why", "journal"), Exit.PART_WAY),
+    ):
+        repair = Repair({"fail_on": "never", "layout": "text"})
+        with repair.guarded():
+            throw(error)
+        assert repair.end() == status
+        assert repair.has_failed == (status in (Exit.FAILED, Exit.PART_WAY))
+
+
+@pytest.mark.parametrize("missing", ["reindex", "patch-header", "truncate --at-damage", "undo", "resume"])
+def test_what_is_not_there_is_said(missing: str, tmp_path: Path) -> None:
+    status, _, said = run(*missing.split(), tmp_path / "nowhere")
+    assert status == 10
+    assert said == f"kdump: no such file: {tmp_path / 'nowhere'}\n"
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", "null", '{"version": 2}', "{" * 99_999, '{"version": 1, "changes": 5}']
+)
+def test_a_journal_that_is_none_is_refused(content: str, tmp_path: Path) -> None:
+    journal = tmp_path / "journal.json"
+    journal.write_text(content)
+    for command in ("undo", "resume"):
+        status, _, said = run(command, journal)
+        assert status == 12
+        assert "no journal" in said
+
+
+def without(value: Any, path: tuple[Any, ...], put: Any) -> Any:
+    """A copy of a value in which one member is another one."""
+    if not path:
+        return put
+    copy = list(value) if isinstance(value, list) else dict(value)
+    copy[path[0]] = without(value[path[0]], path[1:], put)
+    return copy
+
+
+def members(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of each member of a value."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        yield (*path, key)
+        yield from members(inner, (*path, key))
+
+
+@pytest.mark.parametrize("command", ["reindex", "truncate", "patch-header"])
+def test_a_journal_that_was_tampered_with_is_refused_or_does_no_harm(command: str, tmp_path: Path) -> None:
+    scenario = SCENARIOS[command]
+    scenario.build(tmp_path / "logs")
+    scenario.run(tmp_path)
+    (journal,) = journals(tmp_path / "q")
+    fields = json.loads(journal.read_text("utf-8"))
+    after = contents(tmp_path / "logs" / PARTITION)
+    refusals = 0
+    for path in [one for one in members(fields) if one[0] in ("changes", "inputs", "events", "lock", "directory")]:
+        for put in cast("tuple[Any, ...]", (None, 7, "x/../y", [])):
+            journal.write_text(json.dumps(without(fields, path, put)))
+            try:
+                resume(str(journal), means())
+            except (RefusedError, FailedError):
+                refusals += 1
+            assert contents(tmp_path / "logs" / PARTITION) == after, (path, put)
+    assert refusals > 100
+
+
+def test_an_option_that_makes_no_sense_is_a_wrong_use(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    assert run("truncate", partition)[0] == 2
+    assert run("truncate", partition, "--at-damage", "--to-offset", 5)[0] == 2
+    assert run("reindex", partition, "--apply", "--quarantine", tmp_path / "q", "--output", tmp_path / "o")[0] == 2
+
+
+def test_the_interval_comes_from_a_configuration(tmp_path: Path) -> None:
+    partition, config = broken_indexes(tmp_path / "logs"), tmp_path / "server.properties"
+    config.write_text("log.index.interval.bytes=0\n")
+    status, out, _ = run("reindex", partition, "--config", config, "--format", "json")
+    plan = json.loads(out.splitlines()[0])
+    assert (status, plan["operations"][0]["to"], plan["announces"]) == (3, 8 * 4, [])
+
+
+# --- refusals -------------------------------------------------------------------------------------------------
+def refused(plan: Plan, quarantine: Path, match: str, **more: Any) -> RefusedError:
+    before = fingerprint(quarantine.parent)
+    with pytest.raises(RefusedError, match=match) as raised:
+        apply(plan, str(quarantine), [], means()._replace(**more))
+    assert "\n" not in str(raised.value)
+    assert not os.path.exists(quarantine)
+    touched = changed(
+        {k: v for k, v in before.items() if "logs/" in k},
+        {k: v for k, v in fingerprint(quarantine.parent).items() if "logs/" in k},
+    )
+    assert touched is None
+    return raised.value
+
+
+def touched_size(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"!")
+
+
+def touched_content(path: Path) -> None:
+    data, dates = path.read_bytes(), path.stat()
+    with path.open("r+b") as file:
+        file.write(bytes([data[0] ^ 1]))
+    os.utime(path, ns=(dates.st_atime_ns, dates.st_mtime_ns))
+
+
+def touched_inode(path: Path) -> None:
+    shutil.copy2(path, f"{path}.tmp")
+    Path(f"{path}.tmp").replace(path)
+
+
+def touched_mode(path: Path) -> None:
+    path.chmod(0o600)
+
+
+def touched_time(path: Path) -> None:
+    os.utime(path)
+
+
+def touched_name(path: Path) -> None:
+    (path.parent / name(99)).write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "touch", [touched_size, touched_content, touched_inode, touched_mode, touched_time, touched_name, gone]
+)
+@pytest.mark.parametrize("one", [name(0), name(0, "timeindex")])
+def test_a_plan_of_files_that_were_touched_since_is_refused(
+    touch: Callable[[Path], None], one: str, tmp_path: Path
+) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    plan = plan_of_reindex(partition)
+    touch(partition / one)
+    refused(plan, tmp_path / "q", r"since the plan was made|when the plan was made")
+
+
+def test_a_plan_is_known_again_by_its_id_and_another_one_is_refused(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    plan = plan_of_reindex(partition)
+    assert plan.plan_id == plan_of_reindex(partition).plan_id
+    touched_time(partition / name(0))
+    assert plan.plan_id != plan_of_reindex(partition).plan_id
+    args = ("reindex", partition, "--index-interval-bytes", 0, "--apply", "--quarantine", tmp_path / "q")
+    status, _, said = run(*args, "--plan-id", plan.plan_id)
+    assert (status, "look again" in said) == (12, True)
+    assert run(*args, "--plan-id", plan_of_reindex(partition).plan_id)[0] == 0
+
+
+def test_a_quarantine_in_a_log_directory_is_refused(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    plan = plan_of_reindex(partition)
+    for place in (tmp_path / "logs" / "q", partition / "q"):
+        before = fingerprint(tmp_path)
+        with pytest.raises(RefusedError, match="trip over it"):
+            apply(plan, str(place), [], means())
+        assert changed(before, fingerprint(tmp_path)) is None
+    intact(tmp_path / "other")
+    with pytest.raises(RefusedError, match="log directory"):
+        apply(plan, str(tmp_path / "other" / "deep"), [], means())
+
+
+def test_files_with_two_names_links_and_directories_open_to_all_are_refused(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    index = partition / name(0, "timeindex")
+    os.link(index, tmp_path / "second")
+    refused(plan_of_reindex(partition), tmp_path / "q", "has 2 names")
+    (tmp_path / "second").unlink()
+    data = index.read_bytes()
+    index.unlink()
+    (tmp_path / "elsewhere").write_bytes(data)
+    index.symlink_to(tmp_path / "elsewhere")
+    plan = plan_reindex(str(partition), Reasons(str(partition)), ReindexOptions(0, force=True))
+    refused(plan, tmp_path / "q", "symbolic link")
+    index.unlink()
+    index.write_bytes(data)
+    dress(tmp_path / "logs")
+    partition.chmod(0o777)
+    refused(plan_of_reindex(partition), tmp_path / "q", "chmod o-w")
+
+
+def test_what_a_broker_has_not_finished_is_refused(tmp_path: Path) -> None:
+    for suffix in ("log.swap", "log.cleaned", "timeindex.deleted"):
+        partition = broken_indexes(tmp_path / suffix / "logs")
+        (partition / f"{name(0, 'x')[:-2]}.{suffix}").write_bytes(b"")
+        refused(plan_of_reindex(partition), tmp_path / suffix / "q", "start the broker once")
+
+
+def test_too_little_room_is_refused_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    plan = plan_of_reindex(partition)
+    true = os.statvfs(partition)
+    none = os.statvfs_result((*true[:2], *true[2:4], 10, *true[5:]))
+    monkeypatch.setattr("kdump.repair.guard.os.statvfs", lambda _path: none)
+    refused(plan, tmp_path / "q", "bytes are needed here")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_files_of_different_owners_are_refused_and_others_files_too(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    os.chown(partition / name(0, "timeindex"), 77, 77)
+    refused(plan_of_reindex(partition), tmp_path / "q", "different owners")
+    dress(tmp_path / "logs")
+    plan = plan_of_reindex(partition)
+    for path in (tmp_path, tmp_path / "logs", partition, *tmp_path.parents):
+        if (
+            path.stat().st_uid == 0
+            and path.stat().st_mode & 0o005 != 0o005
+            and tmp_path.parents[2] in (path, *path.parents)
+        ):
+            path.chmod(path.stat().st_mode | 0o005)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            os.setgroups([])
+            os.setgid(4321)
+            os.setuid(4321)
+            guard.check_plan(plan, os.open(partition, os.O_RDONLY))
+        except RefusedError as error:
+            status = 0 if "another user" in error.sentence else 2
+        except OSError:
+            status = 3
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_an_undo_is_refused_when_a_broker_has_gone_on(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    apply_plan(plan_of_reindex(partition), tmp_path / "q")
+    (journal,) = journals(tmp_path / "q")
+    with (partition / name(10)).open("ab") as file:
+        file.write(batch(16))
+    with pytest.raises(RefusedError, match="was changed since"):
+        undo(str(journal), means())
+    partition = intact(tmp_path / "two" / "logs")
+    apply_plan(plan_of_truncate(partition), tmp_path / "two" / "q")
+    (journal,) = journals(tmp_path / "two" / "q")
+    with (partition / name(0)).open("ab") as file:
+        file.write(batch(6))
+    before = fingerprint(partition)
+    with pytest.raises(RefusedError, match="changed by somebody else"):
+        undo(str(journal), means())
+    assert changed(before, fingerprint(partition)) is None
+
+
+# --- the lock -------------------------------------------------------------------------------------------------
+JAVA = """
+import java.nio.channels.*; import java.nio.file.*;
+public class Hold {
+  public static void main(String[] args) throws Exception {
+    Path path = Path.of(args[0]);
+    FileChannel channel = new java.io.RandomAccessFile(path.toFile(), "rw").getChannel();
+    if (channel.tryLock() == null) { System.out.println("taken"); return; }
+    System.out.println("held");
+    System.in.read();
+  }
+}
+"""
+
+
+@contextmanager
+def held_by_java(log_dir: Path, work: Path) -> Iterator[None]:
+    """Hold the lock as a broker does, in a JVM."""
+    (work / "Hold.java").write_text(JAVA)
+    command = ["java", "-XX:TieredStopAtLevel=1", str(work / "Hold.java"), str(log_dir / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as broker:
+        assert broker.stdout is not None
+        assert broker.stdout.readline() == "held\n"
+        try:
+            yield
+        finally:
+            broker.communicate()
+
+
+def test_a_lock_that_a_broker_holds_is_respected(tmp_path: Path) -> None:
+    """A JVM holds it where there is one, as a broker does; Python holds the same kind of lock."""
+    partition = broken_indexes(tmp_path / "logs")
+    holders: list[Callable[[], Any]] = [lambda: held(tmp_path / "logs")]
+    if shutil.which("java"):
+        holders.append(lambda: held_by_java(tmp_path / "logs", tmp_path))
+    args = ("reindex", partition, "--index-interval-bytes", 0, "--apply", "--quarantine", tmp_path / "q")
+    for holder in holders:
+        with holder():
+            before = fingerprint(tmp_path / "logs")
+            status, _, said = run(*args)
+            assert status == 11
+            assert re.search(r"is in use by a broker \(pid \d+ holds .*/\.lock\)\. Stop it, or work on a copy\.", said)
+            assert changed(before, fingerprint(tmp_path / "logs")) is None
+            assert not (tmp_path / "q").exists()
+    assert run(*args)[0] == 0
+
+
+def test_while_kdump_is_at_work_a_broker_cannot_start(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    lock = tmp_path / "logs" / ".lock"
+    with DirectoryLock(str(partition), Quick()), lock.open("rb+") as file:
+        child = os.fork()
+        if not child:
+            with lock.open("rb+") as broker:
+                try:
+                    fcntl.lockf(broker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    os._exit(7)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        file.close()
+        with pytest.raises(RefusedError) as raised, DirectoryLock(str(partition), Quick()):
+            pass
+        assert raised.value.locked
+    assert not (tmp_path / "logs" / ".lock").exists()
+
+
+def test_a_lock_file_of_a_broker_stays(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    (tmp_path / "logs" / ".lock").write_bytes(b"")
+    with DirectoryLock(str(partition), Quick()):
+        pass
+    assert (tmp_path / "logs" / ".lock").exists()
+
+
+def test_a_copy_outside_of_a_log_directory_is_locked_without_a_file(tmp_path: Path) -> None:
+    partition = write(tmp_path / "evidence" / PARTITION, segment(0, BATCHES[:2], interval=0))
+    with DirectoryLock(str(partition), Quick()):
+        assert [path.name for path in (tmp_path / "evidence").iterdir()] == [PARTITION]
+        with pytest.raises(RefusedError, match="another kdump"), DirectoryLock(str(partition), Quick()):
+            pass
+    assert TIME
+
+
+def test_a_broker_that_has_lost_its_lock_is_found_by_its_open_files(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    script = "import mmap,sys\nf=open(sys.argv[1],'r+b')\nm=mmap.mmap(f.fileno(),0) if sys.argv[2]=='map' else f\n"
+    script += "f.close() if sys.argv[2]=='map' else None\nprint('open',flush=True)\nsys.stdin.read()"
+    for how in ("open", "map"):
+        command = [sys.executable, "-c", script, str(partition / name(0, "timeindex")), how]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"open\n"
+            error = refused(plan_of_reindex(partition), tmp_path / "q", f"pid {other.pid} ", look=users_of)
+            assert error.locked
+            other.communicate()
+
+
+# --- what strangers did ---------------------------------------------------------------------------------------
+def test_a_copy_of_a_cut_log_is_not_undone_by_half(tmp_path: Path) -> None:
+    """The snapshots would be brought back, and then the log is another file."""
+    partition = intact(tmp_path / "logs")
+    apply_plan(plan_of_truncate(partition), tmp_path / "q")
+    (journal,) = journals(tmp_path / "q")
+    kept = partition.rename(tmp_path / "kept")
+    shutil.copytree(kept, partition)
+    before = fingerprint(partition)
+    with pytest.raises(RefusedError, match="is another file"):
+        undo(str(journal), means())
+    assert changed(before, fingerprint(partition)) is None
+    shutil.rmtree(partition)
+    kept.rename(partition)
+    undo(str(journal), means())
+    assert contents(partition) == contents(intact(tmp_path / "other"))
+
+
+def test_a_device_may_have_another_number_after_a_restart(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    apply_plan(plan_of_truncate(partition), tmp_path / "q")
+    (journal,) = journals(tmp_path / "q")
+    fields = json.loads(journal.read_text("utf-8"))
+    for change in fields["changes"]:
+        for side in ("before", "like"):
+            if change[side] is not None:
+                change[side]["device"] += 1
+    journal.write_text(json.dumps(fields))
+    undo(str(journal), means())
+    assert contents(partition) == contents(intact(tmp_path / "other"))
+
+
+def test_a_repair_whose_log_was_replaced_is_not_resumed_by_half(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    apply_plan(plan_of_truncate(partition), tmp_path / "q")
+    (journal,) = journals(tmp_path / "q")
+    undo(str(journal), means())
+    fields = json.loads(journal.read_text("utf-8"))
+    fields["events"] = [one for one in fields["events"] if one["state"] in ("planned", "armed")]
+    journal.write_text(json.dumps(fields))
+    (log,) = [partition / one["name"] for one in fields["changes"] if one["cut"] is not None]
+    kept = log.rename(tmp_path / "kept")
+    shutil.copy2(kept, log)
+    before = fingerprint(partition)
+    with pytest.raises(RefusedError, match="is another file"):
+        resume(str(journal), means())
+    assert changed(before, fingerprint(partition)) is None
+
+
+@pytest.mark.parametrize(
+    "odd", ["new\nline", "\x1b[31mred", "two words", "\u00fcn\u00ef", "\udcff", "-dash", "it's\n\\"]
+)
+def test_the_command_that_carries_a_plan_out_can_be_pasted(odd: str, tmp_path: Path) -> None:
+    logs = tmp_path / odd / "logs"
+    broken_indexes(logs)
+    command = [sys.executable, "-m", "kdump"]
+    place = {**os.environ, "PYTHONPATH": str(Path(kdump.__file__).parents[1])}
+    args = [*command, "reindex", "--", os.path.join(odd, "logs")]
+    out = subprocess.run(args, cwd=tmp_path, env=place, capture_output=True, check=False).stdout.decode()
+    assert odd.isprintable() or odd not in out
+    again = re.search(r"^to do it: kdump (.*) DIR$", out, re.MULTILINE)
+    assert again is not None
+    text = f'"$@" {again[1]} q'
+    done = subprocess.run(
+        ["bash", "-c", text, "bash", *command], cwd=tmp_path, env=place, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (journal,) = journals(tmp_path / "q")
+    for verb in ("resume", "undo"):
+        done = subprocess.run([*command, verb, journal], cwd=tmp_path, env=place, capture_output=True, check=False)
+        assert (done.returncode, done.stdout.count(b"\n")) == (0, 1)
+        assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["reindex", "patch-header"])
+def test_nothing_to_do_where_something_is_wrong_says_so(command: str, tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    log = partition / name(10)
+    data = bytearray(log.read_bytes())
+    data[len(BATCHES[0]) + 80] ^= 1
+    log.write_bytes(data)
+    path = log if command == "patch-header" else partition
+    status, out, said = run(command, path)
+    assert (status, out) == (3, f"nothing to do in {partition}\n")
+    assert f"kdump: {path}: 1 error here that this command does not mend; look with kdump verify\n" == said
+
+
+def test_a_journal_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "journal.json").mkdir()
+    status, _, said = run("undo", tmp_path)
+    assert (status, said) == (12, f"kdump: {tmp_path / 'journal.json'}: cannot be read: Is a directory\n")
+
+
+class Forbidden(FileOps):
+    """May open nothing for writing that is there already, as with a read-only log."""
+
+    def open_to_change(self, directory: int, name: str) -> int:
+        if name.endswith(".log"):
+            raise PermissionError(13, "Permission denied", name)
+        return super().open_to_change(directory, name)
+
+
+@pytest.mark.parametrize("command", ["truncate", "patch-header"])
+def test_a_log_that_may_not_be_written_is_refused_before_anything_is_changed(command: str, tmp_path: Path) -> None:
+    if command == "truncate":
+        plan = plan_of_truncate(intact(tmp_path / "logs"))
+    else:
+        plan = plan_of_patches(broken_headers(tmp_path / "logs"))
+    before = seen(tmp_path / "logs" / PARTITION)
+    with pytest.raises(RefusedError, match="nothing was changed"):
+        apply(plan, str(tmp_path / "q"), [], means(Forbidden()))
+    assert seen(tmp_path / "logs" / PARTITION) == before
+    assert not journals(tmp_path / "q")
+
+
+def test_a_failure_names_the_whole_path(tmp_path: Path) -> None:
+    directory = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(FileNotFoundError) as failed:
+        FileOps().remove(directory, "gone")
+    os.close(directory)
+    assert failed.value.filename == str(tmp_path / "gone")
+
+
+def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    partition = intact(tmp_path / "logs")
+    repair = Repair({"fail_on": "error", "layout": "text"})
+    monkeypatch.setattr("kdump.cli.reindex.os.scandir", refuse)
+    reindex_path(repair, str(partition), {})
+    assert repair.end() == 5

@@ -1,0 +1,66 @@
+"""Rows of tables read in this process, without Spark and without the files of an export."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kdump.checks.options import VerifyOptions
+from kdump.checks.run import verify
+from kdump.export.arrow import from_rows, schema_of
+from kdump.export.origin import Origins, read_roots
+from kdump.export.read import ReadOptions, read_split
+from kdump.export.split import LogFile, Wanted, logs_of, splits_of
+from kdump.export.tables import SPLIT_TABLES, columns_of
+from kdump.export.verdicts import finding_row, segment_rows
+from kdump.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WHOLE = 1 << 40  # bytes: no log is cut
+
+
+def split_table(
+    paths: Sequence[str], table: str, size: int = WHOLE, wanted: Wanted | None = None, **options: Any
+) -> pa.Table:
+    """Read batches or records, piece by piece.
+
+    Args:
+        paths: what is read.
+        table: batches or records.
+        size: bytes of a piece.
+        wanted: rows that are asked for.
+        options: of ReadOptions; `columns` are names.
+    """
+    columns = columns_of(table, options.pop("columns", None))
+    wanted = wanted or Wanted()
+    read = ReadOptions(table, columns, wanted).replace(**options)
+    roots = read_roots(paths)
+    logs = logs_of([root.path for root in roots], Origins(roots), wanted)
+    splits = [split for log in logs if isinstance(log, LogFile) for split in splits_of(log, size)]
+    batches = [batch for split in splits for batch in read_split(split, read, lambda _line: None)]
+    return pa.Table.from_batches(batches, schema=schema_of(columns)).combine_chunks()
+
+
+def whole_table(paths: Sequence[str], table: str) -> pa.Table:
+    """Judge some paths with the local engine, and make the rows of findings or segments."""
+    items = list(verify(list(paths), VerifyOptions()))
+    origins = Origins(read_roots(paths))
+    rows = (
+        [finding_row(item, origins) for item in items if isinstance(item, Finding)]
+        if table == "findings"
+        else list(segment_rows(items, origins))
+    )
+    return pa.Table.from_batches([from_rows(rows, columns_of(table))])
+
+
+def local_table(paths: Sequence[str], table: str) -> pa.Table:
+    """Any table."""
+    return split_table(paths, table) if table in SPLIT_TABLES else whole_table(paths, table)
+
+
+def sorted_rows(table: pa.Table) -> list[str]:
+    """The rows as text that can be compared, in one order."""
+    return sorted(map(repr, table.to_pylist()))
