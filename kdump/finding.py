@@ -219,3 +219,7 @@ class Finding(Value):
 
 
 Report = Callable[[Finding], None]
+
+
+# Codes of bytes or records that were not read: with them an answer is incomplete.
+NOT_ALL_READ = (Code.L12, Code.C03, Code.V01, Code.V02, Code.V04)

@@ -13,7 +13,6 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from array import array
 
-    from kdump.broker.retention_results import Compacted, Retained
     from kdump.figures import Figures
     from kdump.finding import Finding
     from kdump.format.checkpoint.checkpoint_file import Checkpoint
@@ -375,8 +374,6 @@ if TYPE_CHECKING:
         | PartitionChecked
         | Planned
         | Prediction
-        | Retained
-        | Compacted
         | Progress
         | Figures
     )

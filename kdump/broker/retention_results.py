@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from kdump.broker.cleaner.cleaner_manager import Cleanable
     from kdump.broker.config import TopicConfig
     from kdump.broker.retention import Append, Deletion, LogFacts, Rolling
+    from kdump.finding import Finding
+    from kdump.item import Progress
+    from kdump.storage.file_source import DoorProblem
 
 
 class Retained(Value):
@@ -68,3 +71,7 @@ class Compacted(Value):
     before: int = 0
     end_offset: int | None = None
     failure: str = ""
+
+
+if TYPE_CHECKING:
+    RetentionItem = Retained | Compacted | Finding | DoorProblem | Progress

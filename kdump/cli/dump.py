@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.commentary import fail_to_write
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -17,22 +16,32 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.options.formats import PayloadCommand, check_formats, command_of, format_options, key_reader
-from kdump.cli.options.kafka import STRING, JavaInt, KafkaCommand, late_failures
+from kdump.cli.options.formats import (
+    PayloadCommand,
+    check_formats,
+    command_of,
+    file_decoder,
+    format_options,
+    key_reader,
+    record_format,
+)
+from kdump.cli.options.kafka import JavaInt, KafkaCommand, late_failures
 from kdump.cli.options.selection import selection_of, selection_options
-from kdump.cli.outcome import Outcome
 from kdump.compat.dialect import DIALECTS
-from kdump.dump.options import DumpOptions
+from kdump.compat.dump_log_segments_options import DumpOptions
+from kdump.decode import STRING
+from kdump.exit_status import RunStatus
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart
-from kdump.render.text.dump_sink import Layout, decoding, error_line, text_sink, write_text
+from kdump.render.commentary import fail_to_write
+from kdump.render.text.dump_sink import error_line, text_sink, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol
 
-    from kdump.decode.file_decoder import Decoding
+    from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
 
     class Sink(Protocol):
@@ -155,7 +164,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if compat and any(mine.values()):
         other = next(option for option, is_given in mine.items() if is_given)
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
-    shown = Layout.of(given, terminal=sys.stdout.isatty())
+    shown = record_format(given, terminal=sys.stdout.isatty())
     by_record = given["stats"] or (selection is not None and selection.by_record)
     options = DumpOptions(
         deep=shown.deep or by_record,
@@ -168,13 +177,12 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         kind=given["kind"],
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
-        selection=selection,
     )
-    outcome = Outcome(given["fail_on"], compat=compat is not None)
+    outcome = RunStatus(given["fail_on"], compat=compat is not None)
     dialect = DIALECTS[compat or "4.3"]
     arguments = command_of(given["decoder_command"])
     command = None if arguments is None else PayloadCommand(arguments, given["key_format"])
-    decodes = decoding(shown, dialect, None if command is None else command.decode)
+    decodes = file_decoder(shown, dialect, None if command is None else command.decode)
     sink: Sink
     if is_json:
         from kdump.render.json.dump_sink import json_sink
@@ -213,8 +221,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 def _run(
     items: Iterator[Item],
     sink: Sink,
-    outcome: Outcome,
-    decodes: Decoding | None,
+    outcome: RunStatus,
+    decodes: FileDecoder | None,
     command: PayloadCommand | None,
     *,
     to_the_end: bool,

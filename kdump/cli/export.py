@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.commentary import fail_to_write, say
 from kdump.cli.options.common import fail_on_option, help_option, max_batch_bytes_option, max_uncompressed_bytes_option
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
-from kdump.cli.outcome import Outcome
+from kdump.exit_status import RunStatus
 from kdump.item import Progress
+from kdump.render.commentary import fail_to_write, say
 from kdump.storage.file_source import DoorProblem, is_remote
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class _Export:
             **{name: given[name] for name in ("table", "kind", "decoder", "max_batch_bytes", "max_uncompressed_bytes")},
             "columns": [column.name for column in columns],
         }
-        self._outcome = Outcome(given["fail_on"], compat=False)
+        self._outcome = RunStatus(given["fail_on"], compat=False)
         self._bar = _bar()
         self._unchecked: list[tuple[str | None, str]] = []
         self._errors: Counter[str] = Counter()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from kdump.cli.commentary import fail_to_write, say
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -16,10 +15,11 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.outcome import Outcome
+from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, Limits
 from kdump.finding import Finding
 from kdump.item import Location
+from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
 from kdump.storage.file_source import DoorProblem
 from kdump.storage.partition import Partition, UnreadableError
@@ -101,7 +101,7 @@ def run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, An
         given: the values of the options.
         times: the questions may be about time.
     """
-    outcome = Outcome(given["fail_on"], compat=False)
+    outcome = RunStatus(given["fail_on"], compat=False)
     if given["topic_partition"]:
         path = os.path.join(path, given["topic_partition"])
     many = asked == STDIN
@@ -130,7 +130,9 @@ def run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, An
     sys.exit(outcome.exit)
 
 
-def _finder(path: str, sink: Sink, outcome: Outcome, given: dict[str, Any], *, times: bool, separators: bool) -> Finder:
+def _finder(
+    path: str, sink: Sink, outcome: RunStatus, given: dict[str, Any], *, times: bool, separators: bool
+) -> Finder:
     """Open the partition, and say what is wrong with what lies around it."""
     findings: list[Finding] = []
     partition = Partition(path, findings.append)
@@ -141,7 +143,7 @@ def _finder(path: str, sink: Sink, outcome: Outcome, given: dict[str, Any], *, t
     return Finder(partition, limits, scan=given["scan"], times=times, separators=separators)
 
 
-def _answer(finder: Finder, query: Query | Bad, sink: Sink, outcome: Outcome, given: dict[str, Any]) -> None:
+def _answer(finder: Finder, query: Query | Bad, sink: Sink, outcome: RunStatus, given: dict[str, Any]) -> None:
     if isinstance(query, Bad):
         outcome.nothing()
         sink.location(Location(query.text, error=query.error))
@@ -157,7 +159,7 @@ def _answer(finder: Finder, query: Query | Bad, sink: Sink, outcome: Outcome, gi
             sink.finding(item)
 
 
-def _show(finder: Finder, location: Location, sink: Sink, outcome: Outcome, given: dict[str, Any]) -> None:
+def _show(finder: Finder, location: Location, sink: Sink, outcome: RunStatus, given: dict[str, Any]) -> None:
     """Show an answer, and what is asked for with it."""
     if location.error is not None:
         outcome.nothing()

@@ -6,10 +6,10 @@ import sys
 
 import click
 
-from kdump.cli.commentary import fail_to_write
 from kdump.cli.options.common import help_option
 from kdump.format.batch import layout
 from kdump.format.java_values import string_hash
+from kdump.render.commentary import fail_to_write
 
 
 @click.command(

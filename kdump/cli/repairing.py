@@ -9,12 +9,11 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kdump.cli.commentary import say, say_left
-from kdump.cli.exit_status import Exit
 from kdump.cli.options.repair import options_of
-from kdump.cli.outcome import Outcome
+from kdump.exit_status import Exit, RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked, PartitionChecked
+from kdump.render.commentary import say, say_left
 from kdump.render.json.lines import finding_json, summary_json
 from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted
@@ -49,7 +48,7 @@ class Repair:
     def __init__(self, given: dict[str, Any], *, cuts: bool = False) -> None:
         self._cuts = cuts
         self.fail_on: str = given["fail_on"]
-        self.outcome = Outcome(self.fail_on, compat=False)
+        self.outcome = RunStatus(self.fail_on, compat=False)
         self._json = given["layout"] == "json"
         self._given = given
         self._tally = Tally()
@@ -280,7 +279,7 @@ class Examined:
     """
 
     def __init__(self, fail_on: str) -> None:
-        self.outcome = Outcome(fail_on, compat=False)
+        self.outcome = RunStatus(fail_on, compat=False)
         self.severities: Counter[Severity] = Counter()
         self.end_offset: int | None = None
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from kdump.cli.commentary import fail_to_write, say
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -17,14 +16,15 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.outcome import Outcome
+from kdump.exit_status import RunStatus
 from kdump.item import Progress
+from kdump.render.commentary import fail_to_write, say
 from kdump.retention.options import RetentionOptions
 from kdump.retention.run import retention
 
 if TYPE_CHECKING:
     from kdump.broker.config import Config
-    from kdump.item import Item
+    from kdump.broker.retention_results import RetentionItem
     from kdump.render.terminal.progress import Bar
 
 _OFFSET = click.IntRange(min=0, max=2**63 - 1)
@@ -33,7 +33,7 @@ _OFFSET = click.IntRange(min=0, max=2**63 - 1)
 class Sink(Protocol):
     """Writes items."""
 
-    def __call__(self, item: Item) -> None:
+    def __call__(self, item: RetentionItem) -> None:
         """Write one item."""
 
     def end(self) -> None:
@@ -68,7 +68,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     not in its files: give them with --config or --set, or the defaults of Kafka 4.3 are taken. Exit status: 0 done,
     3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
     """
-    outcome = Outcome(given["fail_on"], compat=False)
+    outcome = RunStatus(given["fail_on"], compat=False)
     bar = _bar()
     options = RetentionOptions(
         _config(given),

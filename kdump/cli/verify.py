@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.checks.options import VerifyOptions
-from kdump.cli.commentary import fail_to_write, say
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -18,8 +17,9 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.engine import engine_options, fail, roots_of, session
-from kdump.cli.outcome import Outcome
+from kdump.exit_status import RunStatus
 from kdump.item import Checked, Progress
+from kdump.render.commentary import fail_to_write, say
 from kdump.render.tally import Tally
 from kdump.spark.errors import SparkFailedError
 
@@ -89,7 +89,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     roots = roots_of(named)
     paths = named if roots is None else [root.path for root in roots]
     spark = session(given, paths)
-    outcome = Outcome(given["fail_on"], compat=False)
+    outcome = RunStatus(given["fail_on"], compat=False)
     bar = _bar(given)
     options = VerifyOptions(
         deep=not given["shallow"],
@@ -136,7 +136,7 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
     return {"starts": starts, "settings": settings(given)}
 
 
-def _run(items: Iterator[Item], sink: Sink, outcome: Outcome, bar: Bar | None) -> None:
+def _run(items: Iterator[Item], sink: Sink, outcome: RunStatus, bar: Bar | None) -> None:
     """Hand every item to where it is shown."""
     for item in items:
         if isinstance(item, Progress):
@@ -177,7 +177,7 @@ def _bar(given: dict[str, Any]) -> Bar | None:
     return Bar("verify", sys.stderr)
 
 
-def _sink(paths: list[str], given: dict[str, Any], outcome: Outcome, bar: Bar | None) -> Sink:
+def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None) -> Sink:
     tally = Tally(shallow=given["shallow"])
     wanted = outcome.matters if given["quiet"] else None
     error = _error(bar)

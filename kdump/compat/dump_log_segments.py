@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kdump.compat.dialect import Dialect
-    from kdump.dump.options import DumpOptions
+    from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.item import Item
 
 _TOO_LARGE = (

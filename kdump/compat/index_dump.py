@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dialect import Dialect
-    from kdump.dump.options import DumpOptions
+    from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
     from kdump.format.source import Source
     from kdump.item import Item

@@ -10,23 +10,28 @@ from kdump.decode import DELETED
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
-from kdump.render.escape import escape_bytes
-from kdump.render.text.dump_sink import AUTO
 from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kdump.compat.dialect import Dialect
     from kdump.decode import Decoded, Decoder, Usual
     from kdump.format.record.chunk import Chunk
     from kdump.item import FileStart
-    from kdump.render.json._json import Decode
-    from kdump.render.text._text import Contents
 
+AUTO = "auto"  # a decoder for each file, by its directory
 _METADATA = "metadata"
 
 
-class Decoding:
-    """The decoder of the file in hand.
+if TYPE_CHECKING:
+    # What makes, of offset, key and value, the text of a record (with why Kafka's tool ends in it), or its JSON.
+    Texts = Callable[[int, bytes | None, bytes | None], bytes | tuple[bytes, str]]
+    Objects = Callable[[int, bytes | None, bytes | None], bytes]
+
+
+class FileDecoder:
+    """The decoder for the records of the file in hand.
 
     Args:
         named: name of a decoder, "auto" to go by the directory of each file, None for none.
@@ -54,12 +59,12 @@ class Decoding:
         if self._named == AUTO:
             self._choose(self._by_place(file))
 
-    def text(self, first: bytes, *, careful: bool) -> Contents | None:
+    def text(self, first: bytes, escape: Callable[[bytes], bytes] | None) -> Texts | None:
         """Return what makes the text of keys and payloads; None for plain UTF-8.
 
         Args:
             first: what stands before the first of them.
-            careful: escape what could drive a terminal.
+            escape: makes the text safe on a terminal; None where it goes out as it is.
         """
         decode, usual, compat = self._decode, self._usual, self._compat
         later = b" " if self._dialect.bare_payload else first
@@ -81,13 +86,13 @@ class Decoding:
                 text, prefix = b"%bkey: %b" % (prefix, decoded.key), b" "
             if decoded.payload is not None:
                 text += b"%bpayload: %b" % (later if prefix is first else prefix, decoded.payload)
-            if careful:
-                text = escape_bytes(text)
+            if escape is not None:
+                text = escape(text)
             return text if decoded.stop is None or not compat else (text, decoded.stop)
 
         return contents
 
-    def json(self) -> Decode | None:
+    def json(self) -> Objects | None:
         """Return what makes the JSON of keys and payloads; None where nothing decodes them."""
         decode, usual = self._decode, self._usual
         if decode is None:

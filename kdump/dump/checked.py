@@ -18,7 +18,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.dump.options import DumpOptions
+    from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.format.source import Source
     from kdump.item import Item
     from kdump.storage.names import FileName

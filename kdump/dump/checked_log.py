@@ -17,7 +17,7 @@ from kdump.storage.segment_boundaries import sibling
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.dump.options import DumpOptions
+    from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
     from kdump.item import Item

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterator
 
-    from kdump.dump.options import DumpOptions
+    from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.format.index.offset_and_time import OffsetIndex
     from kdump.format.source import Source
     from kdump.item import Item

@@ -20,8 +20,8 @@ from kdump.storage.segment_boundaries import Edges
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.checked import Identity, Place
-    from kdump.dump.options import DumpOptions
     from kdump.dump.selected_log import Tail
     from kdump.dump.transaction_outcomes import Outcomes
     from kdump.item import Item

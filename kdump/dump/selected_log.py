@@ -14,8 +14,8 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.checked import Identity, Place
-    from kdump.dump.options import DumpOptions
     from kdump.dump.selection import Filter, Selection
     from kdump.dump.transaction_outcomes import Outcomes
     from kdump.finding import Finding

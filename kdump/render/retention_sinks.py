@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from kdump.broker.retention_results import Compacted, Retained
-from kdump.cli.commentary import say
 from kdump.finding import Finding
+from kdump.render.commentary import say
 from kdump.render.json.lines import finding_json
 from kdump.render.json.retention import compacted_json, retained_json
 from kdump.render.text.findings import FindingLines
@@ -15,7 +15,7 @@ from kdump.render.text.retention import compacted_lines, outcome, retained_lines
 from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
-    from kdump.item import Item
+    from kdump.broker.retention_results import RetentionItem
 
 
 class RetentionText:
@@ -25,7 +25,7 @@ class RetentionText:
         self._partitions = self._segments = self._gone = self._bytes = 0
         self._findings = FindingLines(self._line)
 
-    def __call__(self, item: Item) -> None:
+    def __call__(self, item: RetentionItem) -> None:
         """Write one item."""
         if isinstance(item, Retained):
             gone = len(item.deletion.reasons)
@@ -57,7 +57,7 @@ class RetentionText:
 class RetentionJson:
     """Writes JSON lines."""
 
-    def __call__(self, item: Item) -> None:
+    def __call__(self, item: RetentionItem) -> None:
         """Write one item."""
         if isinstance(item, Retained):
             sys.stdout.write(f"{retained_json(item)}\n")

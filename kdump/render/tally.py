@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import NOT_ALL_READ, Finding, Severity
 from kdump.item import Checked, PartitionChecked
 from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
     from kdump.item import Item
 
-NOT_ALL_READ = (Code.L12, Code.C03, Code.V01, Code.V02, Code.V04)
 """Findings that say that part of a file was not looked at: whoever asked has no full answer."""
 
 NO_RECORDS = "records were not read (--shallow)"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.cleaner.log_to_clean import LastRecord
     from kdump.broker.config import TopicConfig
-    from kdump.item import Item
+    from kdump.broker.retention_results import RetentionItem
     from kdump.retention.options import RetentionOptions
 
 _WINDOW = 1 << 18  # bytes of a log read at once for its headers
@@ -46,7 +46,7 @@ _STATES = {
 }
 
 
-def retention(paths: list[str], options: RetentionOptions) -> Iterator[Item]:
+def retention(paths: list[str], options: RetentionOptions) -> Iterator[RetentionItem]:
     """Yield what a broker does with the segments of partitions, each after the findings about it.
 
     Args:
@@ -104,13 +104,13 @@ class _Task(Value):
     held: list[Finding | DoorProblem]
 
 
-def _partition(task: _Task) -> Iterator[Item]:
+def _partition(task: _Task) -> Iterator[RetentionItem]:
     parsed = parse_partition(os.path.basename(os.path.abspath(task.path)))
     if parsed is not None and parsed.state:
         yield DoorProblem(task.path, "skipped", f"{task.path}: {_STATES[parsed.state]}")
         return
     files = None
-    rows: list[Item] = []
+    rows: list[RetentionItem] = []
     try:
         files = PartitionFiles(task.path, task.around, task.held.append, task.options.max_batch_bytes)
         if files.bases:
@@ -130,7 +130,7 @@ def _partition(task: _Task) -> Iterator[Item]:
     yield from rows
 
 
-def _rows(reader: LogReader, task: _Task) -> list[Item]:
+def _rows(reader: LogReader, task: _Task) -> list[RetentionItem]:
     """What is said of a partition: the cleaner first, as it reads what retention wants to know."""
     options, files = task.options, reader.files
     config = options.config.of_topic(files.topic)
@@ -139,7 +139,7 @@ def _rows(reader: LogReader, task: _Task) -> list[Item]:
     compacted = _compacted(reader, config, options, largest, task.held.append) if options.compaction else None
     log = reader.facts(options.log_start_offset, options.high_watermark, largest)
     append = Append(_SMALL_APPEND, options.now, log.end_offset)
-    rows: list[Item] = [
+    rows: list[RetentionItem] = [
         Retained(
             files.path,
             files.name,

@@ -29,7 +29,7 @@ from rich.console import Console
 import kdump
 from kdump.checks.options import VerifyOptions
 from kdump.cli.main import kdump as group
-from kdump.cli.outcome import Outcome
+from kdump.exit_status import RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
@@ -101,7 +101,7 @@ class Written:
 
 
 def quietly(fail_on: str = "error") -> Callable[[Item], bool]:
-    return Outcome(fail_on, compat=False).matters
+    return RunStatus(fail_on, compat=False).matters
 
 
 def as_text(items: Iterable[Item], **options: Any) -> list[str]:

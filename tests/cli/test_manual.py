@@ -24,8 +24,8 @@ import lz4.frame
 import pytest
 
 import kdump
-from kdump.cli.exit_status import Exit
 from kdump.cli.main import kdump as group
+from kdump.exit_status import Exit
 from kdump.finding import Code, Finding, Severity
 from kdump.format.checksum import crc32c
 from kdump.render.text.findings import finding_line

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.dump.checked import CheckedDump
-from kdump.dump.options import DumpOptions
 from kdump.finding import Finding
 from kdump.render.text.findings import finding_line
 from tests.support.damage_cases import Damage, damage_cases

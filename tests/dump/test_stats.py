@@ -136,8 +136,8 @@ def test_what_could_not_be_read_makes_figures_not_complete(tmp_path: Path) -> No
 
 
 def test_limits_are_said_and_bound_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.checked import CheckedDump
-    from kdump.dump.options import DumpOptions
     from kdump.figures import Figures
 
     monkeypatch.setattr(stats, "MOST_PRODUCERS", 2)

@@ -23,9 +23,9 @@ from kdump.broker.load.log_loader import load
 from kdump.broker.load.log_manager import LogDir
 from kdump.broker.load.outcome import Action
 from kdump.broker.truncate import cut_at_offset, truncate
-from kdump.cli.exit_status import Exit
 from kdump.cli.reindex import _path as reindex_path
 from kdump.cli.repairing import Repair, gracefully
+from kdump.exit_status import Exit
 from kdump.format.source import BytesSource
 from kdump.repair import guard
 from kdump.repair.apply import apply

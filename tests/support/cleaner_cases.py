@@ -19,7 +19,7 @@ from tests.support.runs import FIXTURES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kdump.item import Item
+    from kdump.broker.retention_results import RetentionItem
 
 CLEANUP = FIXTURES / "cleanup"
 LIMIT = 1 << 26
@@ -86,23 +86,23 @@ def options(config: dict[str, str], now: int, **given: Any) -> RetentionOptions:
     return RetentionOptions(Config(config), now, **(asked | given))
 
 
-def run(path: Path, config: dict[str, str], now: int, **given: Any) -> list[Item]:
+def run(path: Path, config: dict[str, str], now: int, **given: Any) -> list[RetentionItem]:
     """All that is said of a directory."""
     return list(retention([str(path)], options(config, now, **given)))
 
 
-def retained(items: list[Item]) -> Retained:
+def retained(items: list[RetentionItem]) -> Retained:
     """The one row about what is deleted."""
     (row,) = [item for item in items if isinstance(item, Retained)]
     return row
 
 
-def compacted(items: list[Item]) -> Compacted:
+def compacted(items: list[RetentionItem]) -> Compacted:
     """The one row about what is compacted."""
     (row,) = [item for item in items if isinstance(item, Compacted)]
     return row
 
 
-def codes(items: list[Item]) -> list[str]:
+def codes(items: list[RetentionItem]) -> list[str]:
     """The codes of the findings."""
     return [item.code.name for item in items if isinstance(item, Finding)]

@@ -7,8 +7,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.dump.checked import CheckedDump
-from kdump.dump.options import DumpOptions
 from kdump.dump.selected import SelectedDump
 from kdump.finding import Finding
 from kdump.format.batch import layout
@@ -57,7 +57,7 @@ def everything(paths: Sequence[Path | str], **options: Any) -> Dump:
 
 def selected(paths: Sequence[Path | str], selection: Selection, *, deep: bool, **options: Any) -> Dump:
     """What kdump selects."""
-    made = DumpOptions(deep=deep, selection=selection, **options)
+    made = DumpOptions(deep=deep, **options)
     return read(SelectedDump(made, selection).files([str(path) for path in paths]))
 
 

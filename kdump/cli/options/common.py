@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from kdump.dump.options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 
 
 def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

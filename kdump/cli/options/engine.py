@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from kdump.cli.commentary import say
-from kdump.cli.exit_status import Exit
+from kdump.exit_status import Exit
+from kdump.render.commentary import say
 from kdump.storage.file_source import is_remote
 
 if TYPE_CHECKING:

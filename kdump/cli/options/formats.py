@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from kdump.decode import STRING
 from kdump.finding import Code, Finding
 from kdump.item import FileStart
 from kdump.render.escape import escape
+from kdump.render.text.dump_sink import RecordFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Self
 
+    from kdump.compat.dialect import Dialect
+    from kdump.decode import Decoder
+    from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
 
 FORMATS = ("utf8", "hex", "base64", "int", "long", "json")
@@ -37,6 +42,14 @@ _DECODERS = (
     "remote_log_metadata_decoder",
     "share_group_state_decoder",
     "decoder",
+)
+# Which decoder wins when several are given. Source: DumpLogSegmentsOptions.messageParser.
+_BY_OPTION = (
+    ("offsets_decoder", "offsets"),
+    ("transaction_log_decoder", "transaction"),
+    ("cluster_metadata_decoder", "metadata"),
+    ("remote_log_metadata_decoder", "remote"),
+    ("share_group_state_decoder", "share"),
 )
 _OWN = (
     "from_offset", "to_offset", "from_time", "to_time", "from_position", "limit", "tail", "keys", "patterns", "headers",
@@ -154,3 +167,61 @@ def key_reader(form: str | None) -> Callable[[str], bytes]:
     from kdump.decode.formats import parse
 
     return lambda text: parse(form or "", text)
+
+
+def record_format(given: Mapping[str, Any], *, terminal: bool) -> RecordFormat:
+    """Return what the options of the command line mean."""
+    decoder = next((name for option, name in _BY_OPTION if given[option]), given["decoder"])
+    classes = (given["key_decoder_class"], given["value_decoder_class"])
+    forms = (given["key_format"], given["value_format"])
+    has_way = classes != (None, None) or forms != (None, None) or given["decoder_command"] is not None
+    contents = given["print_data_log"] or decoder not in (None, "none") or has_way
+    if decoder is None and not has_way and given["layout"] == "json":
+        decoder = "auto"
+    return RecordFormat(
+        given["deep_iteration"] or contents,
+        contents,
+        given["skip_record_metadata"],
+        None if decoder == "none" else decoder,
+        classes[0] or STRING,
+        classes[1] or STRING,
+        given["compat"] is not None,
+        terminal and not given["raw"],
+        *forms,
+        given["timestamps"] == "iso",
+    )
+
+
+def file_decoder(shown: RecordFormat, dialect: Dialect, command: Decoder | None) -> FileDecoder | None:
+    """Return what decodes keys and values; None where they are plain.
+
+    Args:
+        shown: how records are shown.
+        dialect: the release whose words are wanted.
+        command: decodes payloads; None where the layout says how.
+
+    Raises:
+        click.BadParameter: a decoder does not exist.
+    """
+    plain = command
+    if plain is None and (shown.key_form or shown.value_form):
+        from kdump.decode.formats import decoder as of_forms
+
+        plain = of_forms(shown.key_form or "utf8", shown.value_form or "utf8")
+    if plain is None and shown.decoder is None:
+        if not shown.contents or (shown.key_class, shown.value_class) == (STRING, STRING):
+            return None
+        from kdump.decode import classes
+
+        found = classes(shown.key_class, shown.value_class, dialect.release)
+        if isinstance(found, str):
+            if shown.compat:
+                return None  # Kafka's tool dies of it when it comes to the first log
+            raise click.BadParameter(found)
+        plain = found
+    from kdump.decode.file_decoder import FileDecoder
+
+    try:
+        return FileDecoder(shown.decoder, dialect, plain, compat=shown.compat)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.decode import STRING
 from kdump.format.batch import layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-STRING = "org.apache.kafka.tools.api.StringDecoder"
 
 
 class KafkaCommand(click.Command):

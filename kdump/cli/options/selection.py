@@ -105,8 +105,8 @@ def _is_zero(value: object) -> bool:
 
 
 def _time(name: str, text: str) -> int:
-    from kdump.cli.commentary import say
     from kdump.find.query import Ask, time_query
+    from kdump.render.commentary import say
 
     option = f"--{name.replace('_', '-')}"
     query = _read(option, time_query, text)

@@ -12,14 +12,14 @@ from kdump.render.json.writer import JsonWriter
 from kdump.render.text.dump_sink import error_line
 
 if TYPE_CHECKING:
-    from kdump.cli.outcome import Outcome
     from kdump.compat.dialect import Dialect
-    from kdump.decode.file_decoder import Decoding
-    from kdump.render.text.dump_sink import Layout
+    from kdump.decode.file_decoder import FileDecoder
+    from kdump.exit_status import RunStatus
+    from kdump.render.text.dump_sink import RecordFormat
 
 
 def json_sink(
-    shown: Layout, dialect: Dialect, decodes: Decoding | None, outcome: Outcome, *, deep: bool, stats: bool
+    shown: RecordFormat, dialect: Dialect, decodes: FileDecoder | None, outcome: RunStatus, *, deep: bool, stats: bool
 ) -> DumpJson:
     """Return the sink for stdout and stderr.
 

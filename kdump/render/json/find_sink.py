@@ -6,12 +6,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from kdump.compat.dialect import DEFAULT
-from kdump.decode.file_decoder import Decoding
+from kdump.decode.file_decoder import AUTO, FileDecoder
 from kdump.format.kinds import FileKind
 from kdump.item import FileStart
 from kdump.render.json.dump_sink import json_writer
 from kdump.render.json.lines import finding_json, location_json
-from kdump.render.text.dump_sink import AUTO
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
@@ -24,7 +23,7 @@ class JsonSink:
 
     def __init__(self) -> None:
         self._writer = json_writer(DEFAULT, contents=True)
-        self._decoding = Decoding(AUTO, DEFAULT, compat=False)
+        self._decoding = FileDecoder(AUTO, DEFAULT, compat=False)
 
     def location(self, location: Location) -> None:
         """Write an answer."""

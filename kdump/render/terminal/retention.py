@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from kdump.item import Item
+    from kdump.broker.retention_results import RetentionItem
 
 _SHOWN = 12  # segments that stay, and a line each
 _LEAST = 80  # columns, below which a table would cut its cells
@@ -46,7 +46,7 @@ class RetentionTable:
         self._safe: Callable[[str], str] = str if raw else escape
         self._partitions = self._segments = self._gone = self._bytes = 0
 
-    def __call__(self, item: Item) -> None:
+    def __call__(self, item: RetentionItem) -> None:
         """Write one item."""
         if isinstance(item, Retained):
             self._retained(item)

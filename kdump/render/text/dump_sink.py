@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from kdump.cli.options.kafka import STRING
 from kdump.compat.dialect import DEFAULT
+from kdump.decode import STRING
 from kdump.render.escape import escape_bytes
 from kdump.render.text import _text
 from kdump.render.text.dump import TextSink
@@ -16,24 +14,11 @@ from kdump.render.text.writer import TextWriter
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from kdump.compat.dialect import Dialect
-    from kdump.decode import Decoder
-    from kdump.decode.file_decoder import Decoding
-
-AUTO = "auto"
-# Which decoder wins when several are given. Source: DumpLogSegmentsOptions.messageParser.
-_DECODERS = (
-    ("offsets_decoder", "offsets"),
-    ("transaction_log_decoder", "transaction"),
-    ("cluster_metadata_decoder", "metadata"),
-    ("remote_log_metadata_decoder", "remote"),
-    ("share_group_state_decoder", "share"),
-)
+    from kdump.decode.file_decoder import FileDecoder
 
 
-class Layout(Value):
+class RecordFormat(Value):
     """How records are shown.
 
     Args:
@@ -60,34 +45,11 @@ class Layout(Value):
     value_form: str | None = None
     iso: bool = False
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any], *, terminal: bool) -> Layout:
-        """Return what the options of the command line mean."""
-        decoder = next((name for option, name in _DECODERS if given[option]), given["decoder"])
-        classes = (given["key_decoder_class"], given["value_decoder_class"])
-        forms = (given["key_format"], given["value_format"])
-        has_way = classes != (None, None) or forms != (None, None) or given["decoder_command"] is not None
-        contents = given["print_data_log"] or decoder not in (None, "none") or has_way
-        if decoder is None and not has_way and given["layout"] == "json":
-            decoder = AUTO
-        return cls(
-            given["deep_iteration"] or contents,
-            contents,
-            given["skip_record_metadata"],
-            None if decoder == "none" else decoder,
-            classes[0] or STRING,
-            classes[1] or STRING,
-            given["compat"] is not None,
-            terminal and not given["raw"],
-            *forms,
-            given["timestamps"] == "iso",
-        )
 
-
-def text_sink(shown: Layout, dialect: Dialect, decodes: Decoding | None) -> TextSink:
+def text_sink(shown: RecordFormat, dialect: Dialect, decodes: FileDecoder | None) -> TextSink:
     """Return the sink for stdout and stderr."""
     first = b"| " if shown.skip_metadata else b" "
-    contents = None if decodes is None else lambda: decodes.text(first, careful=shown.careful)
+    contents = None if decodes is None else lambda: decodes.text(first, escape_bytes if shown.careful else None)
     return TextSink(_writer(shown, dialect), error_line, dialect, contents, careful=shown.careful, iso=shown.iso)
 
 
@@ -97,10 +59,10 @@ def text_writer(*, careful: bool) -> TextWriter:
     Args:
         careful: escape what could drive a terminal.
     """
-    return _writer(Layout(True, True, False, None, STRING, STRING, False, careful), DEFAULT)
+    return _writer(RecordFormat(True, True, False, None, STRING, STRING, False, careful), DEFAULT)
 
 
-def _writer(shown: Layout, dialect: Dialect) -> TextWriter:
+def _writer(shown: RecordFormat, dialect: Dialect) -> TextWriter:
     mode = (
         (_text.CONTENTS if shown.contents else 0)
         | (_text.SKIP_METADATA if shown.skip_metadata else 0)
@@ -132,42 +94,7 @@ def error_line(line: str) -> None:
     sys.stderr.buffer.flush()
 
 
-def decoding(shown: Layout, dialect: Dialect, command: Decoder | None) -> Decoding | None:
-    """Return what decodes keys and values; None where they are plain.
-
-    Args:
-        shown: how records are shown.
-        dialect: the release whose words are wanted.
-        command: decodes payloads; None where the layout says how.
-
-    Raises:
-        click.BadParameter: a decoder does not exist.
-    """
-    plain = command
-    if plain is None and (shown.key_form or shown.value_form):
-        from kdump.decode.formats import decoder as of_forms
-
-        plain = of_forms(shown.key_form or "utf8", shown.value_form or "utf8")
-    if plain is None and shown.decoder is None:
-        if not shown.contents or (shown.key_class, shown.value_class) == (STRING, STRING):
-            return None
-        from kdump.decode import classes
-
-        found = classes(shown.key_class, shown.value_class, dialect.release)
-        if isinstance(found, str):
-            if shown.compat:
-                return None  # Kafka's tool dies of it when it comes to the first log
-            raise click.BadParameter(found)
-        plain = found
-    from kdump.decode.file_decoder import Decoding
-
-    try:
-        return Decoding(shown.decoder, dialect, plain, compat=shown.compat)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _control(shown: Layout, dialect: Dialect) -> _text.Contents:
+def _control(shown: RecordFormat, dialect: Dialect) -> _text.Contents:
     """What makes the text of control records."""
 
     def control(_offset: int, key: bytes | None, value: bytes | None) -> bytes | tuple[bytes, str]:

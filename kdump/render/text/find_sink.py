@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from kdump.cli.commentary import say
+from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.render.text.dump_sink import text_writer
 from kdump.render.text.findings import FindingLines

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kdump.format.batch import layout
 from kdump.value import Value
-
-if TYPE_CHECKING:
-    from kdump.dump.selection import Selection
 
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 MAX_UNCOMPRESSED_BYTES = 256 * 1024 * 1024
@@ -28,7 +23,6 @@ class DumpOptions(Value):
         kind: for files whose name does not tell what they are; None to go by the name.
         max_batch_bytes: a larger batch is not held in memory, its records are not read.
         max_uncompressed_bytes: the records of one batch may have this many bytes when decompressed.
-        selection: which batches and records; None for all.
     """
 
     deep: bool = False
@@ -41,4 +35,3 @@ class DumpOptions(Value):
     kind: str | None = None
     max_batch_bytes: int = MAX_BATCH_BYTES
     max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES
-    selection: Selection | None = None

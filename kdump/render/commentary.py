@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from kdump.cli.exit_status import Exit
+from kdump.exit_status import Exit
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import counted
 

@@ -1,21 +1,58 @@
-"""What a run has seen, as an exit status."""
+"""What the exit status says. Scripts rely on it: numbers are only ever added."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import IntEnum, unique
 
-from kdump.cli.exit_status import Exit, combine
-from kdump.finding import Finding, Severity
+from kdump.finding import NOT_ALL_READ, Finding, Severity
 from kdump.item import Complaint, Died, SanityFailed
-from kdump.render.tally import NOT_ALL_READ
 from kdump.storage.file_source import DoorProblem
 
-if TYPE_CHECKING:
-    from kdump.item import Item
+
+@unique
+class Exit(IntEnum):
+    """Exit codes; `combine` tells which one wins."""
+
+    OK = 0
+    BUG = 1
+    USAGE = 2
+    ERRORS = 3
+    WARNINGS = 4
+    INCOMPLETE = 5
+    ERRORS_AND_INCOMPLETE = 6
+    PENDING = 7
+    NOT_FOUND = 10
+    LOCKED = 11
+    REFUSED = 12
+    FAILED = 13
+    PART_WAY = 14
 
 
-class Outcome:
-    """Watches the items of a run.
+def combine(*, errors: bool, warnings: bool, incomplete: bool, missing: bool, fail_on: str) -> Exit:
+    """Return the one exit code for all that was seen.
+
+    Args:
+        errors, warnings: findings of that severity.
+        incomplete: something asked for could not be read, or was over a limit.
+        missing: an input path does not exist.
+        fail_on: error, warning or never.
+    """
+    errors = errors and fail_on != "never"
+    if errors and incomplete:
+        return Exit.ERRORS_AND_INCOMPLETE
+    if incomplete:
+        return Exit.INCOMPLETE
+    if errors:
+        return Exit.ERRORS
+    if missing:
+        return Exit.NOT_FOUND
+    if warnings and fail_on == "warning":
+        return Exit.WARNINGS
+    return Exit.OK
+
+
+class RunStatus:
+    """The exit status of a run, from its items.
 
     Args:
         fail_on: error, warning or never.
@@ -28,7 +65,7 @@ class Outcome:
         self._errors = self._warnings = self._incomplete = self._missing = False
         self.dead = False
 
-    def see(self, item: Item) -> None:
+    def see(self, item: object) -> None:
         """Take one item into account."""
         if isinstance(item, Finding):
             self._errors |= item.severity is Severity.ERROR
@@ -42,7 +79,7 @@ class Outcome:
         elif isinstance(item, Died):
             self.died(item.exception)
 
-    def matters(self, item: Item) -> bool:
+    def matters(self, item: object) -> bool:
         """Whether an item makes the exit status another than 0, or is an error; the rest is what `--quiet` hides."""
         if isinstance(item, DoorProblem):
             return item.kind != "skipped"
@@ -51,7 +88,7 @@ class Outcome:
         is_warning = item.severity is Severity.WARNING and self._fail_on == "warning"
         return item.severity is Severity.ERROR or is_warning or item.code in NOT_ALL_READ
 
-    def join(self, other: Outcome) -> None:
+    def join(self, other: RunStatus) -> None:
         """Take what another one has seen into account."""
         self._errors |= other._errors
         self._warnings |= other._warnings
