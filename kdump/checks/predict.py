@@ -11,10 +11,9 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.load.facts import DELETE, Start
-from kdump.broker.load.log_loader import load
+from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import METADATA_TOPIC, Cause, LogDir, worst
 from kdump.broker.load.outcome import Stops
-from kdump.broker.load.recovered_segments import Recoveries
 from kdump.item import Prediction, SegmentFate
 from kdump.storage.file_source import DoorProblem
 from kdump.storage.names import parse_partition

@@ -17,7 +17,6 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.formats import (
-    PayloadCommand,
     check_formats,
     command_of,
     file_decoder,
@@ -35,12 +34,13 @@ from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart
 from kdump.render.commentary import fail_to_write
-from kdump.render.text.dump_sink import error_line, text_sink, write_text
+from kdump.render.text.dump import error_line, text_sink, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol
 
+    from kdump.decode.command import PayloadCommand
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
 
@@ -181,11 +181,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     outcome = RunStatus(given["fail_on"], compat=compat is not None)
     dialect = DIALECTS[compat or "4.3"]
     arguments = command_of(given["decoder_command"])
-    command = None if arguments is None else PayloadCommand(arguments, given["key_format"])
+    command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode)
     sink: Sink
     if is_json:
-        from kdump.render.json.dump_sink import json_sink
+        from kdump.render.json.dump import json_sink
 
         sink = json_sink(shown, dialect, decodes, outcome, deep=options.deep, stats=given["stats"])
     elif given["stats"]:
@@ -248,6 +248,14 @@ def _run(
                 sink(finding)
     sink.end(dead=outcome.dead)
     sys.stdout.flush()
+
+
+def _payload_command(arguments: list[str] | None, key_form: str | None) -> PayloadCommand | None:
+    if arguments is None:
+        return None
+    from kdump.decode.command import PayloadCommand
+
+    return PayloadCommand(arguments, key_form)
 
 
 def _paths(files: tuple[str, ...], positional: tuple[str, ...], compat: str | None) -> list[str]:

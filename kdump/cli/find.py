@@ -227,9 +227,9 @@ def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:
 
 def _sink(path: str, given: dict[str, Any], *, many: bool) -> Sink:
     if given["layout"] == "json":
-        from kdump.render.json.find_sink import JsonSink
+        from kdump.render.json.find import JsonSink
 
         return JsonSink()
-    from kdump.render.text.find_sink import FindText
+    from kdump.render.text.find import FindText
 
     return FindText(path, many=many, careful=sys.stdout.isatty() and not given["raw"])

@@ -157,11 +157,11 @@ def _bar() -> Bar | None:
 
 def _sink(given: dict[str, Any]) -> Sink:
     if given["layout"] == "json":
-        from kdump.render.retention_sinks import RetentionJson
+        from kdump.render.json.retention import RetentionJson
 
         return RetentionJson()
     if not sys.stdout.isatty():
-        from kdump.render.retention_sinks import RetentionText
+        from kdump.render.text.retention import RetentionText
 
         return RetentionText()
     from rich.console import Console

@@ -182,11 +182,11 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar 
     wanted = outcome.matters if given["quiet"] else None
     error = _error(bar)
     if given["layout"] == "json":
-        from kdump.render.json.verify_sink import VerifyJson
+        from kdump.render.json.verify import VerifyJson
 
         return VerifyJson(_write, error, tally, wanted=wanted)
     if not sys.stdout.isatty():
-        from kdump.render.text.verify_sink import VerifyText
+        from kdump.render.text.verify import VerifyText
 
         return VerifyText(_write, error, tally, fold=not given["no_fold"], wanted=wanted)
     from rich.console import Console

@@ -11,12 +11,15 @@ from __future__ import annotations
 import base64
 import os
 import select
+import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.decode import Decoded
 from kdump.decode.formats import Form, one_line
+from kdump.finding import Code, Finding
+from kdump.item import FileStart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -163,3 +166,48 @@ class DecoderCommand:
         except subprocess.TimeoutExpired:
             return "it closed its output"
         return f"it was ended by signal {-status}" if status < 0 else f"it ended with status {status}"
+
+
+class PayloadCommand:
+    """The decoder command of a run, and what it could not decode, as findings about the file in hand.
+
+    Args:
+        arguments: program and arguments.
+        key_form: how keys are written.
+    """
+
+    def __init__(self, arguments: list[str], key_form: str | None) -> None:
+        self._path = ""
+        self._found: list[Finding] = []
+        self._handlers: dict[signal.Signals, Any] = {}
+        self.decode = DecoderCommand(arguments, key_form or "utf8", self._report)
+
+    def __enter__(self) -> Self:
+        """Take signals as exceptions: nothing may end this process before the program is ended."""
+        self._handlers = {
+            signal.SIGPIPE: signal.signal(signal.SIGPIPE, signal.SIG_IGN),
+            signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        }
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        """End the program, then die of the signal that there was."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one is enough
+        self.decode.close()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        if kind is not None and issubclass(kind, BrokenPipeError | KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGPIPE if issubclass(kind, BrokenPipeError) else signal.SIGINT)
+
+    def sees(self, item: object) -> None:
+        """Take note of the file that is begun."""
+        if isinstance(item, FileStart):
+            self._path = item.path
+
+    def findings(self) -> list[Finding]:
+        """Return what was found since the last time."""
+        found, self._found = self._found, []
+        return found
+
+    def _report(self, why: str, offset: int) -> None:
+        self._found.append(Finding(Code.V04, self._path, offset=offset, values={"why": why}))

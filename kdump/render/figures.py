@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.render.json.lines import line, name
-from kdump.render.text.location import iso
+from kdump.render.text.find import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

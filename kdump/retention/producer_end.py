@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.broker.cleaner.log_to_clean import LastRecord
+from kdump.broker.cleaner.cleaner import LastRecord
 from kdump.broker.failure import BrokerError
 from kdump.broker.producer.producer_append import StateManager
 from kdump.broker.producer.replay import Producers

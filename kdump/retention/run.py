@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.cleaner.cleaned_segment import OffsetMap
-from kdump.broker.cleaner.cleaner import Cleaner
+from kdump.broker.cleaner.cleaner import Cleaner, LogToClean
 from kdump.broker.cleaner.cleaner_manager import IndexSizes, cleanable, groups
-from kdump.broker.cleaner.log_to_clean import CleaningError, Round
+from kdump.broker.cleaner.filter_to import CleaningError
 from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first_deleted, misled, rolling
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Code, Finding
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
-    from kdump.broker.cleaner.log_to_clean import LastRecord
+    from kdump.broker.cleaner.cleaner import LastRecord
     from kdump.broker.config import TopicConfig
     from kdump.broker.retention_results import RetentionItem
     from kdump.retention.options import RetentionOptions
@@ -220,7 +220,7 @@ def _pass(
     """Simulate a pass; one that fails leaves what it had not come to as it is."""
     files = reader.files
     count = len(files.bases)
-    round_ = Round(
+    log_to_clean = LogToClean(
         files.bases,
         [reader.modified(number) for number in range(count)],
         row.part.first_dirty_offset,
@@ -234,7 +234,7 @@ def _pass(
     offset_map = OffsetMap(options.config.broker("log.cleaner.dedupe.buffer.size"), options.config.load_factor())
     if offset_map.is_too_small:
         return row.replace(cleaned=[], failure=_TOO_SMALL)
-    cleaner = Cleaner(round_, files, offset_map, collect=options.collect)
+    cleaner = Cleaner(log_to_clean, files, offset_map, collect=options.collect)
     cleaned: list[CleanedSegment] = []
     done, before, end, failure = 0, 0, None, ""
     try:

@@ -20,11 +20,10 @@ from kdump.broker.config import Config
 from kdump.broker.index_interval import infer_interval
 from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.load.facts import PartitionFacts, Start
-from kdump.broker.load.log_loader import load
+from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import LogDir, Settings
 from kdump.broker.load.outcome import Action, Outcome, Stops
 from kdump.broker.load.recover import recover
-from kdump.broker.load.recovered_segments import Recoveries
 from kdump.broker.producer.producer_state_manager import in_java_order
 from kdump.broker.producer.replay import Producers
 from kdump.format.checkpoint.checkpoint_file import EpochEntry
@@ -248,7 +247,7 @@ def test_start_that_was_recovered_before_reads_no_segment_again(monkeypatch: pyt
         count += 1
         return recover(*given, **more)
 
-    monkeypatch.setattr("kdump.broker.load.recovered_segments.recover", counted)
+    monkeypatch.setattr("kdump.broker.load.log_loader.recover", counted)
     facts, recoveries = facts_of(files_of(), recovery_point=54), Recoveries()
     outcomes = [load(facts, start, recoveries=recoveries) for start in (Start.FULL, Start.UNCLEAN)]
     assert count == 3

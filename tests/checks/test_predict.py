@@ -15,7 +15,7 @@ from kdump.broker.load.facts import Start
 from kdump.broker.load.log_manager import Settings
 from kdump.cli.main import kdump as group
 from kdump.item import Prediction, SegmentFate
-from kdump.render.text.predictions import prediction_line, prediction_sentences
+from kdump.render.text.verify import prediction_line, prediction_sentences
 from kdump.storage.file_source import DoorProblem
 from kdump.storage.open_files import Shelf, lazy_files
 from tests.support.partitions import below, checkpoint, name, segment, write

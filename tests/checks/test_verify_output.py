@@ -34,13 +34,13 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
 from kdump.render.escape import escape
-from kdump.render.json.verify_sink import VerifyJson
+from kdump.render.json.verify import VerifyJson
 from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted, size, span
 from kdump.render.terminal.progress import Bar, short_path
 from kdump.render.terminal.verify import VerifyTable
 from kdump.render.text.findings import finding_line
-from kdump.render.text.verify_sink import VerifyText
+from kdump.render.text.verify import VerifyText
 from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:

@@ -11,27 +11,128 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Protocol
 
 from kdump.broker.cleaner.cleaned_segment import CleanedSegment, OffsetMap
-from kdump.broker.cleaner.cleaned_transactions import CleanedTransactions
-from kdump.broker.cleaner.filter_to import WindowFilter
-from kdump.broker.cleaner.log_to_clean import CleaningError
+from kdump.broker.cleaner.filter_to import CleaningError, WindowFilter
 from kdump.broker.failure import CORRUPT
 from kdump.broker.header_summary import looks_right, trusted_time
 from kdump.broker.lookup_results import limit_of
-from kdump.broker.producer.end_markers import read_markers
+from kdump.broker.producer.end_markers import Marker, read_markers
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.checksum import crc32c
 from kdump.format.record.reader import ROWS, RecordReader
+from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from kdump.broker.cleaner.log_to_clean import Logs, Round
+    from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.record.chunk import Chunk
+    from kdump.format.source import Source
+
+
+class LastRecord(Value):
+    """What a broker knows of an active producer: its last offset with data, None for none, and its epoch."""
+
+    offset: int | None
+    epoch: int
+
+
+class Logs(Protocol):
+    """Gives what the cleaner reads, by the number of a segment."""
+
+    def log(self, number: int) -> Source:
+        """Return the log; it stays open until the next is asked for."""
+
+    def position(self, number: int, offset: int) -> int:
+        """Return where the offset index says to look for an offset."""
+
+    def aborted(self, number: int, upper_bound: int) -> Iterable[AbortedTxn]:
+        """Return the aborted transactions from a segment on that begin below an offset."""
+
+
+class LogToClean(Value):
+    """What one pass is to do.
+
+    Args:
+        bases: base offsets of all segments.
+        modified: times of their .log files, ms.
+        first_dirty_offset, end: of the part that is to be cleaned; `end` is the base offset of a segment.
+        now: the clock, ms.
+        delete_retention_ms: of the topic.
+        producers: the active ones by their id.
+        max_uncompressed_bytes, max_batch_bytes: limits; a pass ends at a batch over them.
+    """
+
+    bases: list[int]
+    modified: list[int]
+    first_dirty_offset: int
+    end: int
+    now: int
+    delete_retention_ms: int
+    producers: Mapping[int, LastRecord]
+    max_uncompressed_bytes: int
+    max_batch_bytes: int
+
+    @property
+    def legacy_horizon(self) -> int:
+        """Up to which time of its file a segment loses its tombstones of magic 0 and 1."""
+        clean = bisect_right(self.bases, self.first_dirty_offset - 1)
+        return self.modified[clean - 1] - self.delete_retention_ms if clean else 0
+
+
+class CleanedTransactions:
+    """Follows transactions from batch to batch.
+
+    Source: CleanedTransactionMetadata.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, int]] = []  # first offset and producer of aborted transactions
+        self._aborted: dict[int, bool] = {}  # ongoing ones by producer: whether a batch of it was met
+        self._committed: set[int] = set()  # producers with batches in a transaction that was not aborted
+
+    def add(self, aborted: Iterable[AbortedTxn]) -> None:
+        """Take aborted transactions that may come."""
+        for one in aborted:
+            heappush(self._waiting, (one.first_offset, one.producer_id))
+
+    def _begin_up_to(self, offset: int) -> None:
+        while self._waiting and self._waiting[0][0] <= offset:
+            self._aborted.setdefault(heappop(self._waiting)[1], False)
+
+    def control(self, producer: int, last_offset: int, marker: Marker | str | None) -> bool:
+        """Take a control batch; return whether nothing is left of its transaction.
+
+        Args:
+            producer: its id.
+            last_offset: of the batch.
+            marker: what it holds: an end marker, something else, or nothing.
+        """
+        self._begin_up_to(last_offset)
+        if marker is None:
+            return True
+        if not isinstance(marker, Marker):
+            return False
+        if marker.is_abort:
+            return not self._aborted.pop(producer, False)
+        was_met = producer in self._committed
+        self._committed.discard(producer)
+        return not was_met
+
+    def data(self, producer: int, last_offset: int) -> bool:
+        """Take a batch inside of a transaction; return whether that was aborted."""
+        self._begin_up_to(last_offset)
+        if producer in self._aborted:
+            self._aborted[producer] = True
+            return True
+        self._committed.add(producer)
+        return False
+
 
 _OUTPUT = 1 << 20  # bytes of batches that are written at once, unless one needs more
 _NO_TIME = -1
@@ -43,7 +144,7 @@ class Cleaner:
     """Does one pass.
 
     Args:
-        round_: what is to be done.
+        log_to_clean: what is to be done.
         logs: the files.
         offset_map: an empty one.
         collect: keep the batches and the offsets of the records, for whoever lists them.
@@ -60,7 +161,7 @@ class Cleaner:
 
     def __init__(
         self,
-        round_: Round,
+        log_to_clean: LogToClean,
         logs: Logs,
         offset_map: OffsetMap,
         *,
@@ -68,17 +169,17 @@ class Cleaner:
         write: Callable[[bytes | memoryview], None] | None = None,
         progress: Callable[[int], None] = lambda _count: None,
     ) -> None:
-        self._round = round_
+        self._pass = log_to_clean
         self._logs = logs
         self._map = offset_map
         self._collect = collect
         self._write = write
         self._progress = progress
         self._buffer: Buffer | None = None
-        limits = round_.max_uncompressed_bytes
-        self._reader = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
-        self._again = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
-        self._markers = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
+        limits = log_to_clean.max_uncompressed_bytes
+        self._reader = RecordReader(limits, max_batch=log_to_clean.max_batch_bytes, kafka=True)
+        self._again = RecordReader(limits, max_batch=log_to_clean.max_batch_bytes, kafka=True)
+        self._markers = RecordReader(limits, max_batch=log_to_clean.max_batch_bytes, kafka=True)
         self._transactions = CleanedTransactions()
         self._keep = memoryview(bytearray(ROWS))
         self._out = memoryview(bytearray(_OUTPUT))
@@ -89,7 +190,7 @@ class Cleaner:
     # --- the offset map ---------------------------------------------------------------------------------------
     def build_map(self) -> int:
         """Fill the offset map from the dirty part; return the first offset that it does not cover."""
-        start, end, bases = self._round.first_dirty_offset, self._round.end, self._round.bases
+        start, end, bases = self._pass.first_dirty_offset, self._pass.end, self._pass.bases
         first = max(bisect_right(bases, start) - 1, 0)
         dirty = range(first, bisect_right(bases, end - 1)) if start < end else range(0)
         transactions = CleanedTransactions()
@@ -117,7 +218,7 @@ class Cleaner:
         if self._buffer is None:
             self._buffer = Buffer(log)
         self._buffer.source = log
-        walk = KafkaWalk(log, log.name, position, log.size, self._round.max_batch_bytes, self._buffer)
+        walk = KafkaWalk(log, log.name, position, log.size, self._pass.max_batch_bytes, self._buffer)
         largest, done = _NO_TIME, position
         for window in walk.windows():
             magics = window.column(layout.MAGIC)
@@ -170,19 +271,19 @@ class Cleaner:
     # --- what stays -------------------------------------------------------------------------------------------
     def clean(self, group: range) -> CleanedSegment:
         """Filter some segments into one."""
-        target = CleanedSegment(self._round.bases[group[0]], collect=self._collect)
+        target = CleanedSegment(self._pass.bases[group[0]], collect=self._collect)
         for number in group:
             after = number + 1
-            upper = self._round.bases[after] if after < len(self._round.bases) else self._round.end
+            upper = self._pass.bases[after] if after < len(self._pass.bases) else self._pass.end
             self._transactions.add(self._logs.aborted(number, upper))
-            old = self._round.modified[number] <= self._round.legacy_horizon
+            old = self._pass.modified[number] <= self._pass.legacy_horizon
             for window in self._windows(number):
                 WindowFilter(self, target, window, self._decide(window, drop_legacy=old), number).run()
         return target
 
     def untouched(self, number: int) -> CleanedSegment:
         """List a segment that the pass does not touch."""
-        target = CleanedSegment(self._round.bases[number], collect=self._collect)
+        target = CleanedSegment(self._pass.bases[number], collect=self._collect)
         for window in self._windows(number):
             stats = array("q", bytes(8 * layout.S_WIDTH * window.count))
             flags = array("q", [layout.KEEP_RECORDS]) * window.count
@@ -194,7 +295,7 @@ class Cleaner:
     def _decide(self, window: Window, *, drop_legacy: bool) -> array[int]:
         """What is decided of each batch before its records are looked at."""
         flags = array("q", bytes(8 * window.count))
-        now = self._round.now
+        now = self._pass.now
         magics, attributes = window.column(layout.MAGIC), window.column(layout.ATTRIBUTES)
         if min(magics) < layout.MAGIC_V2 or any(flag & layout.DELETE_HORIZON_FLAG for flag in set(attributes)):
             for k, flag in enumerate(attributes):
@@ -209,17 +310,17 @@ class Cleaner:
                 flags[k] |= layout.DROP_RECORDS
             else:
                 flags[k] |= layout.KEEP_RECORDS | (layout.NEEDS_HORIZON if can_go else 0)
-        self._keep_for_producers(window, flags)
+        self._retain_for_producers(window, flags)
         ends = window.column(layout.LAST_OFFSET)
-        if ends[-1] >= self._round.end - 1:
+        if ends[-1] >= self._pass.end - 1:
             for k, last in enumerate(ends):
-                if last == self._round.end - 1:
+                if last == self._pass.end - 1:
                     flags[k] |= layout.KEEP_EMPTY
         return flags
 
-    def _keep_for_producers(self, window: Window, flags: array[int]) -> None:
-        """A batch stays that says what a broker must know of a producer that is still active."""
-        producers = self._round.producers
+    def _retain_for_producers(self, window: Window, flags: array[int]) -> None:
+        """Retain the last batch of each active producer, even if empty (RETAIN_EMPTY)."""
+        producers = self._pass.producers
         if not producers or not _scan.suspicions(window.rows, window.count) & layout.HAS_PRODUCER:
             return
         for k, producer in enumerate(window.column(layout.PRODUCER_ID)):
@@ -242,7 +343,7 @@ class Cleaner:
     @property
     def horizon(self) -> int:
         """What tombstones get now, ms."""
-        return self._round.now + self._round.delete_retention_ms
+        return self._pass.now + self._pass.delete_retention_ms
 
     def again(self, window: Window, k: int) -> Iterator[Chunk]:
         """Read the records of one batch once more."""
@@ -257,7 +358,7 @@ class Cleaner:
             self._out = memoryview(bytearray(_OUTPUT))
         return self._out, self._made
 
-    def put_out(self, data: memoryview, made: array[int], count: int) -> None:
+    def write_batches(self, data: memoryview, made: array[int], count: int) -> None:
         """Hand written batches on, with their CRCs."""
         if self._write is None:
             return

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kdump.broker.cleaner import _cleaning
-from kdump.broker.cleaner.log_to_clean import CleaningError
 from kdump.format.batch import layout
 from kdump.format.codec.compress import Compressor
 from kdump.format.record.reader import ROWS
@@ -22,27 +21,64 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
-    from kdump.broker.cleaner.cleaner import Cleaner
     from kdump.format.batch.window import Window
     from kdump.format.record.chunk import Chunk
 
 _IMPOSSIBLE = "java.lang.IllegalStateException: Empty batches are only supported for magic v2 and above"
 
 
+class CleaningError(Exception):
+    """The pass fails here: a broker marks the partition as uncleanable.
+
+    Attributes:
+        why: what the cleaner throws, or what of ours kept the records from being read.
+        number, position: of the segment, and the byte of the batch.
+        limit: it is a limit of ours.
+    """
+
+    def __init__(self, why: str, number: int, position: int, *, limit: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        self.number = number
+        self.position = position
+        self.limit = limit
+
+
+class Pass(Protocol):
+    """The pass that a filter works for: it reads records, judges them, and takes the new batches."""
+
+    def chunks(self, window: Window, number: int) -> Iterator[Chunk]:
+        """Yield the records of a window of a segment."""
+
+    def again(self, window: Window, k: int) -> Iterator[Chunk]:
+        """Read the records of one batch once more."""
+
+    def judge(self, chunk: Chunk, flags: array[int], stats: array[int], target: CleanedSegment) -> memoryview:
+        """Tell which records of a chunk are retained; valid until the next call."""
+
+    @property
+    def horizon(self) -> int:
+        """The delete horizon that tombstones get now, ms since the epoch."""
+
+    def room(self, size: int) -> tuple[memoryview, array[int]]:
+        """Return a buffer for at least `size` bytes of batches, and one for a row about each."""
+
+    def write_batches(self, data: memoryview, made: array[int], count: int) -> None:
+        """Write new batches, with their CRCs."""
+
+
 class WindowFilter:
     """Filters one window.
 
     Args:
-        cleaner: whose.
+        cleaner: the pass.
         target: the new segment.
         window: the batches.
         flags: what is decided of each.
         number: of the segment.
     """
 
-    def __init__(
-        self, cleaner: Cleaner, target: CleanedSegment, window: Window, flags: array[int], number: int
-    ) -> None:
+    def __init__(self, cleaner: Pass, target: CleanedSegment, window: Window, flags: array[int], number: int) -> None:
         self._cleaner = cleaner
         self._target = target
         self._window = window
@@ -59,7 +95,7 @@ class WindowFilter:
             keep = self._cleaner.judge(chunk, self._flags, self._stats, self._target)
             first, at = chunk.first, 0
             if going_on is not None and not chunk.begun:  # a wrapper does not say which chunk is its last
-                self._by_itself(going_on, kept)
+                self._filter_one(going_on, kept)
                 kept.clear()
             going_on = None
             codec = window.cell(first, layout.ATTRIBUTES) & layout.CODEC_MASK
@@ -68,22 +104,22 @@ class WindowFilter:
                 at = chunk.filled if codec else bisect_right(numbers, first)
                 kept += keep[:at]
                 if chunk.done or chunk.last > first + 1:
-                    self._by_itself(first, kept, None if chunk.begun else chunk)
+                    self._filter_one(first, kept, None if chunk.begun else chunk)
                     kept.clear()
                 else:
                     going_on = first
                 first += 1
             whole = chunk.last if chunk.done else chunk.last - 1
             if first < whole:
-                at = self._run_of_batches(chunk, first, whole, at, keep)
+                at = self._filter_run(chunk, first, whole, at, keep)
             if first < chunk.last and not chunk.done:
                 kept += keep[at : chunk.filled]
                 going_on = chunk.last - 1
         if going_on is not None:
-            self._by_itself(going_on, kept)
+            self._filter_one(going_on, kept)
         self._target.add_tombstones(self._stats)
 
-    def _run_of_batches(self, chunk: Chunk, first: int, last: int, at: int, keep: memoryview) -> int:
+    def _filter_run(self, chunk: Chunk, first: int, last: int, at: int, keep: memoryview) -> int:
         """Write what comes of uncompressed batches whose records are all in the chunk."""
         window, cleaner = self._window, self._cleaner
         need = 0
@@ -94,7 +130,7 @@ class WindowFilter:
                 self._flags, self._stats, cleaner.horizon, out, made,
             )  # fmt: skip
             self._target.add_batches(made, count, size)
-            cleaner.put_out(out[:size], made, count)
+            cleaner.write_batches(out[:size], made, count)
             if after == first:
                 if _cleaning.outcome(window.rows, first, self._stats, self._flags[first], 0, made) == layout.IMPOSSIBLE:
                     raise self._impossible(first)
@@ -102,7 +138,7 @@ class WindowFilter:
             first = after
         return at
 
-    def _by_itself(self, k: int, kept: bytearray, chunk: Chunk | None = None) -> None:
+    def _filter_one(self, k: int, kept: bytearray, chunk: Chunk | None = None) -> None:
         """Write what comes of one batch; its records are read once more unless they are all in one chunk."""
         window, cleaner, stats = self._window, self._cleaner, self._stats
         size = window.cell(k, layout.SIZE)
@@ -115,7 +151,7 @@ class WindowFilter:
         if what == layout.ITSELF:
             start = window.cell(k, layout.POSITION) - window.origin
             self._target.add_batches(made, 1, size)
-            cleaner.put_out(window.view[start : start + size], made, 1)
+            cleaner.write_batches(window.view[start : start + size], made, 1)
             return
         records = self._encoded(k, kept, made, chunk) if what == layout.ANOTHER else [b""]
         parts = [bytes(layout.RECORDS_AT), *records]
@@ -124,7 +160,7 @@ class WindowFilter:
         _cleaning.write_header(window.rows, k, stats, made, size, data)
         made[layout.M_AT] = 0
         self._target.add_batches(made, 1, size)
-        cleaner.put_out(data, made, 1)
+        cleaner.write_batches(data, made, 1)
 
     def _encoded(self, k: int, kept: bytearray, made: array[int], only: Chunk | None) -> Iterator[bytes]:
         """The records of a batch that stay, as they are written, compressed as before."""

@@ -13,30 +13,35 @@ from typing import TYPE_CHECKING
 from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.load import swap_recovery as swaps
-from kdump.broker.load.disk import Disk
+from kdump.broker.load.disk import Disk, Part
 from kdump.broker.load.facts import DELETE, Start
-from kdump.broker.load.outcome import Outcome, Stops
-from kdump.broker.load.recover import OVERFLOW
-from kdump.broker.load.recovered_segments import Recoveries, write_indexes
-from kdump.broker.load.segment_outcomes import fates, losses
+from kdump.broker.load.outcome import Action, Outcome, SegmentOutcome, Stops
+from kdump.broker.load.recover import NO_EPOCH, OVERFLOW, recover
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.load.split import split
 from kdump.broker.producer.producer_state_manager import ProducerStates, offset_of
 from kdump.format.batch import layout
+from kdump.format.batch.walk import CheckedWalk
 from kdump.format.checkpoint.checkpoint_file import EpochEntry, read_checkpoint
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
+from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
+from kdump.storage.names import log_bases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kdump.broker.load.facts import PartitionFacts
-    from kdump.broker.load.outcome import SegmentOutcome
+    from kdump.broker.load.recover import Recovered
     from kdump.broker.load.swap_recovery import Swapped
+    from kdump.broker.producer.replay import Producers
     from kdump.finding import Finding
+    from kdump.format.batch.window import Window
+    from kdump.format.source import Source
+
 
 _INDEXES = (".index", ".timeindex", ".txnindex")
 _KAFKA = "org.apache.kafka.common.KafkaException"
@@ -315,3 +320,156 @@ class _Loader:
             else:
                 return
         raise BrokerError(0, "split", f"{_KAFKA}: no end of segments to split")
+
+
+if TYPE_CHECKING:
+    Counter = Callable[[Source, int], int]
+
+
+_BATCH_BYTES = 64 * 1024 * 1024
+_RECORD_BYTES = 256 * 1024 * 1024
+
+
+def fates(disk: Disk, was_split: set[int], swapped: Swapped) -> list[SegmentOutcome]:
+    """Return what became of each segment, by base offset.
+
+    Args:
+        disk: the files before and afterwards.
+        was_split: base offsets of the segments that were split.
+        swapped: what compaction had left to be put in place.
+    """
+    before, after = set(log_bases(disk.before)), set(log_bases(disk.names()))
+    found = []
+    for base in sorted(before | after):
+        name = f"{base:020}.log"
+        old = disk.before[name].size if base in before else 0
+        action = _action(disk, base, before, after)
+        is_elsewhere = base in was_split | swapped.new | swapped.covered
+        if is_elsewhere and base in before & after:
+            action = Action.SPLIT if base in was_split else Action.REPLACE
+        found.append(SegmentOutcome(base, action, disk.size(name), old, is_elsewhere))
+    return found
+
+
+def _action(disk: Disk, base: int, before: set[int], after: set[int]) -> Action:
+    if base not in before:
+        return Action.CREATE
+    if base not in after:
+        return Action.DELETE
+    name = f"{base:020}.log"
+    size, old = disk.size(name), disk.before[name].size
+    if size < old:
+        return Action.TRUNCATE if size else Action.EMPTY
+    indexes = (f"{base:020}{suffix}" for suffix in (".index", ".timeindex", ".txnindex"))
+    return Action.REBUILD_INDEX if any(map(disk.is_changed, indexes)) else Action.KEEP
+
+
+def losses(disk: Disk, segments: list[SegmentOutcome], count: Counter) -> tuple[int, int]:
+    """Return the bytes and the records that were cut off or deleted.
+
+    Args:
+        disk: the files before and afterwards.
+        segments: what became of them.
+        count: counts the records of a log from a position on.
+    """
+    lost = [one for one in segments if one.bytes_lost]
+    records = sum(count(disk.before[f"{one.base_offset:020}.log"], one.size) for one in lost)
+    return sum(one.bytes_lost for one in lost), records
+
+
+def count_records(log: Source, start: int) -> int:
+    """Count the records of a log from a position on, in batches whose CRC is right.
+
+    Args:
+        log: the log.
+        start: file position of a batch, bytes.
+    """
+    walk = CheckedWalk(Part(log, start, log.size), lambda _finding: None, max_batch_bytes=_BATCH_BYTES)
+    reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES)
+    return sum(_records(window, reader) for window in walk.windows())
+
+
+def _records(window: Window, reader: RecordReader) -> int:
+    stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
+    columns = window.column(layout.MAGIC), window.column(layout.COUNT), window.column(layout.ATTRIBUTES)
+    found = 0
+    for k, (magic, count, attributes) in enumerate(zip(*columns, strict=True)):
+        if stored[k] != computed[k]:
+            continue
+        if magic >= layout.MAGIC_V2:
+            found += max(0, count)
+        elif attributes & layout.CODEC_MASK:
+            found += sum(chunk.filled for chunk in reader.chunks(window.only(k)))
+        else:
+            found += 1
+    return found
+
+
+class Recoveries:
+    """Recovered segments and counted records, so that a second start of the same partition need not read them again.
+
+    Of segments only a few are held: a start without recovery points recovers all, the other one as a rule the last.
+    """
+
+    _most = 2
+    _most_entries = 1 << 17  # of the columns of an index
+
+    def __init__(self) -> None:
+        self._known: list[tuple[tuple[object, ...], Recovered]] = []
+        self._records: dict[tuple[str, int], int] = {}
+
+    def count_records(self, log: Source, start: int) -> int:
+        """Count the records of a log from a position on."""
+        key = log.name, start
+        if key not in self._records:
+            self._records[key] = count_records(log, start)
+        return self._records[key]
+
+    def recover(self, facts: PartitionFacts, disk: Disk, base: int, states: ProducerStates, epoch: int) -> Recovered:
+        """Recover a segment, or take what is known of it."""
+        log = disk.get(f"{base:020}.log") or BytesSource(b"", f"{base:020}.log")
+        key = (log, base, states.producers.entries, epoch)
+        for known, recovered in self._known:
+            if known[0] is log and known[1:] == key[1:]:
+                return recovered
+        recovered = recover_segment(facts, log, base, states.producers, epoch)
+        if len(recovered.offset_entries[0]) <= self._most_entries:
+            self._known = [*self._known[-self._most + 1 :], (key, recovered)]
+        return recovered
+
+
+def recover_segment(
+    facts: PartitionFacts, log: Source, base_offset: int, producers: Producers, latest_epoch: int = NO_EPOCH
+) -> Recovered:
+    """Recover a segment with the settings of its partition.
+
+    Args:
+        facts: of the partition.
+        log: the segment.
+        base_offset: of the segment.
+        producers: what is known of producers there.
+        latest_epoch: of the leader epoch cache, -1 for none.
+
+    Raises:
+        OSError: the log cannot be read.
+    """
+    return recover(
+        log,
+        base_offset,
+        facts.interval,
+        producers,
+        latest_epoch=latest_epoch,
+        partition=facts.name,
+        max_index_bytes=facts.max_index_bytes,
+        max_batch_bytes=facts.max_batch_bytes,
+        max_uncompressed_bytes=facts.max_uncompressed_bytes,
+    )
+
+
+def write_indexes(disk: Disk, recovered: Recovered) -> None:
+    """Put the indexes of a recovered segment on a disk; no transaction index where none is needed and none was."""
+    stem = f"{recovered.base_offset:020}"
+    disk.write(f"{stem}.index", recovered.index())
+    disk.write(f"{stem}.timeindex", recovered.timeindex())
+    if recovered.aborted or disk.get(f"{stem}.txnindex") is not None:
+        disk.write(f"{stem}.txnindex", recovered.txnindex())

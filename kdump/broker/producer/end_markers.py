@@ -1,4 +1,4 @@
-"""Transaction markers: what a broker reads of control batches when it replays a log."""
+"""End markers of transactions: what a broker reads of control batches, and what it throws where it cannot read them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window
+from kdump.format.java_values import ARGUMENT
+from kdump.format.record.chunk import INVALID
 from kdump.format.record.reader import key_and_value
 from kdump.format.record.record_checks import control_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdump.format.record.chunk import RecordProblem
     from kdump.format.record.reader import RecordReader
 
 
@@ -56,3 +59,82 @@ def _marker(key: bytes | None, value: bytes | None, timestamp: int) -> Marker | 
     assert key is not None
     assert value is not None
     return Marker(key[3] == 0, timestamp, int.from_bytes(value[2 : layout.MARKER_SIZE], "big", signed=True))
+
+
+_TYPES = ("ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
+_UNDERFLOW = "java.nio.BufferUnderflowException"
+_NULL = "java.lang.NullPointerException: Cannot invoke"
+
+
+def marker_error(reader: RecordReader, window: Window, k: int) -> str:
+    """Return the exception for a control batch of a producer, class and message as Java prints them.
+
+    Args:
+        reader: reads as Kafka does.
+        window, k: where the batch is; it has records, and `read_markers` found no marker in it.
+
+    Source: ProducerAppendInfo.append, DefaultRecordBatch.iterator, EndTransactionMarker.deserialize.
+    """
+    row = window.row(k)
+    codec = row[layout.ATTRIBUTES] & layout.CODEC_MASK
+    if codec > layout.CODEC_ZSTD:
+        return f"{ARGUMENT}: Unknown compression type id: {codec}"
+    for chunk in reader.chunks(window.only(k)):
+        if chunk.filled:
+            return _marker_error(*key_and_value(chunk.view, chunk.rows))
+        if chunk.problem is not None:
+            at = row[layout.POSITION] - window.origin + layout.RECORDS_AT
+            return _batch_error(chunk.problem, row, bytes(window.view[at : at + layout.LONGEST_VARINT]))
+    raise AssertionError("a batch with records has a record or a problem")
+
+
+def _batch_error(problem: RecordProblem, row: array[int], head: bytes) -> str:
+    """Why the first record, or in a compressed batch any record, cannot be read.
+
+    Args:
+        problem: of the records.
+        row: of the batch.
+        head: the first bytes of the records.
+    """
+    status = problem.status
+    if problem.codec is not None:
+        return problem.codec.after if status == layout.R_DONE and problem.codec.after else problem.codec.why
+    if status == layout.R_COUNT_NEGATIVE:
+        return f"{INVALID}: Found invalid record count {row[layout.COUNT]} in magic v{row[layout.MAGIC]} batch"
+    if status == layout.R_VALUE_LENGTH:
+        return f"{INVALID}: Found invalid record structure"
+    is_compressed = bool(row[layout.ATTRIBUTES] & layout.CODEC_MASK)
+    if status in (layout.R_LENGTH_VARINT, layout.R_LENGTH_NEGATIVE) and is_compressed:
+        return f"{INVALID}: Incorrect declared batch size, premature EOF reached"
+    if status == layout.R_LENGTH_VARINT:
+        number = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(head)) & 0xFFFFFFFF
+        most = "Varint is too long, the most significant bit in the 5th byte is set"
+        return f"{ARGUMENT}: {most}, converted value: {number:x}"
+    if status == layout.R_MORE and problem.found is not None and problem.rest is not None:
+        why = "the record payload reached EOF."
+        if not is_compressed:
+            length = next(i for i, byte in enumerate(head, 1) if byte < 0x80)
+            why = f"instead the buffer has only {problem.rest - length} remaining bytes."
+        return f"{INVALID}: Invalid record size: expected {problem.found} bytes in record payload, but {why}"
+    return problem.java
+
+
+def _marker_error(key: bytes | None, value: bytes | None) -> str:
+    """Source: ControlRecordType.parse, EndTransactionMarker.deserializeValue, EndTxnMarker.read."""
+    if key is None:
+        return f'{_NULL} "java.nio.ByteBuffer.duplicate()" because "key" is null'
+    if len(key) < layout.CONTROL_KEY_SIZE:
+        need = f"Must have at least {layout.CONTROL_KEY_SIZE} bytes, but found only {len(key)}"
+        return f"{INVALID}: Invalid value size found for control record key. {need}"
+    version, kind = (int.from_bytes(key[at : at + 2], "big", signed=True) for at in (0, 2))
+    if version < 0:
+        return f"{INVALID}: Invalid version found for control record: {version}. May indicate data corruption"
+    if kind not in (0, 1):
+        name = _TYPES[kind] if 0 <= kind < len(_TYPES) else "UNKNOWN"
+        return f"{ARGUMENT}: Invalid control record type for end transaction marker {name}"
+    if value is None:
+        return f'{_NULL} "java.nio.ByteBuffer.getShort()" because "value" is null'
+    version = int.from_bytes(value[:2], "big", signed=True)
+    if len(value) >= 2 and version < 0:
+        return f"{INVALID}: Invalid version found for end transaction marker: {version}. May indicate data corruption"
+    return _UNDERFLOW

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
 from kdump.broker.lookup_results import TOO_SHORT
-from kdump.broker.producer.end_markers import Marker, read_markers
-from kdump.broker.producer.unreadable_markers import marker_error
+from kdump.broker.producer.end_markers import Marker, marker_error, read_markers
 from kdump.format.batch import _scan, layout
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.index.transaction_index import AbortedTxn

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-import signal
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from kdump.decode import STRING
-from kdump.finding import Code, Finding
-from kdump.item import FileStart
 from kdump.render.escape import escape
-from kdump.render.text.dump_sink import RecordFormat
+from kdump.render.text.dump import RecordFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Self
+    from typing import Any
 
     from kdump.compat.dialect import Dialect
     from kdump.decode import Decoder
     from kdump.decode.file_decoder import FileDecoder
-    from kdump.item import Item
 
 FORMATS = ("utf8", "hex", "base64", "int", "long", "json")
 
@@ -111,53 +107,6 @@ def command_of(text: str | None) -> list[str] | None:
     if "\0" in text or shutil.which(words[0]) is None:
         raise click.UsageError(f"--decoder-command: no program '{escape(words[0])}' can be run.")
     return words
-
-
-class PayloadCommand:
-    """The decoder command of a run, and what it could not decode, as findings about the file in hand.
-
-    Args:
-        arguments: program and arguments.
-        key_form: how keys are written.
-    """
-
-    def __init__(self, arguments: list[str], key_form: str | None) -> None:
-        from kdump.decode.command import DecoderCommand
-
-        self._path = ""
-        self._found: list[Finding] = []
-        self._handlers: dict[signal.Signals, Any] = {}
-        self.decode = DecoderCommand(arguments, key_form or "utf8", self._report)
-
-    def __enter__(self) -> Self:
-        """Take signals as exceptions: nothing may end this process before the program is ended."""
-        self._handlers = {
-            signal.SIGPIPE: signal.signal(signal.SIGPIPE, signal.SIG_IGN),
-            signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
-        }
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        """End the program, then die of the signal that there was."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one is enough
-        self.decode.close()
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-        if kind is not None and issubclass(kind, BrokenPipeError | KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGPIPE if issubclass(kind, BrokenPipeError) else signal.SIGINT)
-
-    def sees(self, item: Item) -> None:
-        """Take note of the file that is begun."""
-        if isinstance(item, FileStart):
-            self._path = item.path
-
-    def findings(self) -> list[Finding]:
-        """Return what was found since the last time."""
-        found, self._found = self._found, []
-        return found
-
-    def _report(self, why: str, offset: int) -> None:
-        self._found.append(Finding(Code.V04, self._path, offset=offset, values={"why": why}))
 
 
 def key_reader(form: str | None) -> Callable[[str], bytes]:

@@ -1,8 +1,10 @@
-"""The sink of dump's JSON: takes items in order, writes one object a line to stdout and the commentary to stderr."""
+"""Puts together the sink that prints a dump as JSON lines."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -12,9 +14,12 @@ from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import Complaint, FileStart, LogStart, OffsetEntries, SanityFailed, TimeEntries
+from kdump.render.escape import escape
 from kdump.render.figures import figures_json
 from kdump.render.json.lines import finding_json, line, name, summary_json
+from kdump.render.json.writer import JsonWriter
 from kdump.render.tally import Tally, status
+from kdump.render.text.dump import error_line
 from kdump.storage.file_source import DoorProblem
 from kdump.storage.names import parse_partition
 
@@ -22,9 +27,54 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
 
+    from kdump.compat.dialect import Dialect
+    from kdump.decode.file_decoder import FileDecoder
+    from kdump.exit_status import RunStatus
     from kdump.item import Item
     from kdump.render.json._json import Decode
-    from kdump.render.json.writer import JsonWriter
+    from kdump.render.text.dump import RecordFormat
+
+
+def json_sink(
+    shown: RecordFormat, dialect: Dialect, decodes: FileDecoder | None, outcome: RunStatus, *, deep: bool, stats: bool
+) -> DumpJson:
+    """Return the sink for stdout and stderr.
+
+    Args:
+        shown: what is shown of records.
+        dialect: the release whose words control records have.
+        decodes: reads keys and values; None where nothing does.
+        outcome: knows the exit status.
+        deep: records are read.
+        stats: figures and findings only.
+    """
+    writer = json_writer(dialect, contents=shown.contents)
+    decode = (lambda: None) if decodes is None else decodes.json
+    return DumpJson(
+        writer,
+        decode,
+        lambda line: error_line(escape(line)),
+        lambda: int(outcome.exit),
+        deep=deep,
+        stats=stats,
+    )
+
+
+def json_writer(dialect: Dialect, *, contents: bool) -> JsonWriter:
+    """Return what writes batches and records to stdout.
+
+    Args:
+        dialect: the release whose words control records have.
+        contents: keys and payloads too.
+    """
+
+    def control(key: bytes | None, value: bytes | None) -> bytes:
+        from kdump.decode.control import control_object
+
+        return json.dumps(control_object(key, value, dialect.release), separators=(",", ":")).encode()
+
+    return JsonWriter(sys.stdout.buffer.write, contents=contents, control=control)
+
 
 _NO_TIMESTAMP = -1
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kdump.render.json.lines import line, name
+from kdump.broker.retention_results import Compacted, Retained
+from kdump.finding import Finding
+from kdump.render.commentary import say
+from kdump.render.json.lines import finding_json, line, name
+from kdump.render.text.retention import outcome
+from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
-    from kdump.broker.retention_results import Compacted, Retained
+    from kdump.broker.retention_results import RetentionItem
 
 _ROWS = 4096
 
@@ -96,3 +102,25 @@ def _pieces(texts: Iterable[str]) -> Iterator[str]:
     while piece := ",".join(islice(rest, _ROWS)):
         yield f",{piece}" if begun else piece
         begun = True
+
+
+class RetentionJson:
+    """Writes JSON lines."""
+
+    def __call__(self, item: RetentionItem) -> None:
+        """Write one item."""
+        if isinstance(item, Retained):
+            sys.stdout.write(f"{retained_json(item)}\n")
+        elif isinstance(item, Compacted):
+            for piece in compacted_json(item):
+                sys.stdout.write(piece)
+            sys.stdout.write("\n")
+            if item.failure:
+                say(f"kdump: {item.path}: the pass {outcome(item)}")
+        elif isinstance(item, Finding):
+            sys.stdout.write(f"{finding_json(item)}\n")
+        elif isinstance(item, DoorProblem):
+            say(f"kdump: {item.sentence}")
+
+    def end(self) -> None:
+        """Write nothing more: each line stands for itself."""

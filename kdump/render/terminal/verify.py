@@ -19,7 +19,7 @@ from kdump.render.tally import NO_RECORDS, Tally, status
 from kdump.render.terminal.numbers import counted, size, span
 from kdump.render.terminal.page import Page
 from kdump.render.text.findings import Found
-from kdump.render.text.predictions import prediction_sentences
+from kdump.render.text.verify import prediction_sentences
 from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from kdump.broker.retention import SIZE, START, TIME
+from kdump.broker.retention_results import Compacted, Retained
+from kdump.finding import Finding
+from kdump.render.commentary import say
 from kdump.render.escape import escape
+from kdump.render.text.findings import FindingLines
 from kdump.render.times import age, duration, iso
+from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
-    from kdump.broker.retention_results import Compacted, Retained
+    from kdump.broker.retention_results import RetentionItem
 
 _NEVER = "never"
 
@@ -204,3 +210,39 @@ def outcome(row: Compacted) -> str:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
+
+
+class RetentionText:
+    """Writes plain text: one fact a line, a summary at the end."""
+
+    def __init__(self) -> None:
+        self._partitions = self._segments = self._gone = self._bytes = 0
+        self._findings = FindingLines(self._line)
+
+    def __call__(self, item: RetentionItem) -> None:
+        """Write one item."""
+        if isinstance(item, Retained):
+            gone = len(item.deletion.reasons)
+            self._partitions += 1
+            self._segments += len(item.log.segments)
+            self._gone += gone
+            self._bytes += sum(segment.size for segment in item.log.segments[:gone])
+            for line in retained_lines(item):
+                self._line(line)
+        elif isinstance(item, Compacted):
+            for line in compacted_lines(item):
+                self._line(line)
+        elif isinstance(item, Finding):
+            self._findings(item)
+        elif isinstance(item, DoorProblem):
+            say(f"kdump: {item.sentence}")
+
+    def end(self) -> None:
+        """Write the summary."""
+        self._line(
+            f"judged partitions={self._partitions} segments={self._segments} deleted={self._gone} "
+            f"deletedBytes={self._bytes}"
+        )
+
+    def _line(self, line: str) -> None:
+        sys.stdout.write(f"{line}\n")

@@ -9,7 +9,7 @@ from kdump.compat.dialect import DEFAULT
 from kdump.decode.file_decoder import AUTO, FileDecoder
 from kdump.format.kinds import FileKind
 from kdump.item import FileStart
-from kdump.render.json.dump_sink import json_writer
+from kdump.render.json.dump import json_writer
 from kdump.render.json.lines import finding_json, location_json
 
 if TYPE_CHECKING:
