@@ -126,6 +126,9 @@ class Reading:
         found = find_record(self.records, Batch(number, window, k), lambda _time, _at: True)
         if isinstance(found, Found):
             return found.offset
+        offset = self.records.first_offset(window, k)
+        if offset is not None:
+            return offset
         if found is None:
             return Refused("java.util.NoSuchElementException", (number, window.cell(k, layout.POSITION)))
         return found

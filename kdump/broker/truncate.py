@@ -79,7 +79,11 @@ def truncate(facts: PartitionFacts, target: Cut) -> Outcome:
     base, stem = target.base_offset, f"{target.base_offset:020}"
     log = disk.before[f"{stem}.log"]
     size = _kept(log, target, facts.max_batch_bytes)
-    done = _recovered(facts, base, size)
+    try:
+        done = _recovered(facts, base, size)
+    except BrokerError as error:
+        note = f"a broker does not load this partition: {error.exception}"
+        return Outcome(disk, [], None, None, 0, 0, Stops.BROKER, error.exception, (note,))
     if done.valid_bytes < size or done.failure is not None:
         why = done.failure.exception if done.failure is not None else "no whole batch begins there"
         note = f"{stem}.log: byte {done.valid_bytes}, before the cut: {why}"

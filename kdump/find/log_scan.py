@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from kdump.broker.lookup_results import Batch, Found, Refused, find_record, limit_of
 from kdump.broker.segment_reading import WINDOW
 from kdump.compat.kafka_walk import KafkaWalk
-from kdump.find.runs import Run, Runs, true_rows
-from kdump.format.batch import layout
+from kdump.find.runs import Run, Runs, proven_magic, true_rows
+from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.record.reader import RecordReader
@@ -172,6 +172,7 @@ class DataMap:
             min(firsts),
             max(window.column(layout.LAST_OFFSET)[start:stop]),
             max((times.get(k, -1) for k in range(start, stop)), default=-1) if times else -1,
+            proven_magic(window),
         )
 
     def _seen_times(self, file: str, window: Window) -> dict[int, int]:
@@ -213,7 +214,20 @@ class DataMap:
     def _windows(self, number: int, run: Run) -> Iterator[Window]:
         """Yield the batches of a run again: nothing but true ones lie in it."""
         log = self._partition.segment(number).log
+        if run.magic is not None:
+            return iter((self._proven(log, run, run.magic),))
         return KafkaWalk(log, log.name, run.position, run.end, self._limit, self._buffer_of(log)).windows()
+
+    def _proven(self, log: Source, run: Run, magic: int) -> Window:
+        """The one batch of a run, with the size and the magic that its CRC has proven."""
+        buffer, size = self._buffer_of(log), run.end - run.position
+        whole = size <= self._limit
+        buffer.load(run.position, size if whole else 0)
+        _scan.header_row(buffer.view, 0, run.position, size, magic, buffer.rows)
+        window = Window(buffer.view, run.position, buffer.rows, 1, whole)
+        if whole:
+            window.fill_crcs()
+        return window
 
     def _batches(self, number: int, run: Run) -> Iterator[Batch]:
         return (Batch(number, window, k) for window in self._windows(number, run) for k in range(window.count))

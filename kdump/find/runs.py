@@ -22,6 +22,8 @@ class Run(NamedTuple):
         position, end: bytes, half-open.
         first, last: the lowest and the highest offset that the batches claim.
         max_timestamp: of their records, ms; of a batch whose records are over a limit what its header says.
+        magic: of one batch alone whose magic or length the file has wrong and the CRC has proven; its size is that of
+            the run. None for batches that can be read as they are.
     """
 
     position: int
@@ -29,6 +31,7 @@ class Run(NamedTuple):
     first: int
     last: int
     max_timestamp: int
+    magic: int | None = None
 
 
 class Runs:
@@ -60,6 +63,21 @@ class Runs:
     def max_timestamp(self) -> int:
         """The largest timestamp, -1 for none."""
         return self._times[-1] if self.runs else -1
+
+
+def proven_magic(window: Window) -> int | None:
+    """Return the magic of a batch that the file has with another magic or length; None for all others.
+
+    The checked walk hands such a batch out alone.
+    """
+    if window.count != 1:
+        return None
+    at = window.cell(0, layout.POSITION) - window.origin
+    size = int.from_bytes(window.view[at + layout.SIZE_AT : at + layout.LOG_OVERHEAD], "big", signed=True)
+    magic = int.from_bytes(window.view[at + layout.MAGIC_AT : at + layout.MAGIC_AT + 1], "big", signed=True)
+    has = size + layout.LOG_OVERHEAD, magic
+    proven = window.cell(0, layout.SIZE), window.cell(0, layout.MAGIC)
+    return None if has == proven else proven[1]
 
 
 def true_rows(window: Window) -> Iterator[tuple[int, int]]:

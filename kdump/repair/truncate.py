@@ -6,10 +6,12 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kdump.broker.failure import BrokerError
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.broker.load.disk import Part
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.log_manager import LogDir
+from kdump.broker.producer.producer_state_manager import SNAPSHOT, offset_of
 from kdump.broker.truncate import Cut, cut_at_offset, truncate
 from kdump.finding import Code, Finding, Severity
 from kdump.format.checkpoint.checkpoint_file import TopicPartitionOffset, read_checkpoint
@@ -45,6 +47,7 @@ _INTERNAL = {
     "__remote_log_metadata": "segments in remote storage can be forgotten",
     "__cluster_metadata": "changes of the cluster are lost: another controller must not have them committed",
 }
+_LOADED = (".log", ".index", ".timeindex", ".txnindex", SNAPSHOT)  # what a broker asks for the offset in its name
 _BEYOND = (Code.O06, Code.O07)
 
 
@@ -115,15 +118,16 @@ def plan_truncate(directory: str, target: Target, damage: Damage, settings: Sett
     cut = _where(directory, bases, target, damage)
     if cut is None:
         return Plan("truncate", directory, (), {}, names)
+    fd = open_directory(directory)
+    try:
+        states = {name: state_of(fd, name) for name in names}
+    finally:
+        os.close(fd)
+    _demand_regular(directory, states)
     with Shelf() as shelf:
         facts, assumed = _facts(directory, settings, shelf)
         outcome = truncate(facts, cut)
         _demand(directory, facts, outcome, cut, damage)
-        fd = open_directory(directory)
-        try:
-            states = {name: state_of(fd, name) for name in names}
-        finally:
-            os.close(fd)
         changes = _changes(outcome, states)
     later = [one for one in bases if one > cut.base_offset]
     refused: list[str] = []
@@ -181,10 +185,26 @@ def _facts(directory: str, settings: Settings, shelf: Shelf) -> tuple[PartitionF
     return PartitionFacts(directory, os.path.basename(directory), 0, "", files, interval or DEFAULT, settings.now), []
 
 
+def _demand_regular(directory: str, states: dict[str, FileState | None]) -> None:
+    """Refuse what a broker takes for a file of the partition, and cannot read or load."""
+    for name, state in states.items():
+        path = os.path.join(directory, name)
+        if not name.endswith(_LOADED):
+            continue
+        if state is not None and state.kind != "regular":
+            raise RefusedError(f"{path}: is {state.kind}; only regular files are read: move it away")
+        try:
+            offset_of(name)
+        except BrokerError as error:
+            why = f"a broker does not load a partition with a file of that name ({error.exception})"
+            raise RefusedError(f"{path}: {why}; move it away") from None
+
+
 def _demand(directory: str, facts: PartitionFacts, outcome: Outcome, cut: Cut, damage: Damage) -> None:
     """Refuse a cut after damage, and one that would make a broker delete all."""
     kept = next((one.size for one in outcome.segments if one.base_offset == cut.base_offset), 0)
-    for base, found in sorted([*damage.first.items(), *damage.patchable.items()]):
+    both = [*damage.first.items(), *damage.patchable.items()]
+    for base, found in sorted(both, key=lambda one: (one[0], one[1].position or 0)):
         is_before = base < cut.base_offset or (base == cut.base_offset and (found.position or 0) < kept)
         if is_before:
             why = f"damage at byte {found.position} ({found.code.name}) would stay before the cut"
@@ -257,11 +277,9 @@ def _announces(directory: str, facts: PartitionFacts, outcome: Outcome, assumed:
 
 
 def _checkpointed(path: str, kind: FileKind, facts: PartitionFacts) -> int | None:
+    here, found = (facts.topic, facts.partition), None
     with suppress(OSError), FileSource(path) as source:
         for entry in read_checkpoint(kind, source, lambda _finding: None).entries:
-            if isinstance(entry, TopicPartitionOffset) and (entry.topic, entry.partition) == (
-                facts.topic,
-                facts.partition,
-            ):
-                return entry.offset
-    return None
+            if isinstance(entry, TopicPartitionOffset) and (entry.topic, entry.partition) == here:
+                found = entry.offset  # of several entries a broker takes the last one
+    return found

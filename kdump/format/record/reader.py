@@ -189,6 +189,21 @@ class RecordReader:
             return problem.replace(codec=codec)
         return problem
 
+    def first_offset(self, window: Window, k: int) -> int | None:
+        """Return the offset of the first message in a wrapper of magic 0 or 1, None where Kafka throws instead.
+
+        Kafka needs no more of that message: its key and value may reach past its end.
+
+        Args:
+            window: where the wrapper is.
+            k: its row.
+        """
+        from kdump.format.record.legacy import InnerMessages
+
+        if not window.whole or window.cell(k, layout.SIZE) > self._max_batch:
+            return None
+        return InnerMessages(window, k, self._limit, self._rows, kafka=True).first_offset()
+
     def _wrapper(self, window: Window, k: int) -> Iterator[Chunk]:
         """One compressed wrapper of magic 0 or 1 with its inner messages."""
         from kdump.format.record.legacy import InnerMessages

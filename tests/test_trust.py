@@ -1,0 +1,91 @@
+"""Files and names that nobody trusts, and that once ended a command with a traceback; each is under fixtures/hostile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.runs import FIXTURES, run_kdump
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOSTILE = FIXTURES / "hostile"
+
+
+def run(*args: object) -> tuple[int, str, str]:
+    """Run kdump; exit status 1 is a bug, whatever it was run on."""
+    done = run_kdump([str(one) for one in args], FIXTURES)
+    out, said = done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode("utf-8", "surrogateescape")
+    assert done.exit != 1, said
+    assert "Traceback" not in said
+    return done.exit, out, said
+
+
+def case(name: str, root: Path) -> Path:
+    """A copy of a case."""
+    return Path(shutil.copytree(HOSTILE / name, root / name))
+
+
+def test_damage_that_can_and_damage_that_cannot_be_patched_in_one_segment_is_cut_at_the_first(tmp_path: Path) -> None:
+    logs = case("01-truncate-typeerror", tmp_path)
+    status, out, _ = run("truncate", logs / "plain-0", "--at-damage", "--with-later-segments")
+    assert status == 7
+    assert "to do it: kdump truncate" in out
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def a_link(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("x.snapshot", Path.touch),
+        ("x.log", Path.touch),
+        ("00000000000000000240.log", a_pipe),
+        ("00000000000000000119.index", a_pipe),
+        ("00000000000000000400.log", a_link),
+        ("00000000000000000119.snapshot", Path.mkdir),
+    ],
+)
+def test_a_file_that_keeps_a_broker_from_loading_is_named_before_a_cut(
+    name: str, make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    partition = case("02-truncate-odd-names", tmp_path) / "a-0"
+    (partition / "x.snapshot").unlink()
+    if make is Path.mkdir:
+        (partition / name).unlink()
+    make(partition / name)
+    for where in (["--to-offset", 100], ["--at-damage"], ["--to-position", 0]):
+        status, _, said = run("truncate", partition, *where, "--with-later-segments")
+        if where != ["--at-damage"]:
+            assert status == 12
+            assert f"{partition / name}: " in said
+            assert "move it away" in said
+
+
+@pytest.mark.parametrize("question", ["find-offset 0", "find-offset latest", "find-time 0", "find-time max"])
+def test_the_data_answers_from_a_batch_whose_length_only_the_crc_tells(question: str) -> None:
+    command, what = question.split()
+    status, out, _ = run(command, "--scan", HOSTILE / "03c-find-scan-indexerror" / "plain-0", what)
+    assert status == 3
+    assert out.startswith("offset: 1" if what == "latest" else "offset: 0 timestamp: 1700000000000 ")
+
+
+def test_a_broker_reads_no_more_of_a_message_in_a_wrapper_than_its_offset_when_it_starts() -> None:
+    """What UnifiedLog of Kafka 4.3.1 says: it loads, from 0 to 40, and leaves the log as it is."""
+    _, out, _ = run("verify", "--start", "clean", HOSTILE / "predict-mixed")
+    (prediction,) = [line for line in out.splitlines() if line.startswith("prediction ")]
+    assert " loads=true start_offset=0 end=40 lost_bytes=0 lost_records=0 segment=0:" in prediction
+    assert ":2043 " in prediction
