@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kdump.log.lazy import Shelf
     from kdump.log.names import PartitionName
 
-METADATA_TOPIC = "__cluster_metadata"
 _REMOTE_CACHE = "remote-log-index-cache"
 _KAFKA = "org.apache.kafka.common.KafkaException"
 _STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"

@@ -17,7 +17,7 @@ from kdump.cli.commonoptions import (
     raw_option,
 )
 from kdump.cli.formatoptions import PayloadCommand, check_formats, command_of, format_options, key_reader
-from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, late_failures
+from kdump.cli.kafkaoptions import STRING, JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.outcome import Outcome
 from kdump.cli.say import fail_to_write
 from kdump.cli.selectoptions import selection_of, selection_options
@@ -249,9 +249,7 @@ def _paths(files: tuple[str, ...], positional: tuple[str, ...], compat: str | No
     named = [name for one in files for name in _java_split(one)]
     if compat:
         if not files:
-            raise click.UsageError(
-                "Missing option '--files': with --compat, files are given as Kafka's tool takes them."
-            )
+            raise MissingFilesError("with --compat, files are given with --files, as Kafka's tool takes them.")
         return named
     if not named and not positional:
         raise click.UsageError("Missing argument 'FILE|DIR...'.")
