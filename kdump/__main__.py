@@ -6,6 +6,9 @@ import os
 import signal
 import sys
 
+KAFKA_NAMES = ("kafka-dump-log.sh", "kafka-dump-log")
+"""Started through a link of such a name, kdump is `kdump dump`."""
+
 
 def main() -> None:
     """Run the command line; end quietly on a closed pipe and at once on Ctrl-C."""
@@ -22,7 +25,10 @@ def main() -> None:
     except RuntimeError as error:
         sys.stderr.write(f"kdump: {error}\n")
         os._exit(1)
-    kdump(prog_name="kdump")
+    arguments = sys.argv[1:]
+    if os.path.basename(sys.argv[0]) in KAFKA_NAMES:
+        arguments.insert(0, "dump")
+    kdump(arguments, prog_name="kdump")
 
 
 if __name__ == "__main__":

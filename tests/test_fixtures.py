@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 14_000_000
 RELEASES = ["0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1", "2.8.2", "3.3.2", "3.9.2"]
-CORPORA = [*(FIXTURES / "releases" / release for release in RELEASES), FIXTURES / "kafka-4.3.1"]
+CORPORA = [
+    *(FIXTURES / "releases" / release for release in RELEASES),
+    FIXTURES / "kafka-4.3.1",
+    FIXTURES / "kafka-4.4.0",
+]
 DAMAGE = damage_cases(FIXTURES / "damage")
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 

@@ -1,4 +1,4 @@
-"""Files and names that nobody trusts, and that once ended a command with a traceback; each is under fixtures/hostile."""
+"""Files and names that nobody trusts, and which once ended a command by a traceback: fixtures/hostile."""
 
 from __future__ import annotations
 

@@ -56,6 +56,7 @@ class IndexFold(ABC):
         floor: what both columns of its first entry have to be above.
         report: takes each finding.
         may_be_untrimmed: zeros at the end are what a broker at work, or one that crashed, leaves there.
+        tells_zeros: report zeros at the end.
     """
 
     _slot: ClassVar[int]
@@ -72,11 +73,13 @@ class IndexFold(ABC):
         report: Report,
         *,
         may_be_untrimmed: bool,
+        tells_zeros: bool = True,
     ) -> None:
         self._index = index
         self._size = source.size
         self._report = report
         self._may_be_untrimmed = may_be_untrimmed
+        self._tells_zeros = tells_zeros
         self.used = _before_zeros(source, self._slot, index.entries)
         self._latest = floor  # the entry that was taken last
         self._parts = in_order(index.columns(0, self.used), self._strict, floor)
@@ -177,7 +180,7 @@ class IndexFold(ABC):
             self._say(self._odd_size, self._size - rest, rest, found=self._size)
         yield from self._rest(end, size, last_batch_at)
         zeros = self._index.entries - self.used
-        if zeros:
+        if zeros and self._tells_zeros:
             severity = Severity.NOTE if self._may_be_untrimmed else None
             at, length = self.used * self._slot, zeros * self._slot
             self._report(

@@ -45,8 +45,8 @@ class OffsetIndexFold(IndexFold):
     _slot, _offset_column, _strict = _OFFSET_SLOT, 0, (True, True)
     _odd_size, _zero_tail = Code.X01, Code.X02
 
-    def __init__(self, index: OffsetIndex, source: Source, report: Report, *, may_be_untrimmed: bool) -> None:
-        super().__init__(index, source, (index.base_offset - 1, -1), report, may_be_untrimmed=may_be_untrimmed)
+    def __init__(self, index: OffsetIndex, source: Source, report: Report, **how: bool) -> None:
+        super().__init__(index, source, (index.base_offset - 1, -1), report, **how)
         self.hints = index.ascending_positions
         self._last = index.base_offset - 1  # last offset of the batch before the window
         self._above: tuple[Entry, Fault] | None = None  # the last one above its batch
@@ -141,9 +141,9 @@ class TimeIndexFold(IndexFold):
     _slot, _offset_column, _strict = _TIME_SLOT, 1, (True, False)
     _odd_size, _zero_tail = Code.T01, Code.T02
 
-    def __init__(self, index: TimeIndex, source: Source, report: Report, *, may_be_untrimmed: bool) -> None:
+    def __init__(self, index: TimeIndex, source: Source, report: Report, **how: bool) -> None:
         floor = _NO_TIMESTAMP, index.base_offset - 1
-        super().__init__(index, source, floor, report, may_be_untrimmed=may_be_untrimmed)
+        super().__init__(index, source, floor, report, **how)
         self._largest = _NO_TIMESTAMP
         self._only_magic_0 = True
         self._doubt = False  # what was lost may have had the timestamp of an entry
@@ -230,7 +230,13 @@ class TimeIndexFold(IndexFold):
 
 
 def index_fold(
-    kind: FileKind, source: Source, base_offset: int, report: Report, *, may_be_untrimmed: bool
+    kind: FileKind,
+    source: Source,
+    base_offset: int,
+    report: Report,
+    *,
+    may_be_untrimmed: bool,
+    tells_zeros: bool = True,
 ) -> IndexFold:
     """Return the fold that judges an index.
 
@@ -239,11 +245,12 @@ def index_fold(
         source: its file.
         base_offset: of the segment.
         report: takes each finding.
-        may_be_untrimmed: see `IndexFold`.
+        may_be_untrimmed, tells_zeros: see `IndexFold`.
 
     Raises:
         OSError: it cannot be read.
     """
+    how = {"may_be_untrimmed": may_be_untrimmed, "tells_zeros": tells_zeros}
     if kind is FileKind.INDEX:
-        return OffsetIndexFold(OffsetIndex(source, base_offset), source, report, may_be_untrimmed=may_be_untrimmed)
-    return TimeIndexFold(TimeIndex(source, base_offset), source, report, may_be_untrimmed=may_be_untrimmed)
+        return OffsetIndexFold(OffsetIndex(source, base_offset), source, report, **how)
+    return TimeIndexFold(TimeIndex(source, base_offset), source, report, **how)

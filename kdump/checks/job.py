@@ -32,6 +32,7 @@ class SegmentJob(Value):
         is_leftover: the directory is one that the broker is about to delete.
         only: judge only the file of this path; None for all.
         is_alone: nothing but the log is judged: a KRaft snapshot.
+        is_raft_log: it is the metadata log: see `PartitionName`.
     """
 
     files: dict[FileKind, str]
@@ -45,11 +46,17 @@ class SegmentJob(Value):
     is_leftover: bool
     only: str | None = None
     is_alone: bool = False
+    is_raft_log: bool = False
 
     @property
     def may_be_unfinished(self) -> bool:
         """Whether a broker has not let go of the segment in order: its indexes may be missing, or not be trimmed."""
-        return self.is_leftover or (self.is_last and not self.is_clean)
+        return self.is_leftover or (self.is_last and not self.is_clean) or self.is_preallocated
+
+    @property
+    def is_preallocated(self) -> bool:
+        """Whether zeros at the end of its indexes are as they should be."""
+        return self.is_raft_log and self.is_last
 
 
 class SegmentFacts(Value):

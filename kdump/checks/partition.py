@@ -93,6 +93,7 @@ class PartitionCheck:
             None if self.name is None else self.name.topic,
             self.name is not None and self.name.state == "delete",
             only,
+            is_raft_log=self.name is not None and self.name.is_raft_log,
         )
 
     def check(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:

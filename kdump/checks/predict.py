@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.load.facts import DELETE, Start
 from kdump.broker.load.log_loader import Recoveries, load
-from kdump.broker.load.log_manager import METADATA_TOPIC, Cause, LogDir, worst
+from kdump.broker.load.log_manager import Cause, LogDir, worst
 from kdump.broker.load.outcome import Stops
 from kdump.item import Prediction, SegmentFate
 from kdump.storage.file_source import DoorProblem
@@ -79,16 +79,15 @@ def _outcomes(
     with Shelf() as shelf:
         facts, assumed = around.partition(path, name, settings, shelf)
         for start in (one for one in _WORST_FIRST if one in starts):
-            is_metadata = name.topic == METADATA_TOPIC and not name.state
-            how = Start.FULL if is_metadata or (start is Start.UNCLEAN and not facts.recovery_point) else start
+            how = Start.FULL if name.is_raft_log or (start is Start.UNCLEAN and not facts.recovery_point) else start
             if how not in outcomes:
                 outcomes[how] = load(facts, how, recoveries=recoveries)
             outcome = outcomes[how]
-            stops = Stops.BROKER if is_metadata else outcome.stops
+            stops = Stops.BROKER if name.is_raft_log else outcome.stops
             cause = None if outcome.stops is None else Cause(stops or Stops.BROKER, outcome.exception, path)
-            if outcome.has_unstable and not is_metadata:
+            if outcome.has_unstable and not name.is_raft_log:
                 cause = around.refusal(path) or cause
-            row = _row(path, start, outcome, (*assumed, _METADATA) if is_metadata else tuple(assumed))
+            row = _row(path, start, outcome, (*assumed, _METADATA) if name.is_raft_log else tuple(assumed))
             found[start] = row, cause
     yield from (found[start] for start in starts)
 

@@ -153,13 +153,21 @@ class _Segment:
         return self._stack.enter_context(opened)
 
     def _open_indexes(self) -> None:
-        base, loose = self._job.base_offset, self._job.may_be_unfinished
+        job = self._job
         for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
             source = self._open(kind)
             if source is None:
                 continue
             try:
-                self._folds[kind] = index_fold(kind, source, base, self._report, may_be_untrimmed=loose)
+                fold = index_fold(
+                    kind,
+                    source,
+                    job.base_offset,
+                    self._report,
+                    may_be_untrimmed=job.may_be_unfinished,
+                    tells_zeros=not job.is_preallocated,
+                )
+                self._folds[kind] = fold
             except OSError as error:
                 self._found.append(broken_off(error, source.name, source.size))
 

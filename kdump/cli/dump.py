@@ -16,15 +16,8 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.options.formats import (
-    check_formats,
-    command_of,
-    file_decoder,
-    format_options,
-    key_reader,
-    record_format,
-)
-from kdump.cli.options.kafka import JavaInt, KafkaCommand, late_failures
+from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
+from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.options.selection import selection_of, selection_options
 from kdump.compat.dialect import DIALECTS
 from kdump.compat.dump_log_segments_options import DumpOptions
@@ -265,9 +258,7 @@ def _paths(files: tuple[str, ...], positional: tuple[str, ...], compat: str | No
     named = [name for one in files for name in _java_split(one)]
     if compat:
         if not files:
-            raise click.UsageError(
-                "Missing option '--files': with --compat, files are given as Kafka's tool takes them."
-            )
+            raise MissingFilesError("with --compat, files are given with --files, as Kafka's tool takes them.")
         return named
     if not named and not positional:
         raise click.UsageError("Missing argument 'FILE|DIR...'.")

@@ -122,14 +122,14 @@ class LogReader:
 
     def _is_open(self, number: int) -> bool:
         """Whether a broker has not closed the segment: what its time index lacks it has in memory."""
-        return number == len(self.files.bases) - 1 and not self.files.around.is_clean
+        return number == len(self.files.bases) - 1 and not self.files.is_clean
 
     def _is_recovered(self, number: int) -> bool:
         """Whether the time index is not what counts: a broker makes it anew when it starts, or knows better."""
         if not self.files.has(number, "index") or self._is_open(number):
             return True
         points = self.files.around.recovery_points
-        if self.files.around.is_clean or points is None:
+        if self.files.is_clean or points is None:
             return False
         point = points.get(self.files.key, 0) if self.files.key else 0
         following = self.files.bases[number + 1] if number + 1 < len(self.files.bases) else point + 1

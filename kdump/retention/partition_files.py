@@ -39,6 +39,7 @@ class PartitionFiles:
         name: of the directory.
         topic: None where the name tells none.
         key: topic and partition; None where the name tells none.
+        is_clean: a broker has closed the log directory in order, and goes by that.
         names: of all files.
         bases: base offsets, ascending; empty where there is no segment.
         log_start: the log start offset, for `aborted`.
@@ -61,6 +62,7 @@ class PartitionFiles:
         parsed = parse_partition(self.name)
         self.topic = parsed.topic if parsed is not None else None
         self.key = (parsed.topic, parsed.partition) if parsed is not None else None
+        self.is_clean = around.is_clean and not (parsed is not None and parsed.is_raft_log)
         self.around = around
         self.report = report
         self.max_batch_bytes = max_batch_bytes

@@ -41,7 +41,7 @@ def producers_at(files: PartitionFiles, end_offset: int) -> Mapping[int, Produce
     around = files.around
     start, known = _newest(files, end_offset)
     if start is None:
-        if around.is_clean or around.recovery_points is None:
+        if files.is_clean or around.recovery_points is None:
             return {}
         start, known = files.bases[0], Producers.empty(files.bases[0])
     if start < end_offset:

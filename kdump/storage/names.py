@@ -31,6 +31,7 @@ __all__ = [
     "parse_partition",
 ]
 
+METADATA_TOPIC = "__cluster_metadata"
 BOOTSTRAP = "bootstrap.checkpoint"
 TEMPORARY = frozenset(("deleted", "swap", "cleaned", "tmp", "part"))
 """Suffixes that Kafka itself puts behind the normal one."""
@@ -91,6 +92,15 @@ class PartitionName(Value):
     topic: str
     partition: int
     state: str
+
+    @property
+    def is_raft_log(self) -> bool:
+        """Whether it is the metadata log, which the Raft layer always loads as after an unclean shutdown.
+
+        No marker counts: all its segments are recovered from the first on, and the indexes of the active one keep their
+        preallocated size when a broker of 4.4 closes it. Source: KafkaRaftLog.createLog (3.3 to 4.4).
+        """
+        return self.topic == METADATA_TOPIC and not self.state
 
 
 class JavaName(Value):

@@ -132,7 +132,7 @@ class Partition:
         self.name = os.path.basename(os.path.abspath(directory)) if is_directory else path
         named = parse_partition(self.name)
         is_clean = os.path.exists(os.path.join(above, FileKind.CLEAN_SHUTDOWN.value))
-        self._was_closed = is_clean and (named is None or named.state != "delete")
+        self._was_closed = is_clean and (named is None or not (named.state == "delete" or named.is_raft_log))
         self.epochs: Sequence[EpochEntry] = ()
         self.log_start = 0
         self.start_offset = self.bases[0]

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 LOG_DIRS = {
     path
-    for pattern in ("damage/intact/*/logdir", "kafka-4.3.1/clean/*", "kafka-4.3.1/live/*", "releases/*/*")
+    for pattern in (
+        "damage/intact/*/logdir",
+        "kafka-4.3.1/clean/*",
+        "kafka-4.3.1/live/*",
+        "kafka-4.4.0/clean/*",
+        "releases/*/*",
+    )
     for path in FIXTURES.glob(pattern)
     if path.is_dir()
 }
@@ -54,7 +60,7 @@ def of(path: Path) -> str:
 
 # --- nothing is wrong ---------------------------------------------------------------------------------------
 def test_every_log_of_a_broker_is_looked_at() -> None:
-    for corpus in ("damage/intact", "kafka-4.3.1", "releases"):
+    for corpus in ("damage/intact", "kafka-4.3.1", "kafka-4.4.0", "releases"):
         for log in (FIXTURES / corpus).rglob("*.log"):
             assert not LOG_DIRS.isdisjoint(log.parents), log
 

@@ -760,3 +760,30 @@ def test_a_damaged_directory_is_left_as_it_is(case: Any, tmp_path: Path) -> None
     assert run.exit in (0, 3, 5, 6), run.stderr
     assert b"Traceback" not in run.stderr
     assert changed(before, fingerprint(tree)) is None
+
+
+# --- as a drop-in -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["kafka-dump-log.sh", "kafka-dump-log"])
+def test_through_a_link_with_the_name_of_kafkas_tool_it_is_dump(tmp_path: Path, name: str) -> None:
+    script = tmp_path / "kdump"
+    script.write_text("from kdump.__main__ import main\nmain()\n")
+    (tmp_path / name).symlink_to(script)
+    log = NODE / "ints-0" / "00000000000000000000.log"
+    path = os.pathsep.join(filter(None, [str(FIXTURES.parent), os.environ.get("PYTHONPATH")]))
+
+    def run(*command: str | Path) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [sys.executable, *command], capture_output=True, check=False, env={**os.environ, "PYTHONPATH": path}
+        )
+
+    linked, plain = run(tmp_path / name, "--files", log), run("-m", "kdump", "dump", "--files", log)
+    assert linked.returncode == 0
+    assert linked.stdout == plain.stdout != b""
+    assert run(script, "--files", log).returncode == 2
+
+
+def test_without_files_the_message_under_compat_begins_with_kafkas_words(tmp_path: Path) -> None:
+    run = kdump_run("dump", "--compat", "4.3", "--print-data-log", cwd=tmp_path)
+    assert (run.exit, run.stdout) == (2, b"")
+    assert run.stderr.startswith(b'Missing required argument "[files]"\n')
+    assert b"--files" in run.stderr.partition(b"\n")[2]

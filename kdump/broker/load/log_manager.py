@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kdump.storage.names import PartitionName
     from kdump.storage.open_files import Shelf
 
-METADATA_TOPIC = "__cluster_metadata"
 _REMOTE_CACHE = "remote-log-index-cache"
 _KAFKA = "org.apache.kafka.common.KafkaException"
 _STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -31,6 +31,18 @@ class KafkaCommand(click.Command):
             plain.append(f"-{arg}" if one_dash and not is_value else arg)
             is_value = not is_value and plain[-1] in hungry
         return super().parse_args(ctx, plain)
+
+
+class MissingFilesError(click.UsageError):
+    """No `--files` under `--compat`: the message begins as that of Kafka's tool.
+
+    Source: CommandLineUtils.checkRequiredArgs
+    """
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Write the message before what click says of the usage."""
+        click.echo('Missing required argument "[files]"', file=file, err=file is None)
+        super().show(file)
 
 
 def java_int(text: str) -> int:

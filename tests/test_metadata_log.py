@@ -1,0 +1,120 @@
+"""The metadata log of Kafka 4.4: indexes that a clean shutdown leaves preallocated, and a snapshot beside segment 0."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from kdump.cli.main import kdump as group
+from kdump.finding import Code, Severity
+from tests.support.runs import FIXTURES
+from tests.support.verify_runs import findings_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NODE = FIXTURES / "kafka-4.4.0" / "clean" / "node1"
+LOG = "__cluster_metadata-0"
+BOOTSTRAP = "00000000000000000000-0000000000.checkpoint"
+INDEX, TIME_INDEX = "00000000000000000000.index", "00000000000000000000.timeindex"
+MARKER = ".kafka_cleanshutdown"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Path:
+    """A copy of the node."""
+    return shutil.copytree(NODE, tmp_path / "node1")
+
+
+def run(*args: Path | str) -> Any:
+    return CliRunner().invoke(group, [str(arg) for arg in args])
+
+
+def rows(*args: Path | str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run(*args, "--format", "json").stdout.splitlines()]
+
+
+# --- preallocated indexes -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("marker", [True, False])
+def test_zeros_behind_the_entries_of_its_active_indexes_are_no_finding(node: Path, marker: bool) -> None:
+    if not marker:
+        (node / MARKER).unlink()
+    for path in (INDEX, TIME_INDEX):
+        assert (node / LOG / path).read_bytes().endswith(bytes(1000))
+    assert findings_of(node) == []
+    assert findings_of(node / LOG / INDEX) == []
+
+
+def test_no_entry_at_all_is_no_finding_either(node: Path) -> None:
+    (node / LOG / INDEX).write_bytes(bytes(4096))
+    (node / LOG / TIME_INDEX).write_bytes(bytes(4092))
+    assert {one.severity for one in findings_of(node)} <= {Severity.NOTE}
+    assert not {Code.X02, Code.T02} & {one.code for one in findings_of(node)}
+
+
+def test_the_same_zeros_are_damage_in_another_topic(node: Path) -> None:
+    (node / LOG).rename(node / "plain-0")
+    found = {(one.code, one.severity) for one in findings_of(node)}
+    assert {(Code.X02, Severity.WARNING), (Code.T02, Severity.ERROR)} <= found
+
+
+def test_zeros_in_a_closed_segment_are_damage(node: Path) -> None:
+    (node / LOG / "00000000000000000531.log").touch()
+    assert {Code.X02, Code.T02} <= {one.code for one in findings_of(node)}
+
+
+@pytest.mark.parametrize(("name", "at", "code"), [(INDEX, 7, Code.X04), (TIME_INDEX, 7, Code.T04)])
+def test_a_false_entry_is_damage(node: Path, name: str, at: int, code: Code) -> None:
+    data = bytearray((node / LOG / name).read_bytes())
+    data[at] ^= 1
+    (node / LOG / name).write_bytes(data)
+    assert (code, Severity.ERROR) in {(one.code, one.severity) for one in findings_of(node)}
+
+
+def test_every_start_recovers_it_from_its_first_segment_on(node: Path) -> None:
+    found = {}
+    for marker in (True, False):
+        if not marker:
+            (node / MARKER).unlink()
+        for row in rows("verify", node, "--start", "all"):
+            if row["type"] == "prediction":
+                assert (row["loads"], row["logEndOffset"], row["bytesLost"]) == (True, 531, 0)
+                found[marker, row["start"]] = row["segments"]
+    assert len(found) == 6
+    assert all(segments == found[True, "clean"] != [] for segments in found.values())
+
+
+def test_its_indexes_are_sound_for_other_verbs_too(node: Path) -> None:
+    done = run("reindex", node / LOG)
+    assert (done.exit_code, done.stdout[:14]) == (0, "nothing to do ")
+    for args in (("find-offset", "400"), ("find-time", "max")):
+        assert run(args[0], node / LOG, args[1], "--scan").stderr == ""
+    assert run("retention", node / LOG).exit_code == 0
+
+
+# --- the snapshot beside segment 0 --------------------------------------------------------------------------
+def test_bootstrap_records_are_control_and_metadata_records(node: Path) -> None:
+    found = rows("dump", "--print-data-log", node / LOG / BOOTSTRAP)
+    records = [row for row in found if row["type"] == "record"]
+    assert [row["control"]["type"] for row in records if row["control"]] == [
+        "SNAPSHOT_HEADER", "KRAFT_VERSION", "KRAFT_VOTERS", "SNAPSHOT_FOOTER",
+    ]  # fmt: skip
+    levels = {
+        row["decodedPayload"]["data"]["name"]: row["decodedPayload"]["data"]["featureLevel"]
+        for row in records
+        if row["decodedPayload"] and row["decodedPayload"]["type"] == "FEATURE_LEVEL_RECORD"
+    }
+    assert levels["metadata.version"] == 33
+    assert levels["share.version"] == 2
+
+
+def test_damage_in_a_snapshot_is_found(node: Path) -> None:
+    path = node / LOG / BOOTSTRAP
+    data = bytearray(path.read_bytes())
+    data[-10] ^= 1
+    path.write_bytes(data)
+    assert [(one.code, one.file) for one in findings_of(node)] == [(Code.B01, str(path))]
