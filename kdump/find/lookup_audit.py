@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.lookup_results import NO_TIMESTAMP, Batch, Refused
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.header_rules import check_header
+from kdump.format.batch.header_checks import check_header
 from kdump.format.index.offset_and_time import TimestampOffset
 
 if TYPE_CHECKING:

@@ -7,13 +7,50 @@ batch is wrong (it fits neither, or only one of them while the next follows the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import layout
 
 if TYPE_CHECKING:
-    from kdump.format.batch.header_checks import Element
+    from kdump.format.batch.window import Window
+
+
+class HeaderFacts(NamedTuple):
+    """What the folds look at of one batch.
+
+    Args:
+        position, size: bytes.
+        first: base offset; None for a compressed legacy wrapper, where it is not known.
+        last: last offset.
+        epoch: leader epoch.
+        trusted: its CRC is right.
+    """
+
+    position: int
+    size: int
+    first: int | None
+    last: int
+    epoch: int
+    trusted: bool
+
+
+def header_facts(window: Window, k: int) -> HeaderFacts:
+    """Return row k of a window as the folds see it."""
+    at = k * layout.BATCH_WIDTH
+    rows = window.rows
+    legacy = rows[at + layout.MAGIC] < layout.MAGIC_V2
+    first: int | None = rows[at + layout.BASE_OFFSET]
+    if legacy and rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
+        first = None
+    return HeaderFacts(
+        rows[at + layout.POSITION],
+        rows[at + layout.SIZE],
+        first,
+        rows[at + layout.LAST_OFFSET],
+        rows[at + layout.LEADER_EPOCH],
+        rows[at + layout.CRC] == rows[at + layout.COMPUTED_CRC],
+    )
 
 
 class OffsetFold:
@@ -34,8 +71,8 @@ class OffsetFold:
         self._file = file
         self._report = report
         self._segment = segment
-        self._good: Element | None = None
-        self._held: Element | None = None
+        self._good: HeaderFacts | None = None
+        self._held: HeaderFacts | None = None
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
 
     @property
@@ -52,7 +89,7 @@ class OffsetFold:
         """Whether a batch with this base offset is the next one, and nothing waits for it."""
         return self._held is None and self._good is not None and first == self._good.last + 1
 
-    def skip(self, one: Element) -> None:
+    def skip(self, one: HeaderFacts) -> None:
         """Move on in a run of batches of which each adjoins the one before it, or may."""
         self._good, self._held, self._lost = one, None, False
 
@@ -61,7 +98,7 @@ class OffsetFold:
         self._settle(None)
         self._lost = True
 
-    def push(self, one: Element) -> None:
+    def push(self, one: HeaderFacts) -> None:
         """Take the next batch."""
         if self._held is not None:
             self._settle(one)
@@ -79,26 +116,26 @@ class OffsetFold:
         """There is no next batch."""
         self._settle(None)
 
-    def _in_range(self, one: Element) -> bool:
+    def _in_range(self, one: HeaderFacts) -> bool:
         if self._segment == layout.UNKNOWN:
             return True
         first = one.last if one.first is None else one.first
         return first >= self._segment and one.last - self._segment <= layout.MAX_INT
 
-    def _may_begin(self, one: Element) -> bool:
+    def _may_begin(self, one: HeaderFacts) -> bool:
         """Whether nothing speaks against this as the first batch: its offset is that of the file, or not known."""
         return self._lost or one.first in (None, self._segment)
 
-    def _may_follow(self, one: Element) -> bool:
+    def _may_follow(self, one: HeaderFacts) -> bool:
         return self._follows(one) and (self._lost or self._adjoins(one))
 
-    def _follows(self, one: Element) -> bool:
+    def _follows(self, one: HeaderFacts) -> bool:
         return self._good is None or (one.last if one.first is None else one.first) > self._good.last
 
-    def _adjoins(self, one: Element) -> bool:
+    def _adjoins(self, one: HeaderFacts) -> bool:
         return self._good is not None and one.first == self._good.last + 1
 
-    def _settle(self, after: Element | None) -> None:
+    def _settle(self, after: HeaderFacts | None) -> None:
         """Judge the held batch by the good one before it and the one after it."""
         held, self._held = self._held, None
         if held is None:
@@ -120,7 +157,7 @@ class OffsetFold:
             if after is not None and not self._follows(after):
                 self._good = held  # offsets go on from the lower one
 
-    def _first(self, held: Element, after: Element | None) -> None:
+    def _first(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         """Judge the first batch of a log, which lies above the base offset of the file.
 
         Compaction leaves it so. It is wrong only when the batch after it is not above it and says what it was.
@@ -130,11 +167,11 @@ class OffsetFold:
         else:
             self._good, self._lost = held, False
 
-    def _is_blamed(self, held: Element, after: Element) -> bool:
+    def _is_blamed(self, held: HeaderFacts, after: HeaderFacts) -> bool:
         """Whether the held batch is the wrong one of two. A wrapper may hold any offsets: it needs a reason."""
         return held.first is not None or self._expected(held, after) is not None
 
-    def _gap(self, held: Element) -> None:
+    def _gap(self, held: HeaderFacts) -> None:
         if self._good is None or self._lost or held.first is None or self._adjoins(held):
             return
         first, last = self._good.last + 1, held.first - 1
@@ -150,7 +187,7 @@ class OffsetFold:
             )
         )
 
-    def _out_of_range(self, held: Element, after: Element | None) -> None:
+    def _out_of_range(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         first = held.last if held.first is None else held.first
         below = first < self._segment
         code = Code.O01 if below else Code.O02
@@ -159,7 +196,7 @@ class OffsetFold:
             return
         self._blame(code, held, after, first, {"segment": self._segment})
 
-    def _wrong(self, held: Element, after: Element | None) -> None:
+    def _wrong(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         first = held.last if held.first is None else held.first
         if self._good is not None and first <= self._good.last:
             why = f"is not above the last offset {self._good.last} before it"
@@ -170,8 +207,8 @@ class OffsetFold:
     def _blame(
         self,
         code: Code,
-        held: Element,
-        after: Element | None,
+        held: HeaderFacts,
+        after: HeaderFacts | None,
         found: int,
         values: dict[str, int | str | None],
     ) -> None:
@@ -196,7 +233,7 @@ class OffsetFold:
         else:
             self._lost = True
 
-    def _delta(self, held: Element, after: Element | None) -> None:
+    def _delta(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         """The base offset follows, the last offset cannot be: lastOffsetDelta is wrong under the right CRC."""
         assert held.first is not None
         expected = after.first - 1 - held.first if after is not None and after.first is not None else None
@@ -214,7 +251,7 @@ class OffsetFold:
             )
         )
 
-    def _expected(self, held: Element, after: Element | None) -> int | None:
+    def _expected(self, held: HeaderFacts, after: HeaderFacts | None) -> int | None:
         """The base offset that fits both neighbours; with one only where a single bit differs, or it is the file's."""
         delta = held.last - held.first if held.first is not None else 0
         by_before = None
@@ -233,6 +270,6 @@ class OffsetFold:
         return one if is_files or (one ^ found).bit_count() == 1 else None
 
 
-def _is_before(held: Element, after: Element | None) -> bool:
+def _is_before(held: HeaderFacts, after: HeaderFacts | None) -> bool:
     """Whether a batch lies below the next one, or nobody knows."""
     return after is None or not after.trusted or held.last < (after.last if after.first is None else after.first)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.framing import Judge
-from kdump.format.batch.gaps import BUDGET_SPENT, NOT_SEARCHED
-from kdump.format.batch.header_checks import Checks
+from kdump.format.batch.framing import BUDGET_SPENT, NOT_SEARCHED, Judge
+from kdump.format.batch.header_checks import HeaderChecks
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.window import WINDOW_SIZE, Buffer, Window, crc_of_range
 from kdump.format.checksum import crc32
@@ -63,7 +62,7 @@ class CheckedWalk:
         border: where the walk has got to.
         checks: the folds over the batches.
 
-    Reports: F10, L01-L09, L12, B01-B04 and what `Checks` reports.
+    Reports: F10, L01-L09, L12, B01-B04 and what `HeaderChecks` reports.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class CheckedWalk:
         self._resync = Resync(source, hints, search=resync)
         self._judge = Judge(source, report, self._resync)
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
-        self.checks = Checks(source.name, report, segment)
+        self.checks = HeaderChecks(source.name, report, segment)
 
     def windows(self, stop: int | None = None) -> Iterator[Window]:
         """Yield the batches that begin before `stop`, in windows.
