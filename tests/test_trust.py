@@ -1,4 +1,4 @@
-"""Files and names that nobody trusts, and that once ended a command with a traceback; each is under fixtures/hostile."""
+"""Files, names and journals that nobody trusts; each file is under fixtures/hostile."""
 
 from __future__ import annotations
 
