@@ -1,7 +1,8 @@
 """Carries out a plan: first all that can fail, with nothing to be seen; then each change by itself, in order.
 
 1. Lock, look at everything again, refuse what is not as planned.
-2. Quarantine: what the files are to become, and the journal, `planned`.
+2. Quarantine: what the files are to become, and the journal, `planned`. Where the log directory has no lock file, it
+   is made and locked now, and everything is looked at once more: the journal knows of it, whatever happens.
 3. Copies of all that will be gone, read back; the new files beside the old ones, under names no broker looks at.
 4. The journal, `armed`. Up to here a failure leaves nothing behind, and a crash nothing that a broker sees.
 5. Each change: a rename, a cut, a few bytes, a removal, and the disk is waited for before the next one. The order is
@@ -62,16 +63,22 @@ def apply(plan: Plan, quarantine: str, argv: list[str], means: Means | None = No
             mark = os.urandom(4).hex()
             entries = [describe(change, directory, mark) for change in plan.changes]
             fields = _fields(plan, argv, lock, entries)
-            place = Quarantine.make(quarantine, plan.partition, plan.command, means.ops)
+            owner = os.fstat(directory).st_uid
+            place = Quarantine.make(quarantine, plan.partition, plan.command, owner, means.ops)
             stack.callback(place.close)
         work = Work(fields, directory, place, means.ops)
         try:
             with _nothing_changed():
                 work.plan([None if one.content is None else one.content.data for one in plan.changes])
+                if lock.is_missing:
+                    lock.secure()
+                    guard.check_users(plan, directory, means.look)
                 guard.check_plan(plan, directory)  # reading took its time
                 work.prepare()
         except BaseException:
-            work.discard()
+            work.clear()
+            lock.remove()  # while the journal still says whose it is
+            place.discard()
             raise
         work.carry_out()
         return work.applied(unseen)
@@ -89,7 +96,7 @@ def _fields(plan: Plan, argv: list[str], lock: DirectoryLock, entries: list[dict
         directory=os.path.realpath(plan.directory),
         partition=plan.partition,
         planId=plan.plan_id,
-        lock={"how": lock.how, "created": lock.created},
+        lock={"how": lock.how, "creates": lock.is_missing},
         inputs={name: state.fields() for name, state in plan.inputs.items()},
         changes=entries,
         bytesLost=plan.bytes_lost,

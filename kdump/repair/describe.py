@@ -8,11 +8,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kdump.repair.file_state import attributes_of, opened, pieces, sha256_of, sha256_of_name, state_of_open
+from kdump.repair.schema import CUT
 
 if TYPE_CHECKING:
     from kdump.repair.plan import Change
-
-CUT = "cut.records"
 
 
 def describe(change: Change, directory: int, mark: str) -> dict[str, Any]:

@@ -89,12 +89,32 @@ class Work:
             file.stage()
         self.journal.note(ARMED)
 
-    def discard(self) -> None:
-        """Remove all that was made, as far as that can be done: nothing was changed."""
+    def clear(self) -> None:
+        """Remove the temporary files, as far as that can be done."""
         for file in self._files:
             with suppress(OSError):
                 file.clear()
-        self._quarantine.discard()
+
+    def check_resume(self) -> bool:
+        """Refuse before anything is written when the repair cannot be gone on with; tell whether something is left."""
+        state = self.journal.state
+        if state in (UNDOING, UNDONE):
+            what = "is being undone: go on with kdump undo" if state == UNDOING else "was undone: run the command again"
+            raise RefusedError(f"{self.journal.path}: this repair {what}")
+        if state != DONE:
+            self.demand((BEFORE,) if state == PLANNED else None)
+            self._demand_rights()
+        return state != DONE
+
+    def check_undo(self) -> bool:
+        """Refuse before anything is written when the repair cannot be taken back; tell whether something is left."""
+        state = self.journal.state
+        if state not in (PLANNED, UNDONE):  # there nothing is changed, whatever others have done since
+            self.demand((BEFORE, AFTER) if state == DONE else None)
+            self._demand_rights()
+            if any(file.where() != BEFORE for file in self._files):
+                self._demand_inputs()
+        return state != UNDONE
 
     def carry_out(self) -> None:
         """Make the changes, each by itself."""
@@ -109,15 +129,12 @@ class Work:
 
     def take_back(self) -> None:
         """Take the changes back, the last one first: the log is whole again before its indexes are."""
-        if self.journal.state == PLANNED:  # nothing was changed, whatever others have done since
+        if self.journal.state == PLANNED:
             with part_way(self.journal.path, "undo"):
                 for file in self._files:
                     file.clear()
                 self.journal.note(UNDONE)
             return
-        self.demand((BEFORE, AFTER) if self.journal.state == DONE else None)
-        if any(file.where() != BEFORE for file in self._files):
-            self._demand_inputs()
         with part_way(self.journal.path, "undo"):
             self.journal.note(UNDOING)
             for file in reversed(self._files):
@@ -134,7 +151,18 @@ class Work:
             where = file.where()
             if where == OTHER or (allowed is not None and where not in allowed):
                 path = os.path.join(self.directory_path, file.name)
+                links = file.links()
+                if links > 1:
+                    why = f"has {links} names by now, and would change under all; remove the others"
+                    raise RefusedError(f"{path}: {why}; nothing was done")
                 raise RefusedError(f"{path}: was changed by somebody else since, or is another file; nothing was done")
+
+    def _demand_rights(self) -> None:
+        """Refuse when a file would get another owner than it has, or more rights."""
+        for file in self._files:
+            why = file.exceeds()
+            if why:
+                raise RefusedError(f"{os.path.join(self.directory_path, file.name)}: {why}; nothing was done")
 
     def _demand_inputs(self) -> None:
         """Refuse when a file from which the changes follow is another one by now."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import attributes_of, opened, pieces, sha256_of, sha256_of_name, state_of, state_of_open
+from kdump.storage.names import log_bases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,28 @@ class File:
     def _is_same(self, state: FileState) -> bool:
         """Whether it may be written in its place. Not by its device: the number of one changes when it is mounted."""
         return state.kind == "regular" and state.links == 1 and state.inode == self.entry["before"]["inode"]
+
+    def links(self) -> int:
+        """Return how many names a file has that is written in its place; 1 for all others."""
+        state = state_of(self._directory, self.name)
+        in_place = self.entry["cut"] is not None or self.entry["patches"]
+        return state.links if state is not None and in_place and state.kind == "regular" else 1
+
+    def exceeds(self) -> str:
+        """Return why what the journal would make here has an owner or rights that nothing here has, else nothing.
+
+        A file that is written in its place keeps both.
+        """
+        if self.entry["cut"] is not None or self.entry["patches"]:
+            return ""
+        like, state = self.entry["before"] or self.entry["like"], state_of(self._directory, self.name)
+        here = state or _lasting(self._directory)
+        if here is not None and (like["uid"], like["gid"]) != (here.uid, here.gid):
+            has = f"belongs to {here.uid}:{here.gid} here"
+            return f"{has}, and the journal would give it to {like['uid']}:{like['gid']}"
+        if state is not None and like["mode"] & ~state.mode:
+            return f"has mode {state.mode:04o}, and the journal would give it {like['mode']:04o}"
+        return ""
 
     def _where_in_place(self) -> str:
         with opened(self._directory, self.name) as fd:
@@ -230,3 +253,9 @@ class File:
             if has.get(name) != value:
                 self._ops.attribute(fd, name, value)
         self._ops.permit(fd, like["mode"])
+
+
+def _lasting(directory: int) -> FileState | None:
+    """The first log of a partition: its files have one owner."""
+    logs = log_bases(os.listdir(directory))
+    return state_of(directory, f"{logs[0]:020}.log") if logs else None

@@ -9,24 +9,18 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kdump.repair.errors import RefusedError
+from kdump.repair.schema import ARMED, DONE, PLANNED, UNDOING, UNDONE, VERSION, BadValueError, check_journal
+from kdump.repair.trusted import NAME, Opened, is_bounded, open_journal
 
 if TYPE_CHECKING:
     from kdump.storage.fsops import FileOps
 
-NAME = "journal.json"
-VERSION = 1
-PLANNED, ARMED, DONE, UNDOING, UNDONE = "planned", "armed", "done", "undoing", "undone"
-_STATES = (PLANNED, ARMED, DONE, UNDOING, UNDONE)
+__all__ = ["ARMED", "DONE", "NAME", "PLANNED", "UNDOING", "UNDONE", "Journal", "load", "new_fields"]
+
 _TEMPORARY = "journal.tmp"
-_KEYS = {
-    "version", "command", "directory", "partition", "planId", "inputs", "changes", "events", "lock", "argv", "user",
-    "host", "kdump",
-}  # fmt: skip
-_OF_CHANGE = {"name", "action", "before", "after", "like", "cut", "patches", "saved", "new", "temporary", "back"}
 
 
 class Journal:
@@ -52,6 +46,12 @@ class Journal:
         assert isinstance(state, str)
         return state
 
+    def note_lock(self) -> None:
+        """Write that the lock file is one that the repair makes, before it does."""
+        if not self.fields["lock"]["creates"]:
+            self.fields = {**self.fields, "lock": {**self.fields["lock"], "creates": True}}
+            self.note(self.state)
+
     @property
     def changes(self) -> list[dict[str, Any]]:
         """What is changed, in order."""
@@ -67,6 +67,8 @@ class Journal:
         event = {"time": _now(), "state": state}
         fields = {**self.fields, "events": [*self.fields["events"], event]}
         data = (json.dumps(fields, indent=1) + "\n").encode("ascii")
+        if state == PLANNED:
+            _demand_followed(fields, data)
         ops = self._ops
         if _exists(self.directory, _TEMPORARY):  # of a run that was ended
             ops.remove(self.directory, _TEMPORARY)
@@ -97,96 +99,35 @@ def new_fields(command: str, argv: list[str], **more: object) -> dict[str, Any]:
     return {**first, **more, "events": []}
 
 
-def load(path: str) -> tuple[str, dict[str, Any]]:
-    """Return the path of a journal, and what it says.
+def load(path: str) -> tuple[Opened, dict[str, Any]]:
+    """Open a journal, and return it with what it says.
 
     Args:
         path: of the file, or of the directory in the quarantine that has it.
 
     Raises:
-        RefusedError: it is none.
+        RefusedError: it is none, or others may have written it.
         FileNotFoundError: there is nothing.
     """
-    if os.path.isdir(path):
-        path = os.path.join(path, NAME)
+    opened = open_journal(path)
     try:
-        fields = json.loads(Path(path).read_text("utf-8"))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise RefusedError(f"{path}: is no journal of kdump: {error}") from None
-    if not _is_sound(fields):
-        raise RefusedError(f"{path}: is no journal of this version of kdump")
-    return path, fields
+        return opened, check_journal(json.loads(opened.data.decode("ascii")))
+    except (BadValueError, ValueError, RecursionError) as error:
+        os.close(opened.directory)
+        kind = "of this version of kdump" if isinstance(error, BadValueError) else "of kdump"
+        raise RefusedError(f"{path}: is no journal {kind}: {error}") from None
 
 
-def _is_sound(fields: object) -> bool:
-    """Whether a journal is whole: what is missing must show before anything is done."""
-    if not isinstance(fields, dict) or not fields.keys() >= _KEYS or fields["version"] != VERSION:
-        return False
-    events, inputs, lock = fields["events"], fields["inputs"], fields["lock"]
-    if not (isinstance(events, list) and events and isinstance(events[-1], dict)):
-        return False
-    return (
-        events[-1].get("state") in _STATES
-        and all(isinstance(fields[key], str) for key in ("command", "directory", "partition"))
-        and isinstance(lock, dict)
-        and (lock.get("created") is None or _are(int, lock["created"], 2))
-        and isinstance(inputs, dict)
-        and all(_has_numbers(one, ("inode", "size", "modified")) for one in inputs.values())
-        and isinstance(fields["changes"], list)
-        and all(map(_is_change, fields["changes"]))
-    )
-
-
-def _is_change(change: object) -> bool:
-    if not isinstance(change, dict) or not change.keys() >= _OF_CHANGE:
-        return False
-    names = [change[key] for key in ("saved", "new", "temporary")]
-    before, after, cut, patches = (change[key] for key in ("before", "after", "cut", "patches"))
-    in_place = cut is not None or bool(patches)
-    return (
-        all(one is None or _is_name(one) for one in names)
-        and all(_is_name(change[key]) for key in ("name", "back"))
-        and (before is None or (_is_metadata(before) and _has_numbers(before, ("size",)) and "sha256" in before))
-        and (after is None or (_has_numbers(after, ("size",)) and "sha256" in after))
-        and (before is not None or after is not None)
-        and not (in_place and (before is None or after is None))
-        and _is_metadata(change["like"])
-        and (cut is None or (isinstance(cut, dict) and cut.keys() >= {"prefix", "tail"} and _is_name(names[0])))
-        and isinstance(patches, list)
-        and all(map(_is_patch, patches))
-        and (in_place or before is None or _is_name(names[0]))
-        and (in_place or after is None or (_is_name(names[1]) and _is_name(names[2])))
-    )
-
-
-def _is_metadata(one: object) -> bool:
-    if not _has_numbers(one, ("device", "inode", "modified", "accessed", "uid", "gid", "mode")):
-        return False
-    attributes = one.get("attributes") if isinstance(one, dict) else None
-    return isinstance(attributes, dict) and all(isinstance(value, str) for value in attributes.values())
-
-
-def _is_patch(one: object) -> bool:
-    if not isinstance(one, list) or len(one) != 3 or not isinstance(one[0], int) or not _are(str, one[1:], 2):
-        return False
-    return len(one[1]) == len(one[2]) and all(char in "0123456789abcdef" for char in one[1] + one[2])
-
-
-def _has_numbers(one: object, keys: tuple[str, ...]) -> bool:
-    return isinstance(one, dict) and all(isinstance(one.get(key), int) for key in keys)
-
-
-def _are(kind: type, values: object, count: int) -> bool:
-    return isinstance(values, list) and len(values) == count and all(isinstance(one, kind) for one in values)
-
-
-def _is_name(name: object) -> bool:
-    """Whether a name stays in its directory."""
-    return isinstance(name, str) and name not in ("", ".", "..") and "/" not in name and "\0" not in name
+def _demand_followed(fields: dict[str, Any], data: bytes) -> None:
+    """Refuse a repair whose journal undo and resume would refuse: a file has rights that none of a broker has."""
+    if not is_bounded(data):
+        why = f"{len(fields['changes'])} files are too many for one journal; go in steps"
+        raise RefusedError(f"{fields['directory']}: {why}")
+    try:
+        check_journal(fields)
+    except BadValueError as error:
+        what = ", ".join(f"changes[{at}] is {one['name']}" for at, one in enumerate(fields["changes"]))
+        raise RefusedError(f"{fields['directory']}: a journal may not say this: {error} ({what[:200]})") from None
 
 
 def _exists(directory: int, name: str) -> bool:

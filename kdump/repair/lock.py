@@ -6,6 +6,10 @@ proves nothing alone: a broker whose log directory went offline lets go of it an
 directory that is no log directory is a copy: only another kdump could be at work there, and `flock` on the directory
 tells.
 
+Where a log directory has no lock file, one is made: only then can no broker start. But a process may be killed at any
+time, and a file that nobody knows of must not be left. So `flock` comes first, then the journal, which says that the
+lock file is its own, and then the file; who undoes or resumes the repair removes it.
+
 Source: org.apache.kafka.server.util.FileLock, LogManager.lockLogDirs.
 """
 
@@ -15,7 +19,7 @@ import errno
 import fcntl
 import os
 import struct
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +30,7 @@ from kdump.storage.paths import above
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Self
 
     from kdump.storage.fsops import FileOps
@@ -55,27 +59,73 @@ class DirectoryLock:
         ops: makes the calls.
 
     Attributes:
-        how: what was locked, for the journal.
-        created: device and inode of the lock file, when it was made here.
+        how: what is locked, for the journal.
+        is_missing: there is no lock file yet: once the journal says so, `secure` makes it.
 
     Raises:
         RefusedError: another process has the lock, or nobody knows.
-        FailedError: the lock file cannot be made.
+        FailedError: the lock file cannot be looked at.
     """
 
     def __init__(self, directory: str, ops: FileOps) -> None:
         self._ops = ops
         self._log_dir = above(directory)
-        self._parent = self._fd = -1
-        self.created: tuple[int, int] | None = None
-        try:
+        self._parent = self._fd = self._directory = -1
+        self._is_own = self.is_missing = False
+        with self._explained():
             if is_log_dir(self._log_dir) or os.path.lexists(os.path.join(self._log_dir, LOCK)):
                 self.how = f"record lock on {os.path.join(os.path.realpath(self._log_dir), LOCK)}"
                 self._parent = os.open(self._log_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                self._take()
+                self.is_missing = not self._take(makes=False)
             else:
                 self.how = "flock on the partition directory: it lies in no log directory of a broker"
+            if self._fd < 0:
                 self._take_directory(directory)
+
+    def secure(self) -> None:
+        """Make the lock file where it is missing, and take the lock on it.
+
+        Raises:
+            RefusedError: a broker, or another kdump, has been faster.
+            FailedError: the lock file cannot be made.
+        """
+        if self.is_missing:
+            with self._explained():
+                self._take(makes=True)
+            self.is_missing = False
+
+    def adopt(self) -> None:
+        """Let the lock file be one that is removed at the end: an earlier run has made it, and could not."""
+        self._is_own |= self._fd >= 0 and not state_of_open(self._fd).size
+
+    def remove(self) -> None:
+        """Remove the lock file if it was made here; the lock on it is held on."""
+        if self._is_own:
+            named, opened = state_of(self._parent, LOCK), state_of_open(self._fd)
+            with suppress(OSError):  # it is empty, and stops nobody
+                if named is not None and (named.device, named.inode) == (opened.device, opened.inode):
+                    self._ops.remove(self._parent, LOCK)
+                self._is_own = False
+
+    def release(self) -> None:
+        """Let go; a lock file that was made here goes too."""
+        self.remove()
+        for fd in (self._fd, self._parent, self._directory):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = self._parent = self._directory = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Let go when something fails, and say what that means."""
+        try:
+            yield
         except OSError as error:
             self.release()
             if error.errno in _NO_ROOM:
@@ -85,64 +135,47 @@ class DirectoryLock:
             self.release()
             raise
 
-    def release(self) -> None:
-        """Let go; a lock file that was made here goes too."""
-        if self.created is not None:
-            now = state_of(self._parent, LOCK)
-            with suppress(OSError):  # it is empty, and stops nobody
-                if now is not None and (now.device, now.inode) == self.created:
-                    self._ops.remove(self._parent, LOCK)
-            self.created = None
-        for fd in (self._fd, self._parent):
-            if fd >= 0:
-                os.close(fd)
-        self._fd = self._parent = -1
-
-    def adopt(self, made: tuple[int, int]) -> None:
-        """Remove the lock file at the end, if it is one that an earlier run has made and was ended before it could."""
-        if self._parent >= 0 and self._fd >= 0:
-            now = state_of_open(self._fd)
-            if (now.device, now.inode) == made and not now.size:
-                self.created = made
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def _take(self) -> None:
+    def _take(self, *, makes: bool) -> bool:
+        """Lock the lock file; False when there is none, and none is made."""
         for _ in range(_TRIES):
-            self._fd = self._open()
+            if not self._open(makes=makes):
+                return False
             try:
                 fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
             except OSError as error:
                 if error.errno not in _TAKEN:
                     raise
+                self._is_own = False  # who has it by now will remove it
                 raise RefusedError(self._taken(), locked=True) from None
             named, opened = state_of(self._parent, LOCK), state_of_open(self._fd)
             if named is not None and (named.device, named.inode) == (opened.device, opened.inode):
-                return
+                return True
             os.close(self._fd)  # who let go of it has removed it: a lock on it would exclude nobody
-            self._fd, self.created = -1, None
+            self._fd, self._is_own = -1, False
         raise RefusedError(f"{self._path}: comes and goes: a broker is starting or ending here", locked=True)
 
-    def _open(self) -> int:
+    def _open(self, *, makes: bool) -> bool:
         with suppress(FileNotFoundError):
-            return self._ops.open_to_change(self._parent, LOCK)
+            self._fd = self._ops.open_to_change(self._parent, LOCK)
+            return True
+        if not makes:
+            return False
         owner = state_of(self._parent, FileKind.META_PROPERTIES.value) or state_of_open(self._parent)
-        fd = self._ops.create(self._parent, LOCK)
-        made = state_of_open(fd)
-        self.created = made.device, made.inode
-        if (owner.uid, owner.gid) != (made.uid, made.gid):
-            self._ops.own(fd, owner.uid, owner.gid)  # a broker must be able to open it later
-        self._ops.permit(fd, owner.mode & 0o666)
-        return fd
+        with suppress(FileExistsError):
+            self._fd = self._ops.create(self._parent, LOCK)
+            self._is_own = True
+            made = state_of_open(self._fd)
+            if (owner.uid, owner.gid) != (made.uid, made.gid):
+                self._ops.own(self._fd, owner.uid, owner.gid)  # a broker must be able to open it later
+            self._ops.permit(self._fd, owner.mode & 0o666)
+            return True
+        self._fd = self._ops.open_to_change(self._parent, LOCK)
+        return True
 
     def _take_directory(self, directory: str) -> None:
-        self._fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RefusedError(f"{directory}: another kdump is at work here; wait for it", locked=True) from None
 

@@ -8,7 +8,16 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kdump.repair.file_state import open_directory, open_to_read, pieces, sha256_of_name, state_of
+from kdump.repair.file_state import (
+    DIRECTORY,
+    open_directory,
+    open_to_read,
+    pieces,
+    sha256_of_name,
+    state_of,
+    state_of_open,
+)
+from kdump.repair.trusted import demand_ours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +43,8 @@ class Quarantine:
     """A directory for one repair.
 
     Args:
-        path: of the directory.
+        path: of the directory, without links.
+        fd: its descriptor; closed with the quarantine.
         ops: makes the calls.
 
     Attributes:
@@ -42,31 +52,49 @@ class Quarantine:
         fd: its descriptor.
     """
 
-    def __init__(self, path: str, ops: FileOps) -> None:
+    def __init__(self, path: str, fd: int, ops: FileOps) -> None:
         self.path = path
+        self.fd = fd
         self._ops = ops
-        self.fd = open_directory(path)
 
     @classmethod
-    def make(cls, root: str, partition: str, command: str, ops: FileOps) -> Self:
+    def make(cls, root: str, partition: str, command: str, owner: int, ops: FileOps) -> Self:
         """Make a new one.
 
         Args:
             root: the directory that the user named; made when it is not there.
             partition: name of the partition directory.
             command: what is done to it.
+            owner: of the partition directory, who may have the root too.
             ops: makes the calls.
+
+        Raises:
+            RefusedError: others could put something in the place of what lies in the root.
         """
         root = os.path.realpath(root)
         if not os.path.isdir(root):
             _make_directory(os.path.dirname(root), os.path.basename(root), ops)
-        stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{_ODD.sub('_', partition)}-{command}"
-        name, number = stem, 1
-        while os.path.lexists(os.path.join(root, name)):
-            number += 1
-            name = f"{stem}-{number}"
-        _make_directory(root, name, ops)
-        return cls(os.path.join(root, name), ops)
+        above = os.open(root, DIRECTORY | os.O_NOFOLLOW)
+        try:
+            owners = {os.geteuid(), 0, *(() if os.geteuid() else (owner,))}
+            demand_ours(root, state_of_open(above), owners, sticky=True)
+            stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{_ODD.sub('_', partition)}-{command}"
+            name, number = stem, 1
+            while state_of(above, name) is not None:
+                number += 1
+                name = f"{stem}-{number}"
+            ops.make_directory(above, name)
+            ops.sync(above)
+            fd = os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+        finally:
+            os.close(above)
+        place = cls(os.path.join(root, name), fd, ops)
+        try:
+            demand_ours(place.path, state_of_open(fd), {os.geteuid()})
+        except BaseException:
+            place.close()
+            raise
+        return place
 
     def save(self, name: str, source: int, start: int, end: int, sha256: str) -> None:
         """Save the bytes [start, end) of a file, and read back what was written.

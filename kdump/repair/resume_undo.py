@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.repair import guard, journal
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.execution import Applied, Means, Work, part_way, sentence_of
-from kdump.repair.file_state import FileState, open_directory, state_of
-from kdump.repair.files import BEFORE
-from kdump.repair.journal import DONE, PLANNED, UNDOING, UNDONE
+from kdump.repair.file_state import DIRECTORY, FileState, state_of
+from kdump.repair.journal import PLANNED
 from kdump.repair.lock import DirectoryLock
 from kdump.repair.quarantine import Quarantine
+from kdump.repair.trusted import acting_as, acting_as_root
+from kdump.storage.names import log_bases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 def resume(path: str, means: Means | None = None) -> Applied:
@@ -31,17 +32,11 @@ def resume(path: str, means: Means | None = None) -> Applied:
         FailedError: a call failed again.
         FileNotFoundError: there is no journal.
     """
-    with _reopened(path, means or Means()) as (work, unseen):
-        state = work.journal.state
-        if state in (UNDOING, UNDONE):
-            what = "is being undone: go on with kdump undo" if state == UNDOING else "was undone: run the command again"
-            raise RefusedError(f"{work.journal.path}: this repair {what}")
-        if state == PLANNED:
-            work.demand((BEFORE,))
-            with part_way(work.journal.path):
-                work.prepare()
-        if state != DONE:
-            work.demand(None)
+    with _reopened(path, means or Means(), Work.check_resume) as (work, unseen):
+        if work.check_resume():
+            if work.journal.state == PLANNED:
+                with part_way(work.journal.path):
+                    work.prepare()
             work.carry_out()
         return work.applied(unseen)
 
@@ -58,39 +53,74 @@ def undo(path: str, means: Means | None = None) -> Applied:
         FailedError: a call failed; undo again.
         FileNotFoundError: there is no journal.
     """
-    with _reopened(path, means or Means()) as (work, unseen):
-        if work.journal.state != UNDONE:
+    with _reopened(path, means or Means(), Work.check_undo) as (work, unseen):
+        if work.check_undo():
             work.take_back()
         return work.applied(unseen)
 
 
 @contextmanager
-def _reopened(path: str, means: Means) -> Iterator[tuple[Work, int]]:
-    """Open a journal and all that it is about, under the lock."""
-    path, fields = journal.load(path)
+def _reopened(path: str, means: Means, check: Callable[[Work], bool]) -> Iterator[tuple[Work, int]]:
+    """Open a journal and all that it is about, under the lock.
+
+    Args:
+        path: as the user wrote it.
+        means: what to work with.
+        check: refuses what cannot be done, and tells whether anything is left to do.
+    """
+    opened, fields = journal.load(path)
     with ExitStack() as stack:
-        place = Quarantine(os.path.dirname(os.path.realpath(path)), means.ops)
+        place = Quarantine(opened.folder, opened.directory, means.ops)
         stack.callback(place.close)
         where = fields["directory"]
-        if not os.path.isdir(where):
-            raise RefusedError(f"{where}: the directory of the partition is not there")
-        guard.check_directory(where)
-        lock = stack.enter_context(DirectoryLock(where, means.ops))
-        directory = open_directory(where)
+        directory = _open_recorded(path, where)
         stack.callback(os.close, directory)
-        _adopt_lock(lock, fields["lock"].get("created"))
+        _demand_partition(path, fields, directory, opened.owner)
+        guard.check_directory(where)
+        stack.enter_context(acting_as(opened.owner, opened.group))
+        lock = stack.enter_context(DirectoryLock(where, means.ops))
+        work = Work(fields, directory, place, means.ops)
+        if lock.is_missing and check(work):
+            with part_way(work.journal.path):
+                work.journal.note_lock()
+            lock.secure()
+        if work.journal.fields["lock"]["creates"]:
+            lock.adopt()
         names = [one["name"] for one in fields["changes"]]
         states: list[tuple[str, FileState | None]] = [(name, state_of(directory, name)) for name in names]
-        users = means.look({(one.device, one.inode): name for name, one in states if one is not None})
+        with acting_as_root():
+            users = means.look({(one.device, one.inode): name for name, one in states if one is not None})
         if users.found:
             raise RefusedError(f"{where}: {users.found[0]}. Stop it, or work on a copy.", locked=True)
         try:
-            yield Work(fields, directory, place, means.ops), users.unseen
+            yield work, users.unseen
         except OSError as error:
-            raise FailedError(sentence_of(error), path) from error
+            raise FailedError(sentence_of(error), work.journal.path) from error
 
 
-def _adopt_lock(lock: DirectoryLock, made: list[int] | None) -> None:
-    """A lock file that the repair made before it was ended goes when this one is done."""
-    if lock.created is None and made is not None:
-        lock.adopt((made[0], made[1]))
+def _open_recorded(path: str, where: str) -> int:
+    """Open the directory that a journal names, and no other that a link leads to."""
+    try:
+        directory = os.open(where, DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise RefusedError(f"{where}: the directory of the partition cannot be opened: {error.strerror}") from None
+    if os.path.realpath(where) != where or not os.path.samestat(os.stat(where), os.fstat(directory)):
+        os.close(directory)
+        raise RefusedError(f"{path}: directory {where} is reached by a link; no journal of kdump says that")
+    return directory
+
+
+def _demand_partition(path: str, fields: dict[str, Any], directory: int, owner: int) -> None:
+    """Refuse a directory that is no partition, and root's help with files that are not those of the journal's owner."""
+    if not log_bases(os.listdir(directory)):
+        raise RefusedError(f"{path}: directory {fields['directory']} is no partition directory: it has no log")
+    for name in (*fields["inputs"], *(one["name"] for one in fields["changes"])):
+        state = state_of(directory, name)
+        if state is None:
+            continue
+        file = os.path.join(fields["directory"], name)
+        if state.kind != "regular":
+            raise RefusedError(f"{file}: is {state.kind}; only regular files are changed")
+        if owner != os.geteuid() and state.uid != owner:
+            why = f"belongs to user {state.uid}, and the journal to user {owner}"
+            raise RefusedError(f"{file}: {why}: {path} may not say what becomes of it")

@@ -879,7 +879,11 @@ def test_a_lock_that_a_broker_holds_is_respected(tmp_path: Path) -> None:
 def test_while_kdump_is_at_work_a_broker_cannot_start(tmp_path: Path) -> None:
     partition = intact(tmp_path / "logs")
     lock = tmp_path / "logs" / ".lock"
-    with DirectoryLock(str(partition), Quick()), lock.open("rb+") as file:
+    with DirectoryLock(str(partition), Quick()) as held_here:
+        assert held_here.is_missing
+        assert not lock.exists()
+        held_here.secure()
+        file = lock.open("rb+")
         child = os.fork()
         if not child:
             with lock.open("rb+") as broker:
@@ -1017,7 +1021,7 @@ def test_nothing_to_do_where_something_is_wrong_says_so(command: str, tmp_path: 
 def test_a_journal_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "journal.json").mkdir()
     status, _, said = run("undo", tmp_path)
-    assert (status, said) == (12, f"kdump: {tmp_path / 'journal.json'}: cannot be read: Is a directory\n")
+    assert (status, said) == (12, f"kdump: {tmp_path / 'journal.json'}: is a directory, and no journal\n")
 
 
 class Forbidden(FileOps):

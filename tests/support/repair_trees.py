@@ -407,6 +407,9 @@ def put(tree: Tree, root: Path, dates: dict[str, int]) -> None:
         tree: what is to be there.
         root: the directory.
         dates: of the files that nobody has touched, ns.
+
+    Files of the quarantine are made as kdump makes them, those of the partition with owner and rights of `dress`: a new
+    file has both before it gets its name.
     """
     for folder, inner, files in os.walk(root, topdown=False):
         for one in files:
@@ -422,6 +425,10 @@ def put(tree: Tree, root: Path, dates: dict[str, int]) -> None:
             with Path(path).open("r+b" if os.path.exists(path) else "wb") as file:
                 file.truncate(0)
                 file.write(data)
+        is_private = "/q/" in path or path.endswith("/q")
+        Path(path).chmod(0o700 if data is None else 0o600 if is_private else 0o640)
+        if data is not None and not is_private and os.geteuid() == 0:
+            os.chown(path, _OWNER, _OWNER + 1)
         if path in dates and data is not None:
             os.utime(path, ns=(dates[path], dates[path]))
 

@@ -1,0 +1,352 @@
+"""What a journal may say: a table for each of its objects. The first value that breaks one is named by its path.
+
+A journal leads the hand that writes, so nothing in it is taken on trust: types, ranges, names that stay in their
+directory, and what belongs together are all looked at before anything is opened by it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Callable
+from typing import Any
+
+from kdump.format.kinds import FileKind
+from kdump.storage.names import parse_name
+
+Rule = Callable[[object, str], None]
+"""Takes a value and its path, and raises BadValueError."""
+
+PLANNED, ARMED, DONE, UNDOING, UNDONE = "planned", "armed", "done", "undoing", "undone"
+CUT = "cut.records"
+VERSION = 1
+_LONG = 2**63 - 1
+_MOST_ID = 2**32 - 2  # the next one means: leave it as it is
+_RIGHTS = 0o777  # without setuid, setgid and sticky
+_MOST_TEXT = 64 * 1024  # characters
+_MOST_ITEMS = 1_000_000
+_MOST_NAME = 255  # bytes
+_MOST_PATH = 4096
+_MOST_SHOWN = 200  # characters of a path in a message: keys are data too
+_OTHER_RIGHTS = "security.capability"  # an attribute that is a right to do more
+_ATTRIBUTES = ("user.", "trusted.", "security.", "system.posix_acl_", "system.nfs4_acl")
+_INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+
+
+class BadValueError(ValueError):
+    """A value is not what it must be.
+
+    Args:
+        path: of the value, as in `changes[0].before.mode`.
+        why: ends the sentence that begins with the path.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        shown = path if len(path) <= _MOST_SHOWN else f"{path[:_MOST_SHOWN]}..."
+        super().__init__(f"{shown} {why}")
+
+
+# --- rules ------------------------------------------------------------------------------------------------------
+def number(low: int, high: int) -> Rule:
+    """An integer in [low, high]."""
+
+    def rule(value: object, path: str) -> None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise BadValueError(path, f"is {_kind(value)}, and no integer")
+        if not low <= value <= high:
+            raise BadValueError(path, f"is not from {low} to {high}")
+
+    return rule
+
+
+def one_of(*allowed: object) -> Rule:
+    """One of some values, of the same type."""
+
+    def rule(value: object, path: str) -> None:
+        if not any(type(value) is type(one) and value == one for one in allowed):
+            raise BadValueError(path, f"is none of {', '.join(map(str, allowed))}")
+
+    return rule
+
+
+def text(value: object, path: str, most: int = _MOST_TEXT) -> None:
+    """Characters that a file name may have: raw bytes as surrogates of the os module, no NUL."""
+    if not isinstance(value, str):
+        raise BadValueError(path, f"is {_kind(value)}, and no text")
+    try:
+        size = len(os.fsencode(value))
+    except UnicodeEncodeError:
+        raise BadValueError(path, "has characters that no file name can have") from None
+    if "\0" in value or size > most:
+        raise BadValueError(path, "has a NUL" if "\0" in value else f"has more than {most} bytes")
+
+
+def name(value: object, path: str) -> None:
+    """A name that stays in its directory."""
+    text(value, path, _MOST_NAME)
+    if value in ("", ".", "..") or "/" in str(value):
+        raise BadValueError(path, "is no name in a directory")
+
+
+def directory(value: object, path: str) -> None:
+    """An absolute path without detours."""
+    text(value, path, _MOST_PATH)
+    if not str(value).startswith("/") or os.path.normpath(str(value)) != value:
+        raise BadValueError(path, "is no absolute path, or one with detours")
+
+
+def hexes(digits: int | None = None) -> Rule:
+    """Bytes in small hexadecimal digits: so many digits, or an even number and at least two."""
+
+    def rule(value: object, path: str) -> None:
+        text(value, path)
+        found = str(value)
+        if not found or len(found) % 2 or (digits is not None and len(found) != digits):
+            raise BadValueError(path, f"does not have {digits or 'an even number of'} hexadecimal digits")
+        if set(found) - set("0123456789abcdef"):
+            raise BadValueError(path, "has characters that are no hexadecimal digits")
+
+    return rule
+
+
+def encoded(value: object, path: str) -> None:
+    """Bytes in Base64."""
+    text(value, path, 2 * _MOST_TEXT)
+    try:
+        base64.b64decode(str(value), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadValueError(path, "is no Base64") from None
+
+
+def maybe(inner: Rule) -> Rule:
+    """What a rule allows, or null."""
+
+    def rule(value: object, path: str) -> None:
+        if value is not None:
+            inner(value, path)
+
+    return rule
+
+
+def items(inner: Rule, least: int = 0) -> Rule:
+    """An array."""
+
+    def rule(value: object, path: str) -> None:
+        if not isinstance(value, list) or not least <= len(value) <= _MOST_ITEMS:
+            raise BadValueError(path, f"is {_kind(value)}, and no array of {least} to {_MOST_ITEMS} values")
+        for at, one in enumerate(value):
+            inner(one, f"{path}[{at}]")
+
+    return rule
+
+
+def members(key: Rule, inner: Rule) -> Rule:
+    """An object whose keys are data."""
+
+    def rule(value: object, path: str) -> None:
+        for one, content in _object(value, path).items():
+            key(one, f"{path}: a key")
+            inner(content, f"{path}.{one}")
+
+    return rule
+
+
+def fields(rules: dict[str, Rule]) -> Rule:
+    """An object with just these keys."""
+
+    def rule(value: object, path: str) -> None:
+        found, before = _object(value, path), f"{path}." if path else ""
+        for key, inner in rules.items():
+            if key not in found:
+                raise BadValueError(f"{before}{key}", "is missing")
+            inner(found[key], f"{before}{key}")
+        for key in found:
+            if key not in rules:
+                raise BadValueError(f"{before}{key}", "is not known")
+
+    return rule
+
+
+def attribute(value: object, path: str) -> None:
+    """The name of an extended attribute that gives no more rights than those of the file."""
+    text(value, path, _MOST_NAME)
+    if not str(value).startswith(_ATTRIBUTES) or value == _OTHER_RIGHTS:
+        raise BadValueError(path, "is no attribute that kdump sets")
+
+
+# --- the tables -------------------------------------------------------------------------------------------------
+_SHA256, _SIZE, _TIME, _ID = hexes(64), number(0, _LONG), number(-(2**63), _LONG), number(0, _MOST_ID)
+_STATE: dict[str, Rule] = {
+    "device": number(0, 2**64 - 1),
+    "inode": number(0, 2**64 - 1),
+    "size": _SIZE,
+    "modified": _TIME,
+    "changed": _TIME,
+    "uid": _ID,
+    "gid": _ID,
+}
+_INPUT = fields({**_STATE, "mode": number(0, 0o7777)})
+_METADATA: dict[str, Rule] = {
+    **_STATE,
+    "mode": number(0, _RIGHTS),
+    "accessed": _TIME,
+    "attributes": members(attribute, encoded),
+}
+
+
+def _patch(value: object, path: str) -> None:
+    if not isinstance(value, list) or len(value) != 3:
+        raise BadValueError(path, "is no array of position, old and new bytes")
+    _SIZE(value[0], f"{path}[0]")
+    for at in (1, 2):
+        hexes()(value[at], f"{path}[{at}]")
+    if len(value[1]) != len(value[2]):
+        raise BadValueError(path, "puts bytes in the place of another number of bytes")
+
+
+_CHANGE = fields(
+    {
+        "name": name,
+        "action": one_of("create", "rebuild-index", "replace", "truncate", "empty", "delete", "patch"),
+        "before": maybe(fields({**_METADATA, "sha256": maybe(_SHA256)})),
+        "after": maybe(fields({"size": _SIZE, "sha256": _SHA256})),
+        "like": fields(_METADATA),
+        "cut": maybe(fields({"prefix": _SHA256, "tail": _SHA256})),
+        "patches": items(_patch),
+        "saved": maybe(name),
+        "new": maybe(name),
+        "temporary": maybe(name),
+        "back": name,
+    }
+)
+_JOURNAL = fields(
+    {
+        "version": one_of(VERSION),
+        "kdump": text,
+        "command": one_of("reindex", "truncate", "patch-header"),
+        "argv": items(text),
+        "user": fields({"uid": _ID, "euid": _ID, "gid": _ID}),
+        "host": text,
+        "directory": directory,
+        "partition": name,
+        "planId": hexes(16),
+        "lock": fields({"how": text, "creates": one_of(False, True)}),
+        "inputs": members(name, _INPUT),
+        "changes": items(_CHANGE, 1),
+        "bytesLost": _SIZE,
+        "recordsLost": number(-(2**63), _LONG),
+        "logEndOffset": maybe(number(-(2**63), 2**63)),
+        "events": items(
+            fields({"time": text, "state": one_of(PLANNED, ARMED, DONE, UNDOING, UNDONE)}),
+            1,
+        ),
+    }
+)
+
+# What each action has, beyond a name: before, after, cut, patches, a copy of what goes, a copy of what comes.
+_BEFORE, _AFTER, _CUTS, _PATCHES, _SAVED, _NEW = "before", "after", "cut", "patches", "saved", "new"
+_SHAPES = {
+    "create": {_AFTER, _NEW},
+    "rebuild-index": {_BEFORE, _AFTER, _SAVED, _NEW},
+    "replace": {_BEFORE, _AFTER, _SAVED, _NEW},
+    "truncate": {_BEFORE, _AFTER, _CUTS, _SAVED},
+    "empty": {_BEFORE, _AFTER, _CUTS, _SAVED},
+    "delete": {_BEFORE, _SAVED},
+    "patch": {_BEFORE, _AFTER, _PATCHES},
+}
+_OF_COMMAND = {
+    "reindex": {"create", "rebuild-index", "replace"},
+    "truncate": {"create", "rebuild-index", "replace", "truncate", "empty", "delete"},
+    "patch-header": {"patch"},
+}
+_OF_KIND = {
+    FileKind.LOG: {"truncate", "empty", "delete", "patch"},
+    **{kind: {"create", "rebuild-index", "replace", "delete"} for kind in _INDEXES},
+    FileKind.SNAPSHOT: {"create", "replace", "delete"},
+    FileKind.EPOCHS: {"create", "replace", "delete"},
+}
+
+
+def check_journal(journal: object) -> dict[str, Any]:
+    """Return a journal in which every value is one that kdump may have written.
+
+    Args:
+        journal: what was read.
+
+    Raises:
+        BadValueError: it is none; the text begins with the path of the field.
+    """
+    _JOURNAL(journal, "")
+    assert isinstance(journal, dict)
+    seen: set[str] = set()
+    for at, change in enumerate(journal["changes"]):
+        path = f"changes[{at}]"
+        if change["name"] in seen:
+            raise BadValueError(f"{path}.name", "stands in two changes")
+        seen.add(change["name"])
+        if change["action"] not in _OF_COMMAND[journal["command"]]:
+            raise BadValueError(f"{path}.action", f"is not one of {journal['command']}")
+        _check_change(change, path)
+    if sum(one["cut"] is not None for one in journal["changes"]) > 1:
+        raise BadValueError("changes", "cut more than one log")
+    for one in journal["inputs"]:
+        _file_kind(one, f"inputs.{one}")
+    return journal
+
+
+def _file_kind(file: str, path: str) -> FileKind:
+    found = parse_name(file)
+    if not found.is_live or found.uuid is not None or found.kind not in _OF_KIND:
+        raise BadValueError(path, "is no file of a partition that kdump repairs")
+    return found.kind
+
+
+def _check_change(change: dict[str, Any], path: str) -> None:
+    """What belongs together: an action and its parts, a name and those derived from it, sizes and hashes."""
+    kind, file, action = _file_kind(change["name"], f"{path}.name"), change["name"], change["action"]
+    if action not in _OF_KIND[kind]:
+        raise BadValueError(f"{path}.action", f"is not done to {file}")
+    shape = _SHAPES[action]
+    for part in (_BEFORE, _AFTER, _CUTS, _PATCHES, _SAVED, _NEW):
+        if bool(change[part]) != (part in shape):
+            raise BadValueError(f"{path}.{part}", f"does not go with {action}")
+    mark = change["back"].removeprefix(f"kdump-{file}-").removesuffix("-back.tmp")
+    hexes(8)(mark, f"{path}.back")
+    derived = {
+        "back": f"kdump-{file}-{mark}-back.tmp",
+        "temporary": f"kdump-{file}-{mark}.tmp" if _NEW in shape else None,
+        "new": f"new.{file}.bin" if _NEW in shape else None,
+        "saved": None if _SAVED not in shape else CUT if _CUTS in shape else f"old.{file}.bin",
+    }
+    for key, wanted in derived.items():
+        if change[key] != wanted:
+            raise BadValueError(f"{path}.{key}", f"is not {wanted}")
+    before, after = change["before"], change["after"]
+    if before is not None and (before["sha256"] is None) != (_CUTS in shape):
+        raise BadValueError(f"{path}.before.sha256", f"does not go with {action}")
+    if _CUTS in shape and (after["size"] >= before["size"] or after["sha256"] != change["cut"]["prefix"]):
+        raise BadValueError(f"{path}.after", "is not what a cut leaves")
+    if _PATCHES in shape:
+        _check_patches(change, path)
+
+
+def _check_patches(change: dict[str, Any], path: str) -> None:
+    size, at = change["before"]["size"], 0
+    if change["after"]["size"] != size:
+        raise BadValueError(f"{path}.after.size", "is another one after a patch")
+    for number_, (position, old, _) in enumerate(change["patches"]):
+        if position < at or position + len(old) // 2 > size:
+            raise BadValueError(f"{path}.patches[{number_}]", "lies in another patch, or beyond the end of the file")
+        at = position + len(old) // 2
+
+
+def _object(value: object, path: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadValueError(path or "all of it", f"is {_kind(value)}, and no object")
+    return value
+
+
+def _kind(value: object) -> str:
+    kinds = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "an array"}
+    return "null" if value is None else kinds.get(type(value), "an object")
