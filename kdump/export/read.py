@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kdump.format.chunk import Chunk
     from kdump.format.window import Window
 
-RELEASE = "4.3"  # whose schemas decoders use
 _ROWS = 16384  # rows of a record batch, about
 _BYTES = 8 * 1024 * 1024  # bytes of one, about
 _BOUNDS = {
@@ -218,11 +217,11 @@ class Decoding:
     """
 
     def __init__(self, topic: str | None, name: str) -> None:
-        from kdump.decode import decoder, topic_decoder
+        from kdump.decode import open_decoder, topic_decoder
 
         known = topic_decoder(topic or "") if name == "auto" else name
         self._wants_control = name != "none"
-        self._decoder: Decoder | None = None if known in (None, "none") else decoder(known, RELEASE)
+        self._decoder: Decoder | None = None if known in (None, "none") else open_decoder(known)
 
     def __call__(self, chunk: Chunk) -> Mapping[str, Sequence[str | None]]:
         """Return the columns of decoders."""
@@ -243,7 +242,7 @@ class Decoding:
             if row[layout.R_BATCH] in controls:
                 from kdump.decode.control import control_object
 
-                control = control_object(key, value, RELEASE)
+                control = control_object(key, value)
             elif self._decoder is not None:
                 decoded = self._decoder(row[layout.R_OFFSET], key, value)
                 key_object, payload_object = decoded.shown_key, decoded.shown_payload
