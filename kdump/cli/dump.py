@@ -180,7 +180,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if is_json:
         from kdump.render.json.dump import json_sink
 
-        sink = json_sink(shown, dialect, decodes, outcome, deep=options.deep, stats=given["stats"])
+        sink = json_sink(shown, decodes, outcome, deep=options.deep, stats=given["stats"])
     elif given["stats"]:
         from kdump.render.text.stats import StatsLines
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 DELETED = b"<DELETE>"
 """The payload of a tombstone."""
@@ -26,7 +27,9 @@ class Decoded:
         key_object: JSON-able {"type": ..., "data": ...} of the key; None where there is only text.
         payload_object: JSON-able {"version": ..., "data": ...} of the value, with "type" where the key has
             none; None where there is only text.
-        warning: what Kafka passes over in silence: "N bytes after the key record".
+        warning: what Kafka passes over in silence: "N bytes after the key record"; of an open decoder also what could
+            not be read, and why.
+        note: what an open decoder does not know, and left as it found it.
 
     The objects are shared between records with the same key: they are not to be changed.
     """
@@ -37,6 +40,7 @@ class Decoded:
     key_object: object | None = None
     payload_object: object | None = None
     warning: str | None = None
+    note: str | None = None
 
     @property
     def shown_key(self) -> object:
@@ -61,26 +65,36 @@ def _shown(made: object | None, text: bytes | None) -> object:
 
 STRING = "org.apache.kafka.tools.api.StringDecoder"  # of keys and values where no class is named
 
+Value = Any
 Decoder = Callable[[int, bytes | None, bytes | None], Decoded]
 Texts = tuple[bytes | None, bytes]
 Usual = Callable[[bytes | None, bytes | None], Texts | None]
 
 
-def decoder(name: str, release: str) -> Decoder:
+def in_bytes(data: bytes) -> dict[str, Value]:
+    """Return bytes that no schema covers as JSON has them."""
+    from base64 import b64encode
+
+    return {"base64": b64encode(data).decode("ascii")}
+
+
+def decoder(name: str, release: str, *, bounded: bool = False) -> Decoder:
     """Return the decoder behind one of DumpLogSegments' decoder options.
 
     Args:
         name: offsets, transaction, metadata, remote or share.
         release: of DumpLogSegments: 4.3, 4.2 or 3.9.
+        bounded: arrays and tag sections are read up to the limits of Kafka 4.4, which those releases do not have.
 
     Raises:
         ValueError: the release is not known, or has no such decoder.
 
     Source: org.apache.kafka.tools.DumpLogSegments.DumpLogSegmentsOptions.messageParser
     """
+    from kdump.decode.schema import Reading
     from kdump.decode.table import table
 
-    known = table(release)
+    known = table(release, Reading.BOUNDED if bounded else Reading.EXACT)
     if not known.records(name):
         raise ValueError(f"DumpLogSegments {release} has no decoder {name}")
     if name == "metadata":
@@ -100,6 +114,40 @@ def decoder(name: str, release: str) -> Decoder:
     return coordinator.decoder(name, known)
 
 
+def open_decoder(name: str) -> Decoder:
+    """Return the decoder for JSON: by the newest schemas, and what they do not cover stays visible.
+
+    An unknown type or version is there with its bytes; unknown tagged fields stand in their struct; a newer version of
+    a metadata record is read as the newest known. `note` says so. `warning` says why the rest cannot be read; there is
+    text for it in the words of 4.3, and nothing where it is over a limit that Kafka has from 4.4 on.
+
+    Args:
+        name: offsets, transaction, metadata, remote or share.
+    """
+    from kdump.decode.schema import Reading
+    from kdump.decode.table import newest, table
+
+    known = table(newest(), Reading.OPEN)
+    if name == "metadata":
+        from kdump.decode import metadata
+
+        return metadata.open_decoder(known)
+    if name == "remote":
+        from kdump.decode import remote
+
+        return remote.open_decoder(known)
+    from kdump.decode import coordinator
+
+    return coordinator.open_decoder(name, known)
+
+
+def open_usual(name: str) -> Usual | None:
+    """Return the quick way beside an open decoder, None where there is none."""
+    from kdump.decode.table import newest
+
+    return usual(name, newest())
+
+
 def usual(name: str, release: str) -> Usual | None:
     """Return the quick way beside a decoder, None where there is none.
 
@@ -108,7 +156,7 @@ def usual(name: str, release: str) -> Usual | None:
 
     Args:
         name: of a decoder.
-        release: of DumpLogSegments: 4.3, 4.2 or 3.9.
+        release: whose schemas count.
     """
     from kdump.decode.table import table
 

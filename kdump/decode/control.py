@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from kdump.decode import wire
 from kdump.decode.java_text import java_json
-from kdump.decode.table import table
+from kdump.decode.schema import Reading
+from kdump.decode.table import newest, table
 from kdump.decode.wire import MalformedError, Value
 
 if TYPE_CHECKING:
@@ -62,15 +63,15 @@ def control_text(key: bytes | None, value: bytes | None, release: str) -> bytes 
         return Stopped(str(problem))
 
 
-def control_object(key: bytes | None, value: bytes | None, release: str) -> dict[str, Value] | None:
+def control_object(key: bytes | None, value: bytes | None, release: str | None = None) -> dict[str, Value] | None:
     """Return a control record as JSON-able {"type": "COMMIT", "data": ...}, None where it is damaged.
 
     Args:
         key: of the record.
         value: of the record.
-        release: 4.3, 4.2 or 3.9.
+        release: whose schemas count; None for the newest, and for keeping unknown tagged fields too.
     """
-    known = table(release)
+    known = table(newest(), Reading.OPEN) if release is None else table(release)
     try:
         number = _number(key, known)
         row = known.control().get(number)

@@ -13,10 +13,10 @@ from binascii import a2b_base64
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from kdump.decode import DELETED, Decoded
+from kdump.decode import DELETED, Decoded, in_bytes
 from kdump.decode.fast_compile import quick
 from kdump.decode.java_text import java_json
-from kdump.decode.wire import RUNTIME, MalformedError, Value
+from kdump.decode.wire import RUNTIME, LimitError, MalformedError, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,15 @@ _CONSUMERS = (b"\0\x08consumer", b"\tconsumer")  # the first field of groups who
 _Key = tuple[int, bytes, "dict[str, Value] | None", "str | None"]
 
 
+_Value = tuple["dict[str, Value] | None", "str | None", "str | None"]
+
+
 class _UnreadableError(Exception):
     """What is wrong with a record, in Kafka's words."""
+
+
+class _TooLargeError(_UnreadableError):
+    """It is over a limit of Kafka 4.4."""
 
 
 def decoder(name: str, known: Table) -> Decoder:
@@ -49,7 +56,7 @@ def decoder(name: str, known: Table) -> Decoder:
     of_values = {number: known.schema(record + "Value") for number, record in known.records(name).items()}
     read_key = _key_reader(name, known)
     checks: bool = known.fact("checksValueVersion")
-    missing = f"using {known.fact('missingKey')} (message had a missing key)"
+    missing = _missing_key(known)
     embedded = [known.schema(message) for message in _EMBEDDED.values()]
 
     def decode(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
@@ -71,11 +78,74 @@ def decoder(name: str, known: Table) -> Decoder:
         if schema.message.name == "GroupMetadataValue":
             _open_members(data, *embedded)
         value_object = {"version": str(version), "data": data}
-        if end != len(value):
-            left = "; ".join(filter(None, (left, _left(value, end, "value"))))
+        left = _joined(left, _left(value, end, "value"))
         return Decoded(key_text, java_json(value_object, schema.floats), None, key_object, value_object, left)
 
     return decode
+
+
+def open_decoder(name: str, known: Table) -> Decoder:
+    """Return the decoder of a coordinator's records for JSON: see `kdump.decode.open_decoder`.
+
+    Args:
+        name: offsets, transaction or share.
+        known: an open table.
+    """
+    of_values = {number: known.schema(record + "Value") for number, record in known.records(name).items()}
+    read_key = _key_reader(name, known)
+    missing = _missing_key(known)
+    read_value = _value_reader(of_values, *(known.schema(message) for message in _EMBEDDED.values()))
+
+    def decode(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
+        if key is None:
+            return Decoded(None, None, f"{RUNTIME}: Failed to decode message at offset {offset} {missing}")
+        key_object: object = None
+        left = note = None
+        try:
+            kind, _, key_object, left = read_key(key)
+            if key_object is None:
+                key_object, note = {"type": str(kind), "data": in_bytes(key[2:])}, f"unknown record type {kind}"
+            if value is None:
+                return Decoded(None, DELETED, None, key_object, None, left, note)
+            shown, more, strange = read_value(kind, value)
+        except _TooLargeError as problem:
+            return Decoded(None, None, None, key_object, None, _joined(left, str(problem)), note)
+        except _UnreadableError as problem:
+            text = f"Error at offset {offset}, skipping. {problem}".encode()
+            return Decoded(text, None, None, None, None, _joined(left, str(problem)), note)
+        return Decoded(None, None, None, key_object, shown, _joined(left, more), _joined(note, strange))
+
+    return decode
+
+
+def _missing_key(known: Table) -> str:
+    return f"using {known.fact('missingKey')} (message had a missing key)"
+
+
+def _value_reader(
+    of_values: dict[int, Schema], subscription: Schema, assignment: Schema
+) -> Callable[[int, bytes], _Value]:
+    """Return a function from a record type and a value to its object, what is left over and what is not known."""
+
+    def read(kind: int, value: bytes) -> _Value:
+        schema = of_values.get(kind)
+        if schema is None and len(value) < 2:
+            return None, None, None
+        version = _version(value, "value")
+        if schema is None or not schema.low <= version <= schema.high:
+            strange = None if schema is None else f"unknown version {version} of {schema.message.name}"
+            return {"version": str(version), "data": in_bytes(value[2:])}, None, strange
+        data, end = _read(schema, value, version, "value")
+        strange = schema.strangers(version)
+        if schema.message.name == "GroupMetadataValue":
+            _open_members(data, subscription, assignment)
+        return {"version": str(version), "data": data}, _left(value, end, "value"), strange
+
+    return read
+
+
+def _joined(*parts: str | None) -> str | None:
+    return "; ".join(part for part in parts if part) or None
 
 
 def usual(name: str, known: Table) -> Usual:
@@ -161,7 +231,7 @@ def _read(schema: Schema, data: bytes, version: int, what: str) -> tuple[dict[st
     except MalformedError as problem:
         cause = "null" if problem.message is None else problem.message
         text = f"Could not read record with version {version} from {what}'s buffer due to: {cause}."
-        raise _UnreadableError(text) from None
+        raise (_TooLargeError if isinstance(problem, LimitError) else _UnreadableError)(text) from None
 
 
 def _left(data: bytes, end: int, what: str) -> str | None:

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.decode import DELETED
-from kdump.finding import Code, Finding
+from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.storage.names import parse_partition
@@ -38,6 +38,9 @@ class FileDecoder:
         dialect: the release whose words are wanted.
         plain: what reads keys and values that are one value each, in the place of a decoder; None for UTF-8.
         compat: a record at which Kafka's tool dies ends the text there; else it is a finding.
+
+    Raises:
+        ValueError: the release has no such decoder.
     """
 
     def __init__(self, named: str | None, dialect: Dialect, plain: Decoder | None = None, *, compat: bool) -> None:
@@ -46,12 +49,14 @@ class FileDecoder:
         self._plain = plain
         self._compat = compat
         self._decoders: dict[str, tuple[Decoder, Usual]] = {}
-        self._odd: dict[int, str] = {}  # by offset: a line that found no room is made again
+        self._open: dict[str, tuple[Decoder, Usual]] = {}
+        self._odd: dict[int, tuple[str, Severity]] = {}  # by offset: a line that found no room is made again
         self._path = self._topic = ""
-        self._decode = plain
-        self._usual: Usual = _nothing_usual
+        self._name: str | None = None
         if named is not None and named != AUTO:
             self._choose(named)
+            if compat:
+                self._of_text()
 
     def begin(self, file: FileStart) -> None:
         """Take the next file in hand."""
@@ -66,10 +71,12 @@ class FileDecoder:
             first: what stands before the first of them.
             escape: makes the text safe on a terminal; None where it goes out as it is.
         """
-        decode, usual, compat = self._decode, self._usual, self._compat
-        later = b" " if self._dialect.bare_payload else first
-        if decode is None:
+        made = self._of_text()
+        if made is None:
             return None
+        decode, usual = made
+        compat = self._compat
+        later = b" " if self._dialect.bare_payload else first
 
         def contents(offset: int, key: bytes | None, value: bytes | None) -> bytes | tuple[bytes, str]:
             texts = usual(key, value)
@@ -79,8 +86,10 @@ class FileDecoder:
                     return b"%bpayload: %b" % (later, payload)
                 return b"%bkey: %b payload: %b" % (first, shown_key, payload)
             decoded = decode(offset, key, value)
-            if decoded.warning is not None or decoded.stop is not None:
-                decoded = self._blame(offset, decoded)
+            if not compat:
+                judged = self._of_json()  # the words are those of a release, but not what is odd
+                self._note(offset, decoded if judged is None else judged[0](offset, key, value))
+                decoded = _going_on(offset, decoded)
             text, prefix = b"", first
             if decoded.key is not None:
                 text, prefix = b"%bkey: %b" % (prefix, decoded.key), b" "
@@ -94,9 +103,10 @@ class FileDecoder:
 
     def json(self) -> Objects | None:
         """Return what makes the JSON of keys and payloads; None where nothing decodes them."""
-        decode, usual = self._decode, self._usual
-        if decode is None:
+        made = self._of_json()
+        if made is None:
             return None
+        decode, usual = made
 
         def contents(offset: int, key: bytes | None, value: bytes | None) -> bytes:
             texts = usual(key, value)
@@ -105,8 +115,8 @@ class FileDecoder:
                 payload = b'"%b"' % DELETED if payload is DELETED else payload
                 return b',"decodedKey":%b,"decodedPayload":%b' % (shown_key or b"null", payload)
             decoded = decode(offset, key, value)
-            if decoded.warning is not None or decoded.stop is not None:
-                decoded = self._blame(offset, decoded)
+            self._note(offset, decoded)
+            decoded = _going_on(offset, decoded)
             shown_key, payload = _json(decoded.shown_key), _json(decoded.shown_payload)
             return b',"decodedKey":%b,"decodedPayload":%b' % (shown_key, payload)
 
@@ -120,38 +130,53 @@ class FileDecoder:
         width = layout.RECORD_WIDTH
         batch_of = {chunk.rows[at + layout.R_OFFSET]: chunk.rows[at] for at in range(0, chunk.filled * width, width)}
         findings = []
-        for offset, why in found.items():
+        for offset, (why, severity) in found.items():
             k = batch_of[offset]
             place = chunk.window.cell(k, layout.POSITION), chunk.window.cell(k, layout.SIZE)
             values = {"topic": self._topic, "why": why}
-            findings.append(Finding(Code.R07, self._path, *place, offset=offset, values=values))
+            told = Finding(Code.R07, self._path, *place, offset=offset, values=values, severity_override=severity)
+            findings.append(told)
         return findings
 
-    def _blame(self, offset: int, decoded: Decoded) -> Decoded:
-        """Note what is odd about a record."""
-        from dataclasses import replace
+    def _note(self, offset: int, decoded: Decoded) -> None:
+        """Keep what is odd about a record."""
+        if decoded.stop is not None:
+            self._odd[offset] = _why(decoded.stop), Severity.WARNING
+        elif decoded.warning is not None:
+            why = decoded.warning if decoded.note is None else f"{decoded.warning}; {decoded.note}"
+            self._odd[offset] = why, Severity.WARNING
+        elif decoded.note is not None:
+            self._odd[offset] = decoded.note, Severity.NOTE
 
-        if self._compat:
-            return decoded
-        if decoded.stop is None:
-            self._odd[offset] = decoded.warning or ""
-            return decoded
-        why = decoded.stop.partition(": ")[2] or decoded.stop
-        self._odd[offset] = why
-        return replace(decoded, key=f"Error at offset {offset}, skipping. {why}".encode())
+    def _of_text(self) -> tuple[Decoder, Usual] | None:
+        """What decodes for text: in the words of the release."""
+        if self._name is None:
+            return None if self._plain is None else (self._plain, _nothing_usual)
+        if self._name not in self._decoders:
+            from kdump.decode import decoder, usual
+
+            release = self._dialect.release
+            decode = decoder(self._name, release, bounded=not self._compat)
+            self._decoders[self._name] = decode, usual(self._name, release) or _nothing_usual
+        return self._decoders[self._name]
+
+    def _of_json(self) -> tuple[Decoder, Usual] | None:
+        """What decodes for JSON: by the newest schemas."""
+        if self._name is None:
+            return None if self._plain is None else (self._plain, _nothing_usual)
+        if self._name not in self._open:
+            from kdump.decode import open_decoder, open_usual
+
+            self._open[self._name] = open_decoder(self._name), open_usual(self._name) or _nothing_usual
+        return self._open[self._name]
 
     def _choose(self, name: str | None) -> None:
         """Take a decoder by its name; None for none."""
-        if name is None:
-            self._decode, self._usual = None, _nothing_usual
-            return
-        from kdump.decode import decoder, decoder_topic, usual
+        self._name = name
+        if name is not None:
+            from kdump.decode import decoder_topic
 
-        release = self._dialect.release
-        if name not in self._decoders:
-            self._decoders[name] = decoder(name, release), usual(name, release) or _nothing_usual
-        self._decode, self._usual = self._decoders[name]
-        self._topic = decoder_topic(name)
+            self._topic = decoder_topic(name)
 
     def _by_place(self, file: FileStart) -> str | None:
         """The decoder for the records of a file: by the topic of its directory; a KRaft snapshot has one anyway."""
@@ -163,6 +188,19 @@ class FileDecoder:
         from kdump.decode import topic_decoder
 
         return topic_decoder(directory.topic)
+
+
+def _why(stop: str) -> str:
+    return stop.partition(": ")[2] or stop
+
+
+def _going_on(offset: int, decoded: Decoded) -> Decoded:
+    """What is shown of a record at which Java's run would have ended."""
+    if decoded.stop is None:
+        return decoded
+    from dataclasses import replace
+
+    return replace(decoded, key=f"Error at offset {offset}, skipping. {_why(decoded.stop)}".encode())
 
 
 def _nothing_usual(_key: bytes | None, _value: bytes | None) -> None:

@@ -12,10 +12,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdump.decode import Decoded, wire
+from kdump.decode import Decoded, in_bytes, wire
 from kdump.decode.fast_compile import quick
 from kdump.decode.java_text import java_json
-from kdump.decode.wire import MalformedError, Value
+from kdump.decode.schema import Reading
+from kdump.decode.wire import LimitError, MalformedError, Value
 
 if TYPE_CHECKING:
     from kdump.decode import Decoder, Texts, Usual
@@ -34,7 +35,11 @@ _UNKNOWN_FRAME = "Could not deserialize metadata record due to unknown frame ver
 
 
 class UnframedError(Exception):
-    """What is wrong with a framed record, in Kafka's words."""
+    """What is wrong with a framed record, in Kafka's words; `is_limit`: it is too large, in the words of 4.4."""
+
+    def __init__(self, why: str, *, is_limit: bool = False) -> None:
+        super().__init__(why)
+        self.is_limit = is_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +47,20 @@ class Framed:
     """A framed record.
 
     Attributes:
-        name: of its type (TOPIC_RECORD).
+        name: of its type (TOPIC_RECORD); the number where the type is not known.
         number: of its type.
         version: as found.
-        data: its fields.
+        data: its fields; of an unknown type its bytes.
         floats: whether they may hold floating point numbers.
+        strange: what of it the table does not know, in words; None for nothing.
     """
 
-    name: str
+    name: str | int
     number: int
     version: int
     data: dict[str, Value]
     floats: bool
+    strange: str | None = None
 
     @property
     def object(self) -> dict[str, Value]:
@@ -66,12 +73,13 @@ class Frames:
 
     def __init__(self, known: Table, name: str) -> None:
         records = known.records(name).items()
+        self._is_open = known.reading is Reading.OPEN
         self._rows: dict[int, tuple[str, Schema]] = {
             number: (_enum_name(record), known.schema(record)) for number, record in records
         }
 
     def read(self, value: bytes) -> Framed:
-        """Read a record.
+        """Read a record; an open table leaves an unknown type in its bytes.
 
         Raises:
             UnframedError: it cannot be read.
@@ -83,16 +91,20 @@ class Frames:
             raise UnframedError(f"{_UNKNOWN_FRAME}{frame}(only frame version 1 is supported)")
         number, at = _short(value, at, "type")
         version, at = _short(value, at, "version")
+        if number not in self._rows and self._is_open:
+            return Framed(number, number, version, in_bytes(value[at:]), False, f"unknown record type {number}")
         if number not in self._rows:
             raise UnframedError(f"{wire.UNSUPPORTED_VERSION}: Unknown metadata id {number}")
         name, schema = self._rows[number]
         try:
             data, end = schema.read(value, at, version)
-        except MalformedError:
+        except MalformedError as problem:
+            if self._is_open and isinstance(problem, LimitError):
+                raise UnframedError(str(problem.message), is_limit=True) from None
             raise UnframedError(f"Failed to deserialize record with type {number}") from None
         if end != len(value):
             raise UnframedError(f"Found {len(value) - end} byte(s) of garbage after {number}")
-        return Framed(name, number, version, data, schema.floats)
+        return Framed(name, number, version, data, schema.floats, schema.strangers(version) if self._is_open else None)
 
 
 def decoder(known: Table) -> Decoder:
@@ -110,6 +122,25 @@ def decoder(known: Table) -> Decoder:
             return Decoded(None, f"Error at {offset}, skipping. {problem}".encode())
         shown = record.object
         return Decoded(None, java_json(shown, record.floats), payload_object=shown)
+
+    return decode
+
+
+def open_decoder(known: Table) -> Decoder:
+    """Return the decoder of metadata records for JSON: see `kdump.decode.open_decoder`.
+
+    Args:
+        known: an open table.
+    """
+    frames = Frames(known, "metadata")
+
+    def decode(offset: int, _key: bytes | None, value: bytes | None) -> Decoded:
+        try:
+            record = frames.read(value or b"")
+        except UnframedError as problem:
+            text = None if problem.is_limit else f"Error at {offset}, skipping. {problem}".encode()
+            return Decoded(None, text, warning=str(problem))
+        return Decoded(None, None, payload_object=record.object, note=record.strange)
 
     return decode
 

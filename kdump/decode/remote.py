@@ -10,7 +10,7 @@ from binascii import a2b_base64
 from typing import TYPE_CHECKING
 
 from kdump.decode import Decoded
-from kdump.decode.metadata import Frames, UnframedError
+from kdump.decode.metadata import Framed, Frames, UnframedError
 from kdump.decode.wire import Value
 
 if TYPE_CHECKING:
@@ -28,20 +28,46 @@ def decoder(known: Table) -> Decoder:
     """
     frames = Frames(known, "remote")
     texts = _Texts(known)
-    no_value = (
-        'Cannot invoke "java.nio.ByteBuffer.remaining()" because the return value of '
-        f'"{known.fact("recordClass")}.value()" is null'
-    )
 
     def decode(offset: int, _key: bytes | None, value: bytes | None) -> Decoded:
         try:
-            if value is None:
-                raise UnframedError(no_value)
-            record = frames.read(value)
-            text = texts.of(record.name, record.data)
+            record = frames.read(_there(known, value))
+            text = texts.of(str(record.name), record.data)
         except UnframedError as problem:
             return Decoded(None, f"Error at offset {offset}, skipping. {problem}".encode())
         return Decoded(None, text.encode(), payload_object=record.object)
+
+    return decode
+
+
+def _there(known: Table, value: bytes | None) -> bytes:
+    """Return a value.
+
+    Raises:
+        UnframedError: there is none.
+    """
+    if value is None:
+        call = 'Cannot invoke "java.nio.ByteBuffer.remaining()"'
+        raise UnframedError(f'{call} because the return value of "{known.fact("recordClass")}.value()" is null')
+    return value
+
+
+def open_decoder(known: Table) -> Decoder:
+    """Return the decoder of remote storage records for JSON: see `kdump.decode.open_decoder`.
+
+    Args:
+        known: an open table.
+    """
+    frames = Frames(known, "remote")
+    texts = _Texts(known)
+
+    def decode(offset: int, _key: bytes | None, value: bytes | None) -> Decoded:
+        try:
+            record = frames.read(_there(known, value))
+        except UnframedError as problem:
+            text = None if problem.is_limit else f"Error at offset {offset}, skipping. {problem}".encode()
+            return Decoded(None, text, warning=str(problem))
+        return Decoded(None, None, payload_object=record.object, note=record.strange, warning=texts.refusal(record))
 
     return decode
 
@@ -72,6 +98,16 @@ class _Texts:
             UnframedError: Java refuses its values.
         """
         return self._by_name[name](data)
+
+    def refusal(self, record: Framed) -> str | None:
+        """Return why Java refuses the values of a record, None where it does not, or does not know the type."""
+        if record.name not in self._by_name:
+            return None
+        try:
+            self.of(str(record.name), record.data)
+        except UnframedError as problem:
+            return str(problem)
+        return None
 
     def _segment(self, data: Data) -> str:
         start, end = data["startOffset"], data["endOffset"]

@@ -7,11 +7,13 @@ per record nothing of the table is looked at again.
 from __future__ import annotations
 
 import struct
+from base64 import b64encode
 from collections.abc import Callable
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from kdump.decode import wire
-from kdump.decode.wire import FIXED, MalformedError, Reader, UnknownVersionError, Value
+from kdump.decode.wire import FIXED, LimitError, MalformedError, Reader, UnknownVersionError, Value
 
 if TYPE_CHECKING:
     from kdump.decode.table import Field, Message
@@ -20,18 +22,44 @@ Names = tuple[str, ...]
 TagReader = Callable[[bytes, int, dict[str, Value]], tuple[dict[str, Value], int]]
 
 
+class Reading(IntEnum):
+    """How messages are read.
+
+    EXACT: as the classes of a release read them. BOUNDED: but arrays and tag sections only up to the limits that Kafka
+    has from 4.4 on. OPEN: so bounded, and what the table does not know stays: unknown tagged fields are kept, and a
+    version above the highest is read as the highest to its end.
+    """
+
+    EXACT = 0
+    BOUNDED = 1
+    OPEN = 2
+
+
+UNKNOWN_TAGS = "unknownTaggedFields"
+"""Key of the tagged fields of a struct that the table does not know, as JSON has them."""
+
+_TAGS_TOLD = 3  # unknown tags of a record that are named; the others are counted
+
+
 class Schema:
     """The readers of a message, one for each version met.
 
+    Args:
+        message: its row of the table.
+        reading: how it is read.
+
     Attributes:
         message: its row of the table.
+        unknown: the tags that were kept of the message read last.
         low: lowest version.
         high: highest version.
         floats: whether it has floating point numbers.
     """
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, reading: Reading = Reading.EXACT) -> None:
         self.message = message
+        self.unknown: list[int] = []
+        self._reading = reading
         self.low = message.low
         self.high = message.high
         self.floats = _has_floats(message.fields)
@@ -57,6 +85,7 @@ class Schema:
 
         Source: the `read` methods and JSON converters of the generated messages
         """
+        self.unknown.clear()
         wanted = (version, version if shown is None else shown)
         reader = self._readers.get(wanted) or self._reader(*wanted)
         try:
@@ -70,8 +99,24 @@ class Schema:
         """Return the reader of a version; versions out of range share the reader of the nearest."""
         nearest = (max(self.low, min(version, self.high + 1)), max(self.low, min(shown, self.high)))
         if nearest not in self._readers:
-            self._readers[nearest] = _Compiler(self.message, *nearest).struct(self.message.fields)
+            compiler = _Compiler(self.message, *nearest, self._reading, self.unknown)
+            self._readers[nearest] = compiler.struct(self.message.fields)
         return self._readers[nearest]
+
+    def strangers(self, version: int) -> str | None:
+        """Return what of the message read last the table does not know, in words; None for nothing.
+
+        Args:
+            version: of its bytes.
+        """
+        name, found = self.message.name, []
+        if version > self.high:
+            found.append(f"version {version} of {name} is newer than {self.high}, the newest that is known")
+        if self.unknown:
+            first, more = self.unknown[:_TAGS_TOLD], len(self.unknown) - _TAGS_TOLD
+            tags = ", ".join(map(str, first)) + (f" and {more} more" if more > 0 else "")
+            found.append(f"unknown tagged field{'s' if len(self.unknown) > 1 else ''} {tags} in {name}")
+        return "; ".join(found) or None
 
 
 def _has_floats(fields: tuple[Field, ...]) -> bool:
@@ -88,10 +133,12 @@ def default_of(field: Field) -> Value:
 class _Compiler:
     """Makes the reader of one version of one message."""
 
-    def __init__(self, message: Message, version: int, shown: int) -> None:
+    def __init__(self, message: Message, version: int, shown: int, reading: Reading, unknown: list[int]) -> None:
         self.version = min(version, message.high)
         self.shown = shown
-        self.refuses = version > message.high
+        self.unknown = unknown if reading is Reading.OPEN else None
+        self.bounded = reading is not Reading.EXACT
+        self.refuses = version > message.high and reading is not Reading.OPEN
         self.flexible = message.flex is not None and self.version >= message.flex
 
     def struct(self, fields: tuple[Field, ...], marked: bool = False) -> Reader:
@@ -136,10 +183,8 @@ class _Compiler:
     def _value(self, field: Field, name: str) -> Reader:
         """Return the reader of a field's value; `name` is what messages call it."""
         if field.array:
-            if field.kind in FIXED:
-                return wire.array(name, self.flexible, field.nullable, FIXED[field.kind])
-            item = self._item(field, f"{name} element", False)
-            return wire.array(name, self.flexible, field.nullable, item)
+            of_one = FIXED.get(field.kind) or self._item(field, f"{name} element", False)
+            return wire.array(name, self.flexible, field.nullable, of_one, bounded=self.bounded)
         return self._item(field, name, field.nullable)
 
     def _item(self, field: Field, name: str, nullable: bool) -> Reader:
@@ -163,26 +208,37 @@ class _Compiler:
         readers = {tag: (field.name, self._value(field, field.name)) for tag, field in here.items()}
         defaults = {field.name: default_of(field) for field in tagged.values()}
         order = [field.name for field in fields]
-        version = self.version
+        version, bounded, unknown = self.version, self.bounded, self.unknown
 
         def read(data: bytes, at: int, out: dict[str, Value]) -> tuple[dict[str, Value], int]:
             strange = False
+            kept: list[Value] = []
             count, at = wire.uvarint(data, at)
+            if bounded and count > wire.MOST_TAGS:
+                what = (
+                    f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of {wire.MOST_TAGS}."
+                )
+                raise LimitError(wire.RUNTIME, what)
             for _ in range(count):
                 tag, at = wire.uvarint(data, at)
                 size, at = wire.uvarint(data, at)
                 if tag in readers:
                     name, reader = readers[tag]
                     out[name], at = reader(data, at)
-                elif tag in tagged:
+                elif tag in tagged and unknown is None:
                     raise MalformedError(wire.RUNTIME, f"Tag {tag} is not valid for version {version}")
                 else:
-                    at = wire.need(data, at, size)
+                    start, at = at, wire.need(data, at, size)
                     strange = True
-            shown = {}
+                    if unknown is not None:
+                        unknown.append(tag)
+                        kept.append({"tag": tag, "base64": b64encode(data[start:at]).decode()})
+            shown: dict[str, Value] = {}
             for name in order:
                 if name in out and (name not in defaults or out[name] != defaults[name]):
                     shown[name] = dict(out[name]) if isinstance(out[name], _Strange) else out[name]
+            if kept:
+                shown[UNKNOWN_TAGS] = kept
             return (_Strange(shown) if strange and marked else shown), at
 
         return read

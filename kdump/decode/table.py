@@ -9,7 +9,7 @@ from functools import cache
 from os import path
 from typing import Any
 
-from kdump.decode.schema import Schema
+from kdump.decode.schema import Reading, Schema
 
 Row = Any
 """A piece of the table: its `_readme` says which."""
@@ -65,13 +65,17 @@ class Message:
 
 
 @cache
-def table(release: str) -> Table:
+def table(release: str, reading: Reading = Reading.EXACT) -> Table:
     """Return the table of a release ("4.3").
+
+    Args:
+        release: which.
+        reading: how its messages are read.
 
     Raises:
         ValueError: the release is not known.
     """
-    return Table(release)
+    return Table(release, reading)
 
 
 @cache
@@ -88,6 +92,11 @@ def releases() -> list[str]:
     return known
 
 
+def newest() -> str:
+    """Return the newest release that the table knows: JSON goes by its schemas."""
+    return releases()[-1]
+
+
 def topics() -> dict[str, str]:
     """Return the name of the decoder of each internal topic."""
     return {row["topic"]: name for name, row in _data()["decoders"].items()}
@@ -96,15 +105,20 @@ def topics() -> dict[str, str]:
 class Table:
     """What one release knows.
 
-    Attributes:
+    Args:
         release: which.
+        reading: how its messages are read.
+
+    Attributes:
+        release, reading: the same.
     """
 
-    def __init__(self, release: str) -> None:
+    def __init__(self, release: str, reading: Reading = Reading.EXACT) -> None:
         known = releases()
         if release not in known:
             raise ValueError(f"release {release} is not known; these are: {', '.join(known)}")
         self.release = release
+        self.reading = reading
         self._known = known[: known.index(release) + 1]
         self._schemas: dict[str, Schema] = {}
         self._facts = {name: self._now(value) for name, value in _data()["facts"].items()}
@@ -122,6 +136,10 @@ class Table:
         names: list[str] = _data()["states"][name]
         return names
 
+    def feature(self, name: str) -> Row:
+        """Return an entry of `features`."""
+        return self._now(_data()["features"][name])
+
     def records(self, decoder: str) -> dict[int, str]:
         """Return the names of a decoder's records by number, none when the release has no such decoder."""
         rows = _data()["decoders"].get(decoder, {"records": {}})["records"]
@@ -135,7 +153,7 @@ class Table:
     def schema(self, name: str) -> Schema:
         """Return the reader of a message."""
         if name not in self._schemas:
-            self._schemas[name] = Schema(self.message(name))
+            self._schemas[name] = Schema(self.message(name), self.reading)
         return self._schemas[name]
 
     def message(self, name: str) -> Message:

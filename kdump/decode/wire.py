@@ -37,6 +37,10 @@ FIXED = {
 }
 """struct codes of the types whose value is what struct unpacks."""
 
+MOST_ELEMENTS = 1_000_000
+"""Elements of an array that Kafka reads, from 4.4 on."""
+MOST_TAGS = 10_000
+"""Entries of a tag section that Kafka reads, from 4.4 on."""
 _LONGEST_STRING = 0x7FFF
 _FLOAT = Struct(">d")
 _INT16 = Struct(">h")
@@ -59,6 +63,10 @@ class MalformedError(Exception):
     def __str__(self) -> str:
         """The exception as Throwable.toString shows it."""
         return self.java if self.message is None else f"{self.java}: {self.message}"
+
+
+class LimitError(MalformedError):
+    """Bytes that Kafka reads no further from 4.4 on, for they would take too much memory."""
 
 
 class UnknownVersionError(Exception):
@@ -165,7 +173,7 @@ def octets(field: str, flexible: bool, nullable: bool) -> Reader:
     return read
 
 
-def array(field: str, flexible: bool, nullable: bool, item: Reader | str) -> Reader:
+def array(field: str, flexible: bool, nullable: bool, item: Reader | str, *, bounded: bool = False) -> Reader:
     """Return the reader of an array.
 
     Args:
@@ -173,6 +181,7 @@ def array(field: str, flexible: bool, nullable: bool, item: Reader | str) -> Rea
         flexible: whether the length is a varint.
         nullable: whether the array may be null.
         item: the reader of its items, or a code of `FIXED`.
+        bounded: it has at most `MOST_ELEMENTS`.
     """
     length_of = _length(flexible, _INT32)
     items = _fixed_items(item) if isinstance(item, str) else _items(item)
@@ -186,6 +195,9 @@ def array(field: str, flexible: bool, nullable: bool, item: Reader | str) -> Rea
         if length > len(data) - at:
             left = f"there are only {len(data) - at} bytes remaining."
             raise MalformedError(RUNTIME, f"Tried to allocate a collection of size {length}, but {left}")
+        if bounded and length > MOST_ELEMENTS:
+            what = f"of size {length}, which exceeds the maximum allowed size of {MOST_ELEMENTS}."
+            raise LimitError(RUNTIME, f"Tried to read a collection {what}")
         return items(data, at, length)
 
     return read

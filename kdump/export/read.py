@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.format.record.chunk import Chunk
 
-RELEASE = "4.3"  # whose schemas decoders use
 _ROWS = 16384  # rows of a record batch, about
 _BYTES = 8 * 1024 * 1024  # bytes of one, about
 _BOUNDS = {
@@ -222,11 +221,11 @@ class Decoding:
     """
 
     def __init__(self, topic: str | None, name: str) -> None:
-        from kdump.decode import decoder, topic_decoder
+        from kdump.decode import open_decoder, topic_decoder
 
         known = topic_decoder(topic or "") if name == "auto" else name
         self._wants_control = name != "none"
-        self._decoder: Decoder | None = None if known in (None, "none") else decoder(known, RELEASE)
+        self._decoder: Decoder | None = None if known in (None, "none") else open_decoder(known)
 
     def __call__(self, chunk: Chunk) -> Mapping[str, Sequence[str | None]]:
         """Return the columns of decoders."""
@@ -247,7 +246,7 @@ class Decoding:
             if row[layout.R_BATCH] in controls:
                 from kdump.decode.control import control_object
 
-                control = control_object(key, value, RELEASE)
+                control = control_object(key, value)
             elif self._decoder is not None:
                 decoded = self._decoder(row[layout.R_OFFSET], key, value)
                 key_object, payload_object = decoded.shown_key, decoded.shown_payload

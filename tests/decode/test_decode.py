@@ -108,7 +108,11 @@ def test_every_vector_reads_to_the_json_of_kafka() -> None:
 def test_vectors_cover_every_version_of_every_message() -> None:
     known = tables.table("4.3")
     rows = json.loads(Path(tables.__file__).with_name("records.json").read_bytes())["messages"]
-    messages = [known.message(name) for name in rows]
+    newer = {line["type"] for line in lines("vectors-4.4.jsonl.gz")} - {
+        line["type"] for line in lines("vectors.jsonl.gz")
+    }
+    assert newer == {"UnregisterControllerRecord"}
+    messages = [known.message(name) for name in rows if name not in newer]
     wanted = {(message.name, at) for message in messages for at in range(message.low, message.high + 1)}
     assert {(line["type"], line["version"]) for line in lines("vectors.jsonl.gz")} == wanted
 

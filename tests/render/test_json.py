@@ -383,10 +383,12 @@ def test_what_no_decoder_can_read_is_said_in_kafka_s_words(tmp_path: Path) -> No
         for row in rows(["dump", "--format", "json", "--print-data-log", "__consumer_offsets-0"], tmp_path)
         if row["type"] == "record"
     ]
-    assert keys[0] == ("Unknown record type 99 at offset 0, skipping.", None)
-    assert keys[1] == ("Error at offset 1, skipping. Found an unknown record version 99 for 1 type", None)
+    key = {"type": "1", "data": {"group": "g", "topic": "t", "partition": 7}}
+    assert keys[0] == ({"type": "99", "data": {"base64": ""}}, None)
+    assert keys[1] == (key, {"version": "99", "data": {"base64": ""}})
     assert keys[2][0].startswith("Error at offset 2, skipping. Could not read record with version 3")
-    assert keys[3] == ({"type": "1", "data": {"group": "g", "topic": "t", "partition": 7}}, "<DELETE>")
+    assert keys[2][1] is None
+    assert keys[3] == (key, "<DELETE>")
 
 
 # --- nothing of a batch is lost -----------------------------------------------------------------------------

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
 
-    from kdump.compat.dialect import Dialect
     from kdump.decode.file_decoder import FileDecoder
     from kdump.exit_status import RunStatus
     from kdump.item import Item
@@ -36,19 +35,18 @@ if TYPE_CHECKING:
 
 
 def json_sink(
-    shown: RecordFormat, dialect: Dialect, decodes: FileDecoder | None, outcome: RunStatus, *, deep: bool, stats: bool
+    shown: RecordFormat, decodes: FileDecoder | None, outcome: RunStatus, *, deep: bool, stats: bool
 ) -> DumpJson:
     """Return the sink for stdout and stderr.
 
     Args:
         shown: what is shown of records.
-        dialect: the release whose words control records have.
         decodes: reads keys and values; None where nothing does.
         outcome: knows the exit status.
         deep: records are read.
         stats: figures and findings only.
     """
-    writer = json_writer(dialect, contents=shown.contents)
+    writer = json_writer(contents=shown.contents)
     decode = (lambda: None) if decodes is None else decodes.json
     return DumpJson(
         writer,
@@ -60,18 +58,17 @@ def json_sink(
     )
 
 
-def json_writer(dialect: Dialect, *, contents: bool) -> JsonWriter:
+def json_writer(*, contents: bool) -> JsonWriter:
     """Return what writes batches and records to stdout.
 
     Args:
-        dialect: the release whose words control records have.
         contents: keys and payloads too.
     """
 
     def control(key: bytes | None, value: bytes | None) -> bytes:
         from kdump.decode.control import control_object
 
-        return json.dumps(control_object(key, value, dialect.release), separators=(",", ":")).encode()
+        return json.dumps(control_object(key, value), separators=(",", ":")).encode()
 
     return JsonWriter(sys.stdout.buffer.write, contents=contents, control=control)
 

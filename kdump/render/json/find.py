@@ -22,7 +22,7 @@ class JsonSink:
     """Writes answers as JSON lines."""
 
     def __init__(self) -> None:
-        self._writer = json_writer(DEFAULT, contents=True)
+        self._writer = json_writer(contents=True)
         self._decoding = FileDecoder(AUTO, DEFAULT, compat=False)
 
     def location(self, location: Location) -> None:
