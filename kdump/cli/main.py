@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
 import click
 
 from kdump import __version__
 from kdump.cli.options.common import help_option
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _COMMANDS = {
     "dump": "kdump.cli.dump",
@@ -22,6 +26,7 @@ _COMMANDS = {
     "resume": "kdump.cli.resume",
     "partition-for": "kdump.cli.partition_for",
     "export": "kdump.cli.export",
+    "completion": "kdump.cli.completion",
 }
 
 
@@ -54,6 +59,13 @@ class _Commands(click.Group):
         command = importlib.import_module(_COMMANDS[name]).command
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # By name alone: with the help texts, as click has it, one Tab would load every command.
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name) for name in _COMMANDS if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

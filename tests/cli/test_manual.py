@@ -43,7 +43,7 @@ README = (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").is_file
 PAGES = [
     "kdump.1", "kdump-dump.1", "kdump-verify.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-retention.1",
     "kdump-reindex.1", "kdump-truncate.1", "kdump-patch-header.1", "kdump-undo.1", "kdump-resume.1",
-    "kdump-export.1", "kdump-partition-for.1", "kdump-json.5", "kdump-findings.7",
+    "kdump-export.1", "kdump-partition-for.1", "kdump-completion.1", "kdump-json.5", "kdump-findings.7",
 ]  # fmt: skip
 COMMANDS: dict[str, click.Command] = {
     name: command
@@ -563,13 +563,15 @@ def test_an_installation_has_every_package_and_every_page() -> None:
     setup = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     assert setup["packages"] == {"find": {"include": ["kdump*"], "namespaces": False}}
     assert {path.parent for path in PACKAGE.rglob("*.py")} == {path.parent for path in PACKAGE.rglob("__init__.py")}
-    pages = {
+    files = {
         f"{folder}/{path.name}"
         for folder, patterns in setup["data-files"].items()
         for pattern in patterns
         for path in ROOT.glob(pattern)
     }
-    assert pages == {f"share/man/man{name[-1]}/{name}" for name in PAGES}
+    # the names under which man and the shells look for them
+    shells = {"bash-completion/completions/kdump", "zsh/site-functions/_kdump", "fish/vendor_completions.d/kdump.fish"}
+    assert files == {f"share/man/man{name[-1]}/{name}" for name in PAGES} | {f"share/{name}" for name in shells}
 
 
 def test_the_readme_says_what_each_folder_is() -> None:

@@ -1,0 +1,31 @@
+"""`kdump completion`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from kdump.cli.commentary import fail_to_write
+from kdump.cli.options.common import help_option
+
+# The names are those under which the shells look for them: an installation puts the same files under share/.
+SCRIPTS = {"bash": "kdump", "zsh": "_kdump", "fish": "kdump.fish"}
+
+
+@click.command("completion", add_help_option=False, short_help="Print the completion script of a shell.")
+@click.argument("shell", type=click.Choice(list(SCRIPTS)), metavar="bash|zsh|fish")
+@help_option
+def command(shell: str) -> None:
+    """Print the script that completes kdump's commands, options and values in a shell.
+
+    An installed package has the same scripts under share/, where the shells look for them. Elsewhere, for bash: source
+    <(kdump completion bash).
+    """
+    script = (Path(__file__).with_name("completions") / SCRIPTS[shell]).read_text("ascii")
+    try:
+        sys.stdout.write(script)
+        sys.stdout.flush()
+    except OSError as error:
+        fail_to_write(error)
