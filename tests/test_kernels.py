@@ -21,13 +21,15 @@ from kdump.format.batch import _scan, layout
 from kdump.format.record import _records
 from kdump.format.record.reader import RecordReader
 from tests.broker.test_compaction import COMPACT, NOW, made
-from tests.broker.test_compaction import name as file_name
 from tests.support.cleaner_cases import compacted, run
+from tests.support.partitions import name as file_name
 from tests.support.runs import run_kdump
 from tests.support.segments import GZIP, NONE, TIME, batch, compress, framed, message, varint, wrapper
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from kdump.finding import Finding
 
 MAX_LONG, MIN_LONG = 2**63 - 1, -(2**63)
 
@@ -204,8 +206,10 @@ def test_parts_of_a_chunk_make_the_same_table(tmp_path: Path, monkeypatch: pytes
     data = b"".join(batch(n * 3, [b"a" * n, b"", b"c"]) for n in range(20))
     columns = [one for one in TABLES["records"] if one.name in ("offset", "key", "payload", "headers", "batchPosition")]
 
+    findings: list[Finding] = []
+
     def table() -> tuple[int, Any]:
-        walk = CheckedWalk(BytesSource(data, "log"), [].append, segment=0, max_batch_bytes=2**26)
+        walk = CheckedWalk(BytesSource(data, "log"), findings.append, segment=0, max_batch_bytes=2**26)
         found = [
             arrowrecords.Records(part, {}, lambda _chunk: {}).columns(columns)
             for window in walk.windows()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from kdump.cli.commentary import fail_to_write
 from kdump.cli.options.common import help_option
+from kdump.render.commentary import fail_to_write
 
 # The names are those under which the shells look for them: an installation puts the same files under share/.
 SCRIPTS = {"bash": "kdump", "zsh": "_kdump", "fish": "kdump.fish"}

@@ -615,7 +615,7 @@ def test_the_examples_with_jq_print_what_the_readme_shows(
     assert command + "\n".join(answers) + "\n" in (ROOT / "README.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("kernel", ["render/_json.py", "render/_text.py"])
+@pytest.mark.parametrize("kernel", ["render/json/_json.py", "render/text/_text.py"])
 def test_a_literal_is_as_long_as_the_kernel_says(kernel: str) -> None:
     """A compiled kernel copies so many bytes as it is told, whatever there is."""
     tree = ast.parse((Path(kdump.__file__).parent / kernel).read_text("utf-8"))
