@@ -22,7 +22,7 @@ from kdump.cli.outcome import Outcome
 from kdump.cli.say import fail_to_write
 from kdump.cli.selectoptions import selection_of, selection_options
 from kdump.cli.textsink import Layout, decoding, error_line, text_sink, write_text
-from kdump.dialect import DIALECTS
+from kdump.dialect import DEFAULT, DIALECTS
 from kdump.dump.options import DumpOptions
 from kdump.format import layout
 from kdump.format.chunk import Chunk
@@ -171,7 +171,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         selection=selection,
     )
     outcome = Outcome(given["fail_on"], compat=compat is not None)
-    dialect = DIALECTS[compat or "4.3"]
+    dialect = DEFAULT if compat is None else DIALECTS[compat]
     arguments = command_of(given["decoder_command"])
     command = None if arguments is None else PayloadCommand(arguments, given["key_format"])
     decodes = decoding(shown, dialect, None if command is None else command.decode)
