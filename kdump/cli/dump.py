@@ -19,7 +19,7 @@ from kdump.cli.options.common import (
 from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.options.selection import selection_of, selection_options
-from kdump.compat.dialect import DIALECTS
+from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.decode import STRING
 from kdump.exit_status import RunStatus
@@ -172,7 +172,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
     )
     outcome = RunStatus(given["fail_on"], compat=compat is not None)
-    dialect = DIALECTS[compat or "4.3"]
+    dialect = DEFAULT if compat is None else DIALECTS[compat]
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode)

@@ -1,4 +1,7 @@
-"""How the releases of Kafka's tool differ in what they print: one frozen value for each."""
+"""How the releases of Kafka's tool differ in what they print: one frozen value for each.
+
+A new release is a row here, what `kdump/decode/records.json` says of it, and its recorded runs (tests/RELEASES.md).
+"""
 
 from __future__ import annotations
 

@@ -60,6 +60,7 @@ class Schema:
         self.message = message
         self.unknown: list[int] = []
         self._reading = reading
+        self._room = None if reading is Reading.EXACT else wire.Room()
         self.low = message.low
         self.high = message.high
         self.floats = _has_floats(message.fields)
@@ -86,6 +87,8 @@ class Schema:
         Source: the `read` methods and JSON converters of the generated messages
         """
         self.unknown.clear()
+        if self._room is not None:
+            self._room.left = wire.MOST_IN_ALL
         wanted = (version, version if shown is None else shown)
         reader = self._readers.get(wanted) or self._reader(*wanted)
         try:
@@ -99,7 +102,8 @@ class Schema:
         """Return the reader of a version; versions out of range share the reader of the nearest."""
         nearest = (max(self.low, min(version, self.high + 1)), max(self.low, min(shown, self.high)))
         if nearest not in self._readers:
-            compiler = _Compiler(self.message, *nearest, self._reading, self.unknown)
+            unknown = self.unknown if self._reading is Reading.OPEN else None
+            compiler = _Compiler(self.message, *nearest, unknown, self._room)
             self._readers[nearest] = compiler.struct(self.message.fields)
         return self._readers[nearest]
 
@@ -133,12 +137,14 @@ def default_of(field: Field) -> Value:
 class _Compiler:
     """Makes the reader of one version of one message."""
 
-    def __init__(self, message: Message, version: int, shown: int, reading: Reading, unknown: list[int]) -> None:
+    def __init__(
+        self, message: Message, version: int, shown: int, unknown: list[int] | None, room: wire.Room | None
+    ) -> None:
         self.version = min(version, message.high)
         self.shown = shown
-        self.unknown = unknown if reading is Reading.OPEN else None
-        self.bounded = reading is not Reading.EXACT
-        self.refuses = version > message.high and reading is not Reading.OPEN
+        self.unknown = unknown
+        self.room = room
+        self.refuses = version > message.high and unknown is None
         self.flexible = message.flex is not None and self.version >= message.flex
 
     def struct(self, fields: tuple[Field, ...], marked: bool = False) -> Reader:
@@ -184,7 +190,7 @@ class _Compiler:
         """Return the reader of a field's value; `name` is what messages call it."""
         if field.array:
             of_one = FIXED.get(field.kind) or self._item(field, f"{name} element", False)
-            return wire.array(name, self.flexible, field.nullable, of_one, bounded=self.bounded)
+            return wire.array(name, self.flexible, field.nullable, of_one, self.room)
         return self._item(field, name, field.nullable)
 
     def _item(self, field: Field, name: str, nullable: bool) -> Reader:
@@ -208,13 +214,13 @@ class _Compiler:
         readers = {tag: (field.name, self._value(field, field.name)) for tag, field in here.items()}
         defaults = {field.name: default_of(field) for field in tagged.values()}
         order = [field.name for field in fields]
-        version, bounded, unknown = self.version, self.bounded, self.unknown
+        version, unknown, room = self.version, self.unknown, self.room
 
         def read(data: bytes, at: int, out: dict[str, Value]) -> tuple[dict[str, Value], int]:
             strange = False
             kept: list[Value] = []
             count, at = wire.uvarint(data, at)
-            if bounded and count > wire.MOST_TAGS:
+            if room is not None and count > wire.MOST_TAGS:
                 what = (
                     f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of {wire.MOST_TAGS}."
                 )
@@ -230,7 +236,8 @@ class _Compiler:
                 else:
                     start, at = at, wire.need(data, at, size)
                     strange = True
-                    if unknown is not None:
+                    if unknown is not None and room is not None:
+                        room.take(1)
                         unknown.append(tag)
                         kept.append({"tag": tag, "base64": b64encode(data[start:at]).decode()})
             shown: dict[str, Value] = {}

@@ -41,6 +41,8 @@ MOST_ELEMENTS = 1_000_000
 """Elements of an array that Kafka reads, from 4.4 on."""
 MOST_TAGS = 10_000
 """Entries of a tag section that Kafka reads, from 4.4 on."""
+MOST_IN_ALL = 1_010_000
+"""Elements and unknown tagged fields of one record that kdump holds; Kafka has no such limit."""
 _LONGEST_STRING = 0x7FFF
 _FLOAT = Struct(">d")
 _INT16 = Struct(">h")
@@ -173,7 +175,28 @@ def octets(field: str, flexible: bool, nullable: bool) -> Reader:
     return read
 
 
-def array(field: str, flexible: bool, nullable: bool, item: Reader | str, *, bounded: bool = False) -> Reader:
+class Room:
+    """What a record may still hold: nothing that is read may take much more memory than its bytes.
+
+    Attributes:
+        left: elements and unknown tagged fields.
+    """
+
+    def __init__(self) -> None:
+        self.left = MOST_IN_ALL
+
+    def take(self, count: int) -> None:
+        """Take room for some elements.
+
+        Raises:
+            LimitError: there is none.
+        """
+        self.left -= count
+        if self.left < 0:
+            raise LimitError(RUNTIME, f"It has more than {MOST_IN_ALL} elements in all.")
+
+
+def array(field: str, flexible: bool, nullable: bool, item: Reader | str, room: Room | None = None) -> Reader:
     """Return the reader of an array.
 
     Args:
@@ -181,7 +204,7 @@ def array(field: str, flexible: bool, nullable: bool, item: Reader | str, *, bou
         flexible: whether the length is a varint.
         nullable: whether the array may be null.
         item: the reader of its items, or a code of `FIXED`.
-        bounded: it has at most `MOST_ELEMENTS`.
+        room: of the record; then it has at most `MOST_ELEMENTS`. None for no limit.
     """
     length_of = _length(flexible, _INT32)
     items = _fixed_items(item) if isinstance(item, str) else _items(item)
@@ -195,9 +218,11 @@ def array(field: str, flexible: bool, nullable: bool, item: Reader | str, *, bou
         if length > len(data) - at:
             left = f"there are only {len(data) - at} bytes remaining."
             raise MalformedError(RUNTIME, f"Tried to allocate a collection of size {length}, but {left}")
-        if bounded and length > MOST_ELEMENTS:
-            what = f"of size {length}, which exceeds the maximum allowed size of {MOST_ELEMENTS}."
-            raise LimitError(RUNTIME, f"Tried to read a collection {what}")
+        if room is not None:
+            if length > MOST_ELEMENTS:
+                what = f"of size {length}, which exceeds the maximum allowed size of {MOST_ELEMENTS}."
+                raise LimitError(RUNTIME, f"Tried to read a collection {what}")
+            room.take(length)
         return items(data, at, length)
 
     return read

@@ -55,6 +55,7 @@ _TIERED = r"([0-9]{1,20})_([A-Za-z0-9_-]{22})"  # the id may begin with - or _
 _KRAFT = r"([0-9]{20})-([0-9]{10})(-[0-9]+)?"  # a .part has a random number too
 _PARTITION = r"((?s:.+))-([0-9]+)(?:\.([0-9a-f]{32})-(delete|future|stray))?"
 _SEGMENT_TEMPORARY = ((), ("deleted",), ("swap",), ("cleaned",))
+_SCALA = ("3.9", "4.2")  # releases whose tool is written in Scala
 _LOG_NAME = len("00000000000000000000.log")
 _MAX_INT = 2**31 - 1
 _MAX_LONG = 2**63 - 1
@@ -246,12 +247,12 @@ def kafka_dispatch(name: str, release: str = "4.3") -> Dispatch:
 
     Args:
         name: a file name, or a path with one.
-        release: 4.3, 4.2 or 3.9; they differ only in names without a dot.
+        release: 3.9, 4.2 or a later one; they differ only in names without a dot.
     """
     java = java_name(name)
     kind = _BY_SUFFIX.get(java.suffix[1:])
     if kind is None:
-        return Dispatch(None, error=None if release == "4.3" else java.no_dot)
+        return Dispatch(None, error=java.no_dot if release in _SCALA else None)
     if kind is FileKind.CHECKPOINT:
         return Dispatch(kind, java.end_offset, java.epoch, java.snapshot_error)
     if kind is FileKind.SNAPSHOT:  # its name is not looked at

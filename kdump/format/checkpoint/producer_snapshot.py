@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import starmap
 from struct import Struct
-from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from kdump.format.checksum import crc32c
 from kdump.value import Value
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kdump.format.source import Source
 
-Release = Literal["4.3", "4.2", "3.9"]
+Release = str
 
 VERSION = 1
 CRC_FROM = 6  # the CRC covers everything from the count on, bytes after the last entry included
