@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump import __version__
 from kdump.cli.commonoptions import help_option
+from kdump.render.escape import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _COMMANDS = {
     "dump": "kdump.cli.dump",
@@ -39,8 +45,26 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     ctx.exit()
 
 
+@contextmanager
+def _escaped() -> Iterator[None]:
+    """What click says of arguments is safe on a terminal, whatever is in them."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = escape(error.message)
+        raise
+
+
 class _Commands(click.Group):
     """Subcommands by name, loaded when used: start-up must not pay for what is not asked."""
+
+    def make_context(self, *args: Any, **named: Any) -> click.Context:  # noqa: ANN401 (as click has it)
+        with _escaped():
+            return super().make_context(*args, **named)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
+        with _escaped():
+            return super().invoke(ctx)
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
