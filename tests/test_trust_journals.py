@@ -419,7 +419,8 @@ def test_the_journal_says_whose_the_lock_file_is_before_it_is_made(command: str,
 
     class Watching(Faulty):
         def call(self, call: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-            calls.append((call, args[-1] if call == "rename" else args[0] if args else None))
+            makes = call == "open" and args[1] & os.O_CREAT
+            calls.append(("make" if makes else call, args[-1] if call == "rename" else args[0] if args else None))
             return super().call(call, function, *args, **named)
 
     SCENARIOS[command].run(tmp_path, Watching(-1, killed))
