@@ -139,6 +139,7 @@ def test_a_bug_is_told_with_its_place_and_nothing_raw(tmp_path: Path, monkeypatc
     def fail(path: str) -> None:
         raise TypeError(f"'<' not supported in {path}" + "x" * 10_000)
 
+    monkeypatch.setattr("kdump.__main__.signal.signal", lambda *_: None)  # those of the tests stay
     monkeypatch.setattr("kdump.cli.main.kdump", lambda **_: fail(RED))
     with pytest.raises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()) as stderr:
         main()

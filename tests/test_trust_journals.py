@@ -175,10 +175,10 @@ def test_root_follows_the_journal_of_the_owner_of_the_files_with_no_more_rights_
     ids: set[int] = set()
 
     class Watching(Faulty):
-        def call(self, call: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-            if call != "unlink" or ".lock" not in args:
+        def call(self, name: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+            if name != "unlink" or ".lock" not in args:
                 ids.add(os.geteuid())
-            return super().call(call, function, *args, **named)
+            return super().call(name, function, *args, **named)
 
     resume(str(journal), means(Watching(-1, killed)))
     assert ids == {1234}
@@ -314,7 +314,8 @@ def test_a_bad_value_is_named_by_its_field(tmp_path: Path) -> None:
 
 def test_an_end_that_no_rule_knows_raises_only_what_is_waited_for() -> None:
     """Any JSON at all is judged, and deep or odd values end as all others do."""
-    for value in (None, 7, "x", [], {}, {"version": 1}, [[[[]]]], {"\ud800": {"a": [1e999]}}):
+    values: list[object] = [None, 7, "x", [], {}, {"version": 1}, [[[[]]]], {"\ud800": {"a": [1e999]}}]
+    for value in values:
         with pytest.raises(BadValueError):
             check_journal(value)
 
@@ -418,10 +419,10 @@ def test_the_journal_says_whose_the_lock_file_is_before_it_is_made(command: str,
     calls: list[tuple[str, object]] = []
 
     class Watching(Faulty):
-        def call(self, call: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-            makes = call == "open" and args[1] & os.O_CREAT
-            calls.append(("make" if makes else call, args[-1] if call == "rename" else args[0] if args else None))
-            return super().call(call, function, *args, **named)
+        def call(self, name: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+            makes = name == "open" and args[1] & os.O_CREAT
+            calls.append(("make" if makes else name, args[-1] if name == "rename" else args[0] if args else None))
+            return super().call(name, function, *args, **named)
 
     SCENARIOS[command].run(tmp_path, Watching(-1, killed))
     assert calls.index(("rename", "journal.json")) < calls.index(("make", ".lock")) < calls.index(("unlink", ".lock"))

@@ -51,7 +51,7 @@ def _escaped() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.message = escape(error.message)
+        vars(error)["message"] = escape(error.message)  # final only for type checkers; each subclass shows it
         raise
 
 
