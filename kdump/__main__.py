@@ -11,24 +11,29 @@ KAFKA_NAMES = ("kafka-dump-log.sh", "kafka-dump-log")
 
 
 def main() -> None:
-    """Run the command line; end quietly on a closed pipe and at once on Ctrl-C."""
+    """Run the command line; end quietly on a closed pipe, at once on Ctrl-C, and with a report on a bug."""
     # Dying of the signal is what a shell expects of both: no traceback, status 141 or 130.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdout is None or sys.stderr is None:  # closed before the start: nothing can be said
         os._exit(5)
-    from kdump.cli.main import kdump
-    from kdump.format.checksum import self_test
-
     try:
-        self_test()
-    except RuntimeError as error:
-        sys.stderr.write(f"kdump: {error}\n")
-        os._exit(1)
-    arguments = sys.argv[1:]
-    if os.path.basename(sys.argv[0]) in KAFKA_NAMES:
-        arguments.insert(0, "dump")
-    kdump(arguments, prog_name="kdump")
+        from kdump.cli.main import kdump
+        from kdump.format.checksum import self_test
+
+        try:
+            self_test()
+        except RuntimeError as error:
+            sys.stderr.write(f"kdump: {error}\n")
+            os._exit(1)
+        arguments = sys.argv[1:]
+        if os.path.basename(sys.argv[0]) in KAFKA_NAMES:
+            arguments.insert(0, "dump")
+        kdump(arguments, prog_name="kdump")
+    except Exception as error:
+        from kdump.cli.bug import report_bug
+
+        sys.exit(report_bug(error))
 
 
 if __name__ == "__main__":

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.__main__ import main
+from kdump.cli.bug import bug_lines
 from tests.support.runs import FIXTURES, run_kdump
 
 if TYPE_CHECKING:
@@ -89,3 +94,75 @@ def test_a_broker_reads_no_more_of_a_message_in_a_wrapper_than_its_offset_when_i
     (prediction,) = [line for line in out.splitlines() if line.startswith("prediction ")]
     assert " loads=true start_offset=0 end=40 lost_bytes=0 lost_records=0 segment=0:" in prediction
     assert ":2043 " in prediction
+
+
+# --- nothing raw on a terminal --------------------------------------------------------------------------------
+RED = "\x1b[31mred\nline\u202e\x9b"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [RED],
+        ["dump", f"--{RED}"],
+        ["dump", "--limit", RED, "x"],
+        ["dump", "--format", RED, "x"],
+        ["dump", RED],
+        ["verify", RED],
+        ["verify", "--now", RED, "--start", "clean", "x"],
+        ["find-offset", RED, "0"],
+        ["find-offset", "x", RED],
+        ["find-time", "x", RED],
+        ["truncate", RED, "--to-offset", "1"],
+        ["truncate", "x", "--to-offset", RED],
+        ["reindex", "--config", RED, "x"],
+        ["patch-header", RED],
+        ["undo", RED],
+        ["resume", RED],
+        ["retention", "--set", RED, "x"],
+        ["export", "--table", RED, "x"],
+        ["partition-for", RED, "--partitions", RED],
+    ],
+    ids=lambda args: args[0] if args[0] != RED else "command",
+)
+def test_no_argument_reaches_the_terminal_raw(args: list[str]) -> None:
+    _, out, said = run(*args)
+    for text in (out, said):
+        assert not {"\x1b", "\u202e", "\x9b"} & set(text)
+        assert "red\nline" not in text
+    assert "red" in said
+
+
+def test_a_bug_is_told_with_its_place_and_nothing_raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody waits for is status 1, with lines that can be shown and reported."""
+
+    def fail(path: str) -> None:
+        raise TypeError(f"'<' not supported in {path}" + "x" * 10_000)
+
+    monkeypatch.setattr("kdump.__main__.signal.signal", lambda *_: None)  # those of the tests stay
+    monkeypatch.setattr("kdump.cli.main.kdump", lambda **_: fail(RED))
+    with pytest.raises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()) as stderr:
+        main()
+    *lines, last = stderr.getvalue().splitlines()
+    assert ended.value.code == 1
+    assert lines[0].startswith("kdump: a bug, in kdump ")
+    assert re.search(r"test_trust\.py:\d+ in fail$", lines[-2])
+    assert last.startswith(r"kdump: TypeError: '<' not supported in \x1b[31mred\x0aline\u{202e}\x9bxxx")
+    assert last.endswith("...: a bug in kdump, not in your files; please report it with the lines above")
+    assert all(line.isascii() and line.isprintable() for line in (*lines, last))
+
+
+def test_the_cause_of_a_bug_is_told_too_and_an_endless_recursion_is_not_told_whole() -> None:
+    def deep() -> None:
+        deep()
+
+    try:
+        try:
+            deep()
+        except RecursionError as error:
+            raise KeyError(b"\xff\x1b") from error
+    except KeyError as error:
+        lines = bug_lines(error)
+    assert len(lines) < 60
+    assert any("RecursionError" in line for line in lines)
+    assert "KeyError" in lines[-1]

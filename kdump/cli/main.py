@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump import __version__
 from kdump.cli.options.common import help_option
+from kdump.render.escape import escape
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from click.shell_completion import CompletionItem
 
 _COMMANDS = {
@@ -34,21 +38,39 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
     from kdump.broker.cleaner import _cleaning
-    from kdump.decode import _fast as _usual
+    from kdump.decode import _fast
     from kdump.export import _columns
     from kdump.format.batch import _scan
     from kdump.format.record import _records, _select
     from kdump.render.json import _json
     from kdump.render.text import _text
 
-    kernels = (_scan, _records, _select, _cleaning, _text, _json, _usual, _columns)
+    kernels = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns)
     compiled = all(kernel.is_compiled() for kernel in kernels)
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()
 
 
+@contextmanager
+def _escaped() -> Iterator[None]:
+    """What click says of arguments is safe on a terminal, whatever is in them."""
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = escape(error.message)  # final only for type checkers; each subclass shows it
+        raise
+
+
 class _Commands(click.Group):
     """Subcommands by name, loaded when used: start-up must not pay for what is not asked."""
+
+    def make_context(self, *args: Any, **named: Any) -> click.Context:  # noqa: ANN401 (as click has it)
+        with _escaped():
+            return super().make_context(*args, **named)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
+        with _escaped():
+            return super().invoke(ctx)
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

@@ -20,7 +20,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the ar
     """Go on with a reindex, truncate or patch-header that was ended in the middle, and check the result.
 
     JOURNAL is the journal.json of its quarantine. Exit status: 0 done, 3 errors are left, 10 no such journal, 11 in
-    use, 12 refused, 14 failed again, 2 wrong use.
+    use, 12 refused, 13 failed and nothing was changed, 14 failed again, 2 wrong use.
     """
     from kdump.repair.resume_undo import resume
 

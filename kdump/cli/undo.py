@@ -20,7 +20,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the ar
 
     JOURNAL is the journal.json of its quarantine. Every file gets back its bytes, its owner, its rights and its times.
     Refused when somebody else has changed the files since. Exit status: 0 done, 10 no such journal, 11 in use, 12
-    refused, 14 failed: undo again, 2 wrong use.
+    refused, 13 failed and nothing was changed, 14 failed: undo again, 2 wrong use.
     """
     from kdump.repair.resume_undo import undo
 

@@ -6,7 +6,7 @@ from array import array
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from kdump.decode import _fast as _usual
+from kdump.decode import _fast
 from kdump.decode.java_text import java_json
 from kdump.decode.schema import default_of
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 _ROOM = 65536  # bytes of text; longer ones are left to the general reader
 _KINDS = {
-    "bool": _usual.BOOL,
-    "int8": _usual.INT8,
-    "int16": _usual.INT16,
-    "uint16": _usual.UINT16,
-    "int32": _usual.INT32,
-    "uint32": _usual.UINT32,
-    "int64": _usual.INT64,
-    "uuid": _usual.UUID,
-    "string": _usual.STRING,
-    "bytes": _usual.BYTES,
+    "bool": _fast.BOOL,
+    "int8": _fast.INT8,
+    "int16": _fast.INT16,
+    "uint16": _fast.UINT16,
+    "int32": _fast.INT32,
+    "uint32": _fast.UINT32,
+    "int64": _fast.INT64,
+    "uuid": _fast.UUID,
+    "string": _fast.STRING,
+    "bytes": _fast.BYTES,
 }
 
 Quick: TypeAlias = "Callable[[bytes, int], bytes | None]"
 """From the bytes and the place of a message in them to its text; None where the general reader has to look."""
 
 _NOTHING: Mapping[str, Message] = MappingProxyType({})
-_NEVER = [_usual.TAGGED_STRUCT, 0, 0, 0, 0, 0, 0, 0, 0]
+_NEVER = [_fast.TAGGED_STRUCT, 0, 0, 0, 0, 0, 0, 0, 0]
 
 _room = memoryview(bytearray(_ROOM))
 _state = array("q", [0, 0])
@@ -53,7 +53,7 @@ def quick(message: Message, version: int, head: bytes, embedded: Mapping[str, Me
     except KeyError:  # a type that the kernel does not know
         return None
     program, literals = array("q", rows.flat()), bytes(rows.literals)
-    read, room, state = _usual.read, _room, _state
+    read, room, state = _fast.read, _room, _state
     return lambda data, at: read(program, literals, data, at, head, room, state)
 
 
@@ -79,7 +79,7 @@ class _Program:
     def _new(self, count: int) -> int:
         """Make rows; return the first."""
         first = len(self._rows)
-        self._rows.extend([0] * _usual.WIDTH for _ in range(count))
+        self._rows.extend([0] * _fast.WIDTH for _ in range(count))
         return first
 
     def _literal(self, text: bytes) -> tuple[int, int]:
@@ -92,7 +92,7 @@ class _Program:
         plain = [field for field in fields if field.tag is None and field.has(self._version)]
         tags = self._last_tags(fields) if self._flexible else []
         first, first_tag = self._new(len(plain)), self._new(len(tags))
-        self._rows[at] = [_usual.STRUCT, first, len(plain), first_tag, len(tags), self._flexible, 0, 0, 0]
+        self._rows[at] = [_fast.STRUCT, first, len(plain), first_tag, len(tags), self._flexible, 0, 0, 0]
         for row, field in enumerate(plain, first):
             self._field(row, field)
         for row, field in enumerate(tags, first_tag):
@@ -118,7 +118,7 @@ class _Program:
         else:
             item = self._new(1)
             self._rows[item] = self._value(field, (0, 0), nullable=False)
-            self._rows[row] = [_usual.ARRAY, *name, field.nullable, self._flexible, item, 0, 0, 0]
+            self._rows[row] = [_fast.ARRAY, *name, field.nullable, self._flexible, item, 0, 0, 0]
 
     def _open(self, field: Field, name: tuple[int, int]) -> list[int]:
         """Return the row of a field of bytes with a message in it."""
@@ -127,11 +127,11 @@ class _Program:
         for version in range(message.high + 1):
             self._rows[first + version][5] = self._message(message, version)
         self._version, self._flexible = outer
-        return [_usual.EMBEDDED, *name, field.nullable, self._flexible, first, message.high + 1, 0, 0]
+        return [_fast.EMBEDDED, *name, field.nullable, self._flexible, first, message.high + 1, 0, 0]
 
     def _value(self, field: Field, name: tuple[int, int], *, nullable: bool) -> list[int]:
         if field.kind == "struct" and field.tag is not None and not field.array:
-            return [_usual.TAGGED_STRUCT, *name, nullable, 0, 0, 0, 0, 0] if nullable else _NEVER
+            return [_fast.TAGGED_STRUCT, *name, nullable, 0, 0, 0, 0, 0] if nullable else _NEVER
         if field.kind == "struct":
-            return [_usual.STRUCT, *name, nullable, 0, self._struct(field.fields), 0, 0, 0]
+            return [_fast.STRUCT, *name, nullable, 0, self._struct(field.fields), 0, 0, 0]
         return [_KINDS[field.kind], *name, nullable, self._flexible, 0, 0, 0, 0]

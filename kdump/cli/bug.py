@@ -1,0 +1,68 @@
+"""What is said when kdump itself is wrong: an exception that nobody waited for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from contextlib import suppress
+
+from kdump.exit_status import Exit
+
+_MOST = 500  # characters of a message: it may hold what was read
+
+
+def report_bug(error: BaseException) -> int:
+    """Say on stderr where it happened and what; the last line says what to do.
+
+    File names and bytes that were read get into such messages. So each line is escaped as a whole, and no more of a
+    message is shown than one needs to know what happened.
+
+    Args:
+        error: what was raised.
+
+    Returns:
+        the exit status.
+    """
+    with suppress(OSError, ValueError, AttributeError):  # stdout or stderr is closed
+        sys.stdout.flush()
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write("".join(f"{line}\n" for line in bug_lines(error)))
+        sys.stderr.flush()
+    return Exit.BUG
+
+
+def bug_lines(error: BaseException) -> list[str]:
+    """Return the lines that describe a bug: calls, the innermost last, causes before effects, and one for people."""
+    from kdump import __version__
+    from kdump.render.escape import escape
+
+    chain: list[BaseException] = [error]
+    while len(chain) < 10:
+        before = chain[-1].__cause__ or (None if chain[-1].__suppress_context__ else chain[-1].__context__)
+        if before is None or before in chain:
+            break
+        chain.append(before)
+    lines = []
+    for one in reversed(chain):
+        frames = traceback.extract_tb(one.__traceback__)
+        for frame in frames if len(frames) < 40 else [*frames[:20], *frames[-20:]]:  # of an endless recursion
+            lines.append(escape(f"  {frame.filename}:{frame.lineno} in {frame.name}"))
+        lines.append(f"  {_named(one)}")
+    python = f"Python {'.'.join(map(str, sys.version_info[:3]))} on {os.uname().sysname}"
+    return [
+        f"kdump: a bug, in kdump {__version__}, {python}:",
+        *lines,
+        f"kdump: {_named(error)}: a bug in kdump, not in your files; please report it with the lines above",
+    ]
+
+
+def _named(error: BaseException) -> str:
+    from kdump.render.escape import escape
+
+    try:
+        message = str(error)
+    except Exception:
+        message = ""
+    shown = message if len(message) <= _MOST else f"{message[:_MOST]}..."
+    return escape(f"{type(error).__name__}: {shown}" if shown else type(error).__name__)
