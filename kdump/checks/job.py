@@ -32,6 +32,7 @@ class SegmentJob(Value):
         is_leftover: the directory is one that the broker is about to delete.
         only: judge only the file of this path; None for all.
         is_alone: nothing but the log is judged: a KRaft snapshot.
+        next_base: base offset of the next segment, None after the last.
     """
 
     files: dict[FileKind, str]
@@ -45,6 +46,7 @@ class SegmentJob(Value):
     is_leftover: bool
     only: str | None = None
     is_alone: bool = False
+    next_base: int | None = None
 
     @property
     def may_be_unfinished(self) -> bool:
