@@ -186,7 +186,7 @@ def test_what_is_wrong_is_handed_on_piece_by_piece(
 ) -> None:
     """However many entries are wrong: nothing grows with them."""
     piece, count = 20, 2000
-    monkeypatch.setattr("kdump.format.index.CHUNK_ENTRIES", piece)
+    monkeypatch.setattr("kdump.format.index.offset_and_time.CHUNK_ENTRIES", piece)
     monkeypatch.setattr("kdump.checks.index_fold._ASIDE", piece)
     overwrite(Path(job.files[FileKind.LOG]), log)
     rng = random.Random(count)

@@ -23,6 +23,7 @@ from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import PAGE_BYTES
+from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, run_kdump
@@ -403,10 +404,11 @@ def test_a_lookup_reads_few_pages_of_the_index_and_little_of_the_log(
     findings, location = ask(finder, offset_query(str(offset)))
     assert (findings, location.offset, location.base_offset) == ([], offset, offset)
     pages = -(-segment.offset_index.entries * 8 // PAGE_BYTES)
-    of_index = reads.sizes.get(segment._files[1]._fd, [])
+    log, index = (segment._cache.get(segment.path_of(kind), follow=True)._fd for kind in (FileKind.LOG, FileKind.INDEX))
+    of_index = reads.sizes.get(index, [])
     assert len(of_index) <= (pages - 1).bit_length() + 2
     assert max(of_index) <= PAGE_BYTES
-    assert sum(reads.sizes[segment._files[0]._fd]) <= 64 * 1024
+    assert sum(reads.sizes[log]) <= 64 * 1024
 
 
 def test_many_questions_open_each_file_once(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
