@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from kdump.format.batch.window import Window
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
-    from kdump.storage.partition import Partition, Segment
+    from kdump.storage.partition_dir import PartitionDir
+    from kdump.storage.segment import Segment
 
 
 class Lookup:
@@ -42,7 +43,7 @@ class Lookup:
 
     def __init__(
         self,
-        partition: Partition,
+        partition: PartitionDir,
         max_uncompressed_bytes: int,
         max_batch_bytes: int,
         passed: Callable[[int, Window, int], None],

@@ -33,6 +33,7 @@ class SegmentJob(Value):
         only: judge only the file of this path; None for all.
         is_alone: nothing but the log is judged: a KRaft snapshot.
         is_raft_log: it is the metadata log: see `PartitionName`.
+        next_base: base offset of the next segment, None after the last.
     """
 
     files: dict[FileKind, str]
@@ -47,6 +48,7 @@ class SegmentJob(Value):
     only: str | None = None
     is_alone: bool = False
     is_raft_log: bool = False
+    next_base: int | None = None
 
     @property
     def may_be_unfinished(self) -> bool:

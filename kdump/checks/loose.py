@@ -11,14 +11,17 @@ from kdump.checks.partition import PartitionCheck
 from kdump.checks.read_errors import judged
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import check_text, read_producers
-from kdump.checks.surroundings import Surroundings
 from kdump.checks.transactions import check_aborted
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile, Progress
-from kdump.storage.file_source import DoorProblem, open_source
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name
+from kdump.storage.open_files import OpenFileCache, open_source
+from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
+from kdump.storage.state_file import StateFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,9 +55,9 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
     elif name.kind is FileKind.UNKNOWN:
         yield DoorProblem(path, "type", f"{path}: the name does not tell what this is")
     elif name.kind in TEXT_KINDS:
-        yield from _grouped(check_text(path))
+        yield from _grouped(check_text(StateFile(path, name.kind, OpenFileCache())))
     elif name.kind is FileKind.SNAPSHOT:
-        yield from _grouped(iter(read_producers(path)[1]))
+        yield from _grouped(iter(read_producers(StateFile(path, name.kind, OpenFileCache()))[1]))
     elif name.kind is FileKind.CHECKPOINT:
         job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, path, is_alone=True)
         yield from _judged(job, options, FileKind.CHECKPOINT)
@@ -64,8 +67,7 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
 
 def _of_segment(path: str, kind: FileKind, base: int, options: VerifyOptions) -> Iterator[Item]:
     directory = os.path.dirname(path)
-    around = Surroundings(above(directory))
-    jobs = PartitionCheck(directory or ".", around, path).jobs
+    jobs = PartitionCheck(PartitionDir(directory or ".", LogDir(above(directory))), path).jobs
     job = next((job for job in jobs if job.files.get(kind) == path), None)
     if kind is FileKind.TXNINDEX:
         yield from _grouped(_aborted(path, base))

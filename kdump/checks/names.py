@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding, Severity
 from kdump.storage.directory import A_LINK, IN_A_PARTITION, NO_FILE, NOT_A_PARTITION, Skipped
 from kdump.storage.file_source import DoorProblem
-from kdump.storage.names import FileKind, java_name, parse_name, parse_partition
+from kdump.storage.names import SWAP, FileKind, java_name, parse_name, parse_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.storage.directory import Expansion
+    from kdump.storage.directory import Contents
 
 _LOADED = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _LOADED_SUFFIXES = frozenset(f".{kind.value}" for kind in _LOADED)
 _UNFINISHED = (".cleaned", ".swap")
 
 
-def check_names(found: Expansion) -> Iterator[Finding | DoorProblem]:
+def check_names(found: Contents) -> Iterator[Finding | DoorProblem]:
     """Yield what the names in one directory mean for the next start of a broker.
 
     Args:
@@ -50,7 +50,7 @@ def _check_name(path: str) -> Finding | None:
             return _leftover(path, why, Severity.ERROR)
         why = "compaction or a split did not finish: a broker throws it away"
         if java.suffix == ".swap":
-            why = "compaction or a split was about to finish: a broker puts it in the place of what it covers"
+            why = SWAP
         return _leftover(path, why, Severity.WARNING)
     if java.suffix == ".snapshot":
         return Finding(Code.S04, path)

@@ -9,24 +9,21 @@ from kdump.checks.job import SegmentFacts, SegmentJob
 from kdump.checks.names import check_names
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
-from kdump.checks.state_files import ascend, check_epochs, check_text, read_epochs
+from kdump.checks.state_files import ascend, check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked
-from kdump.storage.directory import Expansion, partition_files
-from kdump.storage.names import parse_name, parse_partition
-from kdump.storage.paths import exists, size
+from kdump.storage.directory import SEGMENT_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.segment import Result
-    from kdump.checks.surroundings import Surroundings
     from kdump.item import Item
+    from kdump.storage.partition_dir import PartitionDir
 
-_OF_SEGMENT = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.SNAPSHOT)
 _NEVER = 2**63
 _NO_LOG = "there is no log for it: a broker removes it"
 
@@ -35,65 +32,49 @@ class PartitionCheck:
     """Judges one partition directory.
 
     Args:
-        path: of the directory.
-        around: its log directory.
+        directory: it.
         only: judge the files of this path only; None for all.
 
     Attributes:
+        directory: the same.
         path: of the directory.
+        name: what its name tells, None where it tells nothing.
         jobs: its segments, by base offset.
         sizes: of their logs, bytes.
-        around: the log directory.
         checkpoint_findings: K01 and K02, for whoever judges the files of the log directory.
     """
 
-    def __init__(self, path: str, around: Surroundings, only: str | None = None) -> None:
-        self.path = path
-        self.around = around
-        self._listing = Expansion()
-        partition_files(path, self._listing)
-        self.name = parse_partition(os.path.basename(os.path.abspath(path)))
-        self._files = self._by_base()
-        self._bases = sorted(base for base, files in self._files.items() if FileKind.LOG in files)
+    def __init__(self, directory: PartitionDir, only: str | None = None) -> None:
+        self.directory = directory
+        self.path = directory.path
+        self.name = directory.parsed
+        self._bases = directory.log_bases
         start = self._bases[0] if self._bases else 0
-        if self.name is not None:
-            start = max(start, around.start_offset(self.name))
-        self._start = start
-        self._epochs = read_epochs(self._epoch_file)
-        self._usable_epochs = self._epochs if ascend(self._epochs) else ()
+        self._start = max(start, directory.log_start)
+        self._usable_epochs = directory.epochs if ascend(directory.epochs) else ()
         self.jobs = [self._job(base, only) for base in self._bases]
-        self.sizes = [_size(job.files[FileKind.LOG]) for job in self.jobs]
+        self.sizes = [_size(directory, job.files[FileKind.LOG]) for job in self.jobs]
         self.checkpoint_findings: list[Finding] = []
         self._end = self._bases[0] if self._bases else 0
         self._has_epochs = False
         self._is_read = True  # up to the end of the last log so far
         self._done: set[str] = set()
 
-    @property
-    def _epoch_file(self) -> str:
-        return os.path.join(self.path, FileKind.EPOCHS.value)
-
-    def _by_base(self) -> dict[int, dict[FileKind, str]]:
-        found: dict[int, dict[FileKind, str]] = {}
-        for path in self._listing.files:
-            name = parse_name(os.path.basename(path))
-            if name.kind in _OF_SEGMENT and name.base_offset is not None and name.uuid is None:
-                found.setdefault(name.base_offset, {})[name.kind] = path
-        return found
-
     def _job(self, base: int, only: str | None) -> SegmentJob:
+        log_dir = self.directory.log_dir
         return SegmentJob(
-            self._files[base],
+            self.directory.by_base[base],
             base,
-            self.around.is_clean,
+            log_dir.is_clean,
             base == self._bases[-1],
-            self.around.is_held,
+            log_dir.is_held,
             self._start,
-            self._usable_epochs,
+            tuple(self._usable_epochs),
             None if self.name is None else self.name.topic,
-            self.name is not None and self.name.state == "delete",
+            self.directory.is_leftover,
             only,
             is_raft_log=self.name is not None and self.name.is_raft_log,
+            next_base=self.directory.next_base(base),
         )
 
     def check(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
@@ -105,7 +86,7 @@ class PartitionCheck:
 
         Reports: A01-A06, E03, F01-F09, K01-K05, O06, O07, P04, S01-S04, and all that a segment shows.
         """
-        replay = Replay()
+        replay = Replay(self.directory)
         for number, job in enumerate(self.jobs):
             for result in results(number):
                 if isinstance(result, SegmentFacts):
@@ -132,7 +113,7 @@ class PartitionCheck:
         if job.is_last and job.only is None:
             yield from open_transactions(replay.producers, job.files[FileKind.LOG], self._end)
         yield facts.checked(job, deep=deep)
-        shown = tuple(read[kind] for kind in _OF_SEGMENT if kind in read and job.only in (None, read[kind].path))
+        shown = tuple(read[kind] for kind in SEGMENT_KINDS if kind in read and job.only in (None, read[kind].path))
         yield Checked(shown, facts.batches, facts.records)
 
     @property
@@ -143,35 +124,39 @@ class PartitionCheck:
     # --- the other files ------------------------------------------------------------------------------------
     def _rest(self, replay: Replay, options: VerifyOptions) -> Iterator[Item]:
         shown: list[CheckedFile] = []
-        has_sound_epochs = True
+        has_sound_epochs, epoch_file = True, self.directory.epoch_file
         for one in self._other_files(replay, options):
             if isinstance(one, CheckedFile):
                 shown.append(one)
             else:
-                has_sound_epochs = has_sound_epochs and not (isinstance(one, Finding) and one.file == self._epoch_file)
+                has_sound_epochs = has_sound_epochs and not (isinstance(one, Finding) and one.file == epoch_file.path)
                 yield one
-        yield from check_names(self._listing)
+        yield from check_names(self.directory.contents)
         if has_sound_epochs:  # a broker does not start with others
-            yield from check_epochs(self._epoch_file, self._epochs, self._last_end, has_epochs=self._has_epochs)
-        if self.name is not None and self._bases:
-            self.checkpoint_findings.extend(self.around.check(self.name, self.path, self._last_end))
+            yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)
+        key = self.directory.key
+        if key is not None and self._bases:
+            log_dir, name = self.directory.log_dir, self.directory.name
+            self.checkpoint_findings.extend(check_offsets(log_dir, key, name, self._last_end))
         yield Checked(tuple(shown), 0, 0)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
-        for path in self._listing.files:
+        directory = self.directory
+        for file in directory.contents.files:
+            path, kind = file.path, file.name.kind
             if path in self._done:
                 continue
-            kind = parse_name(os.path.basename(path)).kind
+            name = os.path.basename(path)
             if kind is FileKind.SNAPSHOT:
-                yield from replay.snapshot(path, self._last_end, has_log=bool(self._bases))
-            elif kind in _OF_SEGMENT:
-                if not exists(f"{path.removesuffix(kind.value)}{FileKind.LOG.value}", follow=False):
+                yield from replay.snapshot(path, file.name.base_offset, self._last_end, has_log=bool(self._bases))
+            elif kind in SEGMENT_KINDS:
+                if not directory.listing.has(f"{name.removesuffix(kind.value)}{FileKind.LOG.value}"):
                     yield Finding(Code.F08, path, values={"why": _NO_LOG}, severity_override=Severity.WARNING)
-                yield CheckedFile(path, kind, _size(path))
+                yield CheckedFile(path, kind, _size(directory, path))
             elif kind is FileKind.CHECKPOINT:
                 yield from self._kraft_snapshot(path, options)
             else:
-                yield from check_text(path)
+                yield from check_text(directory.file(name, kind))
 
     def _kraft_snapshot(self, path: str, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
         """A snapshot of the metadata log: it has the format of a log, and offsets of its own."""
@@ -183,8 +168,5 @@ class PartitionCheck:
                 yield CheckedFile(path, FileKind.CHECKPOINT, result.sizes[FileKind.LOG])
 
 
-def _size(path: str) -> int:
-    try:
-        return size(path)
-    except OSError:
-        return 0
+def _size(directory: PartitionDir, path: str) -> int:
+    return directory.listing.size(os.path.basename(path))

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.load.facts import DELETE, Start
 from kdump.broker.load.log_loader import Recoveries, load
-from kdump.broker.load.log_manager import Cause, LogDir, worst
+from kdump.broker.load.log_manager import Cause, LogManager, worst
 from kdump.broker.load.outcome import Stops
 from kdump.item import Prediction, SegmentFate
 from kdump.storage.file_source import DoorProblem
-from kdump.storage.names import parse_partition
-from kdump.storage.open_files import Shelf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +23,9 @@ if TYPE_CHECKING:
     from kdump.broker.load.log_manager import Settings
     from kdump.broker.load.outcome import Outcome
     from kdump.checks.options import VerifyOptions
+    from kdump.storage.log_dir import LogDir
     from kdump.storage.names import PartitionName
+    from kdump.storage.partition_dir import PartitionDir
 
 _WORST_FIRST = (Start.FULL, Start.UNCLEAN, Start.CLEAN)  # what is recovered first serves the others
 _METADATA = "the metadata log is recovered from its first segment on at every start"
@@ -33,27 +33,27 @@ _ALONE = "the other partitions of the log directory can be loaded"
 
 
 def predict(
-    log_dir: str, directories: Sequence[str], options: VerifyOptions, *, is_alone: bool
+    log_dir: LogDir, partitions: Sequence[PartitionDir], options: VerifyOptions, *, is_alone: bool
 ) -> Iterator[Prediction | DoorProblem]:
     """Yield what becomes of each partition with each start.
 
     Args:
-        log_dir: path of the log directory.
-        directories: paths of its partition directories, in the order in which they are shown.
+        log_dir: the log directory.
+        partitions: its partition directories, in the order in which they are shown.
         options: which starts, and what they hang on.
         is_alone: other partitions may be there, and are not among these.
     """
     assert options.settings is not None
-    around = LogDir(log_dir)
+    manager = LogManager(log_dir)
     found: list[list[Prediction]] = []  # of each partition, start by start
-    causes: dict[str, list[Cause]] = {start.value: list(around.causes) for start in options.starts}
+    causes: dict[str, list[Cause]] = {start.value: list(manager.causes) for start in options.starts}
     not_known = (_ALONE,) if is_alone else ()
-    for path in directories:
-        name = parse_partition(os.path.basename(os.path.abspath(path)))
+    for directory in partitions:
+        path, name = directory.path, directory.parsed
         if name is None:
             continue
         try:
-            outcomes = list(_outcomes(around, path, name, options.settings, options.starts))
+            outcomes = list(_outcomes(manager, directory, name, options.settings, options.starts))
         except OSError as error:
             not_known = (*not_known, f"{path} can be loaded")
             why = error.strerror or str(error)
@@ -70,25 +70,26 @@ def predict(
 
 
 def _outcomes(
-    around: LogDir, path: str, name: PartitionName, settings: Settings, starts: Sequence[Start]
+    manager: LogManager, directory: PartitionDir, name: PartitionName, settings: Settings, starts: Sequence[Start]
 ) -> Iterator[tuple[Prediction, Cause | None]]:
     """Load one partition with each start, in the order in which they were asked for."""
     recoveries = Recoveries()
     found: dict[Start, tuple[Prediction, Cause | None]] = {}
     outcomes: dict[Start, Outcome] = {}
-    with Shelf() as shelf:
-        facts, assumed = around.partition(path, name, settings, shelf)
-        for start in (one for one in _WORST_FIRST if one in starts):
-            how = Start.FULL if name.is_raft_log or (start is Start.UNCLEAN and not facts.recovery_point) else start
-            if how not in outcomes:
-                outcomes[how] = load(facts, how, recoveries=recoveries)
-            outcome = outcomes[how]
-            stops = Stops.BROKER if name.is_raft_log else outcome.stops
-            cause = None if outcome.stops is None else Cause(stops or Stops.BROKER, outcome.exception, path)
-            if outcome.has_unstable and not name.is_raft_log:
-                cause = around.refusal(path) or cause
-            row = _row(path, start, outcome, (*assumed, _METADATA) if name.is_raft_log else tuple(assumed))
-            found[start] = row, cause
+    path = directory.path
+    facts, assumed = manager.partition(directory, settings)
+    for start in (one for one in _WORST_FIRST if one in starts):
+        how = Start.FULL if name.is_raft_log or (start is Start.UNCLEAN and not facts.recovery_point) else start
+        if how not in outcomes:
+            outcomes[how] = load(facts, how, recoveries=recoveries)
+        outcome = outcomes[how]
+        stops = Stops.BROKER if name.is_raft_log else outcome.stops
+        cause = None if outcome.stops is None else Cause(stops or Stops.BROKER, outcome.exception, path)
+        if outcome.has_unstable and not name.is_raft_log:
+            cause = manager.refusal(path) or cause
+        row = _row(path, start, outcome, (*assumed, _METADATA) if name.is_raft_log else tuple(assumed))
+        found[start] = row, cause
+    directory.close()
     yield from (found[start] for start in starts)
 
 

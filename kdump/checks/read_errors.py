@@ -1,19 +1,18 @@
-"""What is said of a file that was seen in its directory and cannot be opened, or not be read to its end."""
+"""Map open and read errors of a listed file to V01, V02 or DoorProblem."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
-from kdump.format.checkpoint.checkpoint_file import read_checkpoint
 from kdump.item import CheckedFile
-from kdump.storage.file_source import DoorProblem, FileShrankError, open_source
+from kdump.storage.file_source import DoorProblem, FileShrankError
+from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from kdump.finding import Report
-    from kdump.format.checkpoint.checkpoint_file import Entry
     from kdump.format.kinds import FileKind
     from kdump.format.source import Source
 
@@ -65,15 +64,3 @@ def judged(
             found.append(broken_off(error, path, source.size))
     yield from found
     yield CheckedFile(path, kind, source.size)
-
-
-def entries_of(kind: FileKind, path: str) -> Sequence[Entry]:
-    """Return the entries of a text file as far as there are any; whoever judges the file tells what is wrong."""
-    source = open_source(path)
-    if isinstance(source, DoorProblem):
-        return ()
-    with source:
-        try:
-            return read_checkpoint(kind, source, lambda _finding: None).entries
-        except OSError:
-            return ()

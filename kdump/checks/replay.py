@@ -13,8 +13,8 @@ from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.item import CheckedFile
-from kdump.storage.file_source import DoorProblem, FileSource, open_source
-from kdump.storage.names import parse_name
+from kdump.storage.file_source import DoorProblem, FileSource
+from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
     from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.source import Source
+    from kdump.storage.partition_dir import PartitionDir
+    from kdump.storage.state_file import StateFile
 
 Result = Finding | DoorProblem | CheckedFile
 _NEVER = 2**63
@@ -31,11 +33,15 @@ _NEVER = 2**63
 class Replay:
     """Follows the producers from the first segment on.
 
+    Args:
+        directory: of the partition.
+
     Attributes:
         producers: what is known of them after the segments so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, directory: PartitionDir) -> None:
+        self._directory = directory
         self.producers = Producers.empty()
         self._has_begun = False
         self._is_whole = True  # nothing was compacted, damaged or not read so far
@@ -52,7 +58,7 @@ class Replay:
         entries: Sequence[ProducerStateEntry] | None = None
         path = job.files.get(FileKind.SNAPSHOT)
         if path is not None:
-            entries, said = read_producers(path)
+            entries, said = read_producers(self._file(path))
             yield from said
         found: list[Finding] = []
         if not self._has_begun:
@@ -69,20 +75,23 @@ class Replay:
         yield from found
         yield from _aborted(job, facts, expected, complete=complete)
 
-    def snapshot(self, path: str, end: int, *, has_log: bool) -> Iterator[Result]:
+    def _file(self, path: str) -> StateFile:
+        return self._directory.file(os.path.basename(path), FileKind.SNAPSHOT)
+
+    def snapshot(self, path: str, offset: int | None, end: int, *, has_log: bool) -> Iterator[Result]:
         """Yield what is wrong with a snapshot that is not at the start of a segment.
 
         Args:
             path: of the snapshot.
+            offset: of its name.
             end: the log end offset.
             has_log: there is a segment.
 
         Reports: S01-S03.
         """
-        entries, said = read_producers(path)
+        entries, said = read_producers(self._file(path))
         yield from said
         found: list[Finding] = []
-        offset = parse_name(os.path.basename(path)).base_offset
         assert offset is not None
         if has_log and offset > end:
             found.append(Finding(Code.S02, path, found=offset, values={"end": end}))

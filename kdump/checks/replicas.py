@@ -21,7 +21,8 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked
-from kdump.storage.file_source import DoorProblem, FileSource, open_source
+from kdump.storage.file_source import DoorProblem, FileSource
+from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,7 +6,7 @@ from contextlib import closing
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from kdump.checks.directories import Place, duplicates
+from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.loose import check_loose
 from kdump.checks.workers import Workers
 from kdump.item import Progress
@@ -73,23 +73,23 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: Engine | None =
 
     Reports: every code but L13; as items of their own, among what was judged.
     """
-    places: list[Place] = []
+    directories: list[DirectoryCheck] = []
     for path, is_directory in expanded(paths):
         if not is_directory:
             yield from check_loose(path, options)
-        elif (place := Place(path)).is_broker_s:
-            places.append(place)
+        elif (directory := DirectoryCheck(path)).is_broker_directory:
+            directories.append(directory)
         else:
             yield DoorProblem(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
-    yield from duplicates(places)
-    checks = [check for place in places for check in place.partitions]
+    yield from duplicates(directories)
+    checks = [check for directory in directories for check in directory.partitions]
     with closing((engine or Engine()).partitions(checks, options)) as judged:  # type: ignore[type-var]
-        for place in places:
-            for _ in place.partitions:
+        for directory in directories:
+            for _ in directory.partitions:
                 yield from next(judged)
-            yield from place.check()
+            yield from directory.check()
             if options.starts:
-                yield from place.predict(options)
+                yield from directory.predict(options)
 
 
 def partitions_of(paths: Sequence[str]) -> Iterator[PartitionCheck]:
@@ -100,7 +100,7 @@ def partitions_of(paths: Sequence[str]) -> Iterator[PartitionCheck]:
     """
     for path, is_directory in expanded(paths):
         if is_directory:
-            yield from Place(path).partitions
+            yield from DirectoryCheck(path).partitions
 
 
 def _progress(results: Iterator[Result], done: int, total: int, options: VerifyOptions) -> Iterator[Result]:

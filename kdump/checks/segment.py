@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.replay import ProducerFold
@@ -17,8 +17,9 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import check_records
 from kdump.item import Progress
-from kdump.storage.file_source import DoorProblem, FileSource, open_source
-from kdump.storage.segment_boundaries import Edges
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.open_files import OpenFileCache
+from kdump.storage.segment import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.checks.options import VerifyOptions
     from kdump.format.batch.offset_order import OffsetFold
     from kdump.format.batch.window import Window
+    from kdump.storage.open_files import CachedFile
 
 _FOREIGN_SEQUENCES = "__consumer_offsets"  # the coordinator writes there in the name of producers
 _MAYBE_COMPACTION = (Code.P01, Code.P02)  # warnings, unless compaction explains them
@@ -40,20 +42,19 @@ _BEYOND = (Code.O07, Code.X07, Code.T04)
 Result = Finding | DoorProblem | Progress | SegmentFacts
 
 
-def check_segment(job: SegmentJob, options: VerifyOptions, edges: Edges | None = None) -> Iterator[Result]:
+def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
     """Yield what is wrong with the files of one segment, and at the end what the partition needs to know of it.
 
     Args:
         job: the segment.
         options: what was asked for.
-        edges: what lies around the logs of a directory; for many segments one that has listed it already.
 
     Reports: F02, F03, F09, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records and
         the producers show.
     """
     found: list[Finding | DoorProblem] = []
-    with ExitStack() as stack:
-        segment = _Segment(job, options, edges or Edges(), found, stack)
+    with OpenFileCache() as cache:
+        segment = _SegmentCheck(job, options, cache, found)
         for progress in segment.walk():
             yield from _wanted(found, job.only)
             yield progress
@@ -70,31 +71,28 @@ def _wanted(found: list[Finding | DoorProblem], only: str | None) -> Iterator[Fi
     found.clear()
 
 
-class _Segment:
+class _SegmentCheck:
     """The checks of one segment.
 
     Args:
         job: the segment.
         options: what was asked for.
-        edges: what lies around the log.
+        cache: where its files are open.
         found: takes what is found.
-        stack: closes the files.
     """
 
     def __init__(
         self,
         job: SegmentJob,
         options: VerifyOptions,
-        edges: Edges,
+        cache: OpenFileCache,
         found: list[Finding | DoorProblem],
-        stack: ExitStack,
     ) -> None:
         self._job = job
         self._options = options
-        self._edges = edges
         self._found = found
-        self._stack = stack
         self._path = job.files[FileKind.LOG]
+        self._segment = Segment(self._path, job.base_offset, cache, follow=job.only is not None)
         self._maybe_compaction: list[Finding] = []
         self._blamed: set[int] = set()
         self._folds: dict[FileKind, IndexFold] = {}
@@ -141,16 +139,15 @@ class _Segment:
         )
 
     # --- files ----------------------------------------------------------------------------------------------
-    def _open(self, kind: FileKind) -> FileSource | None:
-        path = self._job.files.get(kind)
-        if path is None:
+    def _open(self, kind: FileKind) -> CachedFile | None:
+        if kind not in self._job.files:
             return None
-        opened = open_source(path, follow=self._job.only is not None)
+        opened = self._segment.file(kind)
         if isinstance(opened, DoorProblem):
             self._found.append(opened if self._job.only is not None else not_opened(opened))
             return None
         self._sizes[kind] = opened.size
-        return self._stack.enter_context(opened)
+        return opened
 
     def _open_indexes(self) -> None:
         job = self._job
@@ -181,7 +178,7 @@ class _Segment:
                 self._found.append(broken_off(error, self._job.files[kind], self._sizes[kind]))
 
     # --- the walk -------------------------------------------------------------------------------------------
-    def _batches_of(self, log: FileSource) -> Iterator[Progress]:
+    def _batches_of(self, log: CachedFile) -> Iterator[Progress]:
         job, options = self._job, self._options
         if log.size > layout.MAX_INT:
             over = log.size - layout.MAX_INT
@@ -251,11 +248,11 @@ class _Segment:
         except OSError:  # the fold will say so
             return ()
 
-    def _finish(self, log: FileSource, last: int | None) -> Iterator[None]:
+    def _finish(self, log: CachedFile, last: int | None) -> Iterator[None]:
         if self._job.is_alone:
             return
         with suppress(OSError):  # what lies around it has vanished
-            for finding in self._edges.check(self._path, self._job.base_offset, last, log.size):
+            for finding in self._segment.check_end(last, self._job.next_base):
                 self._report(finding)
         if not log.size:
             self._report(Finding(Code.F02, self._path))

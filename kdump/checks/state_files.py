@@ -2,47 +2,65 @@
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kdump.checks.read_errors import broken_off, entries_of, judged, not_opened
+from kdump.checks.read_errors import broken_off, not_opened
 from kdump.finding import Code, Finding, Severity
-from kdump.format.checkpoint.checkpoint_file import EpochEntry, read_checkpoint
-from kdump.format.checkpoint.producer_snapshot import read_snapshot
 from kdump.format.kinds import FileKind
 from kdump.item import CheckedFile
-from kdump.storage.file_source import DoorProblem, open_source
-from kdump.storage.names import parse_name
-from kdump.storage.paths import exists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.finding import Report
+    from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
-    from kdump.format.source import Source
+    from kdump.storage.file_source import DoorProblem
+    from kdump.storage.log_dir import LogDir
+    from kdump.storage.state_file import StateFile
+
+_OFFSETS = {
+    FileKind.RECOVERY_POINT: "recoveryPoint",
+    FileKind.REPLICATION: "highWatermark",
+    FileKind.LOG_START: "logStartOffset",
+}
 
 
-def check_text(path: str) -> Iterator[Finding | DoorProblem | CheckedFile]:
+def check_text(file: StateFile) -> Iterator[Finding | DoorProblem | CheckedFile]:
     """Yield what is wrong with a text file, and the file.
 
     Args:
-        path: as the user wrote it, or below what the user wrote.
+        file: it.
 
     Reports: K03-K05, V01, V02.
     """
-    kind = parse_name(os.path.basename(path)).kind
+    if file.failure is not None:
+        yield not_opened(file.failure)
+        return
+    yield from file.findings
+    if file.error is not None:
+        yield broken_off(file.error, file.path, file.size)
+    yield CheckedFile(file.path, file.kind, file.size)
 
-    def judge(source: Source, report: Report) -> None:
-        read_checkpoint(kind, source, report)
 
-    return judged(path, kind, judge)
+def check_offsets(log_dir: LogDir, partition: tuple[str, int], directory: str, end: int) -> Iterator[Finding]:
+    """Yield the checkpoints of a log directory that go beyond the end of a partition.
 
+    Args:
+        log_dir: the log directory.
+        partition: topic and number.
+        directory: name of its directory.
+        end: its log end offset.
 
-def read_epochs(path: str) -> tuple[EpochEntry, ...]:
-    """Return the entries of a leader-epoch-checkpoint as the file has them; `check_text` tells what is wrong."""
-    return tuple(entry for entry in entries_of(FileKind.EPOCHS, path) if isinstance(entry, EpochEntry))
+    Reports: K01, K02.
+    """
+    for kind, field in _OFFSETS.items():
+        offset = log_dir.offset(kind, partition) or 0
+        if offset > end:
+            code = Code.K02 if kind is FileKind.LOG_START else Code.K01
+            values: dict[str, int | str | None] = {"partition": directory, "end": end, "missing": offset - end}
+            path = log_dir.path_of(kind)
+            yield Finding(code, path, field=field, found=offset, expected=end, offset=end, values=values)
 
 
 def ascend(epochs: Sequence[EpochEntry]) -> bool:
@@ -50,20 +68,20 @@ def ascend(epochs: Sequence[EpochEntry]) -> bool:
     return all(one.epoch < other.epoch and one.start_offset < other.start_offset for one, other in pairwise(epochs))
 
 
-def check_epochs(path: str, epochs: Sequence[EpochEntry], end: int, *, has_epochs: bool) -> Iterator[Finding]:
+def check_epochs(file: StateFile, end: int, *, has_epochs: bool) -> Iterator[Finding]:
     """Yield what is wrong with a leader-epoch-checkpoint beside its log.
 
     Args:
-        path: of the file, which need not be there.
-        epochs: its entries.
+        file: it; it need not be there.
         end: the log end offset.
         has_epochs: batches have leader epochs.
 
     Reports: K04.
     """
+    path, epochs = file.path, file.epochs
     if not epochs:
         if has_epochs:
-            what = "has no entries" if exists(path) else "is missing"
+            what = "is missing" if file.failure is not None and file.failure.missing else "has no entries"
             why = f"the file {what}, and batches have leader epochs: a broker makes it anew from them"
             yield Finding(Code.K04, path, values={"why": why}, severity_override=Severity.NOTE)
         return
@@ -77,26 +95,28 @@ def check_epochs(path: str, epochs: Sequence[EpochEntry], end: int, *, has_epoch
         yield Finding(Code.K04, path, offset=offset, found=offset, values={"why": why}, severity_override=warning)
 
 
-def read_producers(path: str) -> tuple[Sequence[ProducerStateEntry] | None, list[Finding | DoorProblem | CheckedFile]]:
+def read_producers(
+    file: StateFile,
+) -> tuple[Sequence[ProducerStateEntry] | None, list[Finding | DoorProblem | CheckedFile]]:
     """Read a producer snapshot.
 
     Args:
-        path: as the user wrote it, or below what the user wrote.
+        file: it.
 
     Returns:
         its entries, None where a broker would throw it away; and what there is to say, the file last.
 
     Reports: S01, V01, V02.
     """
-    source = open_source(path)
-    if isinstance(source, DoorProblem):
-        return None, [not_opened(source)]
-    file = CheckedFile(path, FileKind.SNAPSHOT, source.size)
-    with source:
-        try:
-            snapshot = read_snapshot(source)
-            if snapshot.error is None:
-                return list(snapshot.entries), [file]
-        except OSError as error:
-            return None, [broken_off(error, path, source.size), file]
-        return None, [Finding(Code.S01, path, 0, source.size, values={"why": snapshot.error}), file]
+    if file.failure is not None:
+        return None, [not_opened(file.failure)]
+    checked = CheckedFile(file.path, FileKind.SNAPSHOT, file.size)
+    try:
+        snapshot = file.snapshot()
+        if snapshot is not None and snapshot.error is None:
+            return list(snapshot.entries), [checked]
+    except OSError as error:
+        return None, [broken_off(error, file.path, file.size), checked]
+    if snapshot is None:
+        return None, [broken_off(file.error, file.path, file.size), checked] if file.error is not None else [checked]
+    return None, [Finding(Code.S01, file.path, 0, file.size, values={"why": snapshot.error}), checked]

@@ -13,7 +13,6 @@ from kdump.checks.job import SegmentFacts, nothing_known
 from kdump.checks.segment import check_segment
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import DoorProblem
-from kdump.storage.segment_boundaries import Edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +37,6 @@ class Workers:
     def __init__(self, jobs: Sequence[SegmentJob], sizes: Sequence[int], options: VerifyOptions) -> None:
         self._jobs = jobs
         self._options = options
-        self._edges = Edges()
         self._pipes: list[Connection] = []
         self._owners: list[int] = []
         count = min(options.jobs, len(jobs))
@@ -59,7 +57,7 @@ class Workers:
     def of(self, number: int) -> Iterator[Result]:
         """Yield the results of a segment, its facts last; segments are asked for in order."""
         if not self._processes:
-            yield from check_segment(self._jobs[number], self._options, self._edges)
+            yield from check_segment(self._jobs[number], self._options)
             return
         pipe = self._pipes[self._owners[number]]
         while True:
@@ -82,7 +80,7 @@ class Workers:
             if self._owners[at] != number:
                 continue
             held: list[Result] = []
-            for result in check_segment(job, self._options, self._edges):
+            for result in check_segment(job, self._options):
                 held.append(result)
                 if len(held) >= _TOGETHER or isinstance(result, SegmentFacts):
                     try:

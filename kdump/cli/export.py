@@ -14,7 +14,8 @@ from kdump.cli.options.engine import demand_arrow, demand_outside, engine_option
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
-from kdump.storage.file_source import DoorProblem, is_remote
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.paths import absolute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -114,7 +115,7 @@ class _Export:
         self._origins = origins
         self._target: Target = Target(given["directory"], given["kind"], given["table"], columns)
         self._asked: dict[str, object] = {
-            "paths": [os.path.abspath(path) if not is_remote(path) else path for path in paths],
+            "paths": [absolute(path) for path in paths],
             **{name: given[name] for name in ("table", "kind", "decoder", "max_batch_bytes", "max_uncompressed_bytes")},
             "columns": [column.name for column in columns],
         }

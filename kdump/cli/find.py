@@ -16,13 +16,13 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.exit_status import RunStatus
-from kdump.find.finder import Finder, Limits
+from kdump.find.finder import Finder, Limits, open_partition
 from kdump.finding import Finding
 from kdump.item import Location
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
 from kdump.storage.file_source import DoorProblem
-from kdump.storage.partition import Partition, UnreadableError
+from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -135,7 +135,7 @@ def _finder(
 ) -> Finder:
     """Open the partition, and say what is wrong with what lies around it."""
     findings: list[Finding] = []
-    partition = Partition(path, findings.append)
+    partition = open_partition(path, findings.append)
     for finding in findings:
         outcome.see(finding)
         sink.finding(finding)

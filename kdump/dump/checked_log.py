@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
@@ -10,42 +9,33 @@ from kdump.format.batch import layout
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.record.chunk import Chunk
 from kdump.item import LogStart, SnapshotStart
-from kdump.storage.file_source import DoorProblem, open_source
-from kdump.storage.names import parse_partition
-from kdump.storage.segment_boundaries import sibling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.dump.checked import InputFile
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
     from kdump.item import Item
-    from kdump.storage.names import FileName
-    from kdump.storage.segment_boundaries import Edges
 
 _FOREIGN_SEQUENCES = ("__consumer_offsets",)  # the coordinator writes there in the name of producers
 
 
-def dump_log(
-    path: str, source: Source, options: DumpOptions, base: int | None, name: FileName, edges: Edges
-) -> Iterator[Item]:
+def dump_log(file: InputFile, source: Source, options: DumpOptions) -> Iterator[Item]:
     """Yield a header, the batches and records in chunks, and the findings as they are made.
 
     Args:
-        path: as the user wrote it.
-        source: the file.
+        file: a log, or a KRaft snapshot.
+        source: the same, open.
         options: what was asked for.
-        base: base offset of a log; None for a KRaft snapshot.
-        name: what the file name tells.
-        edges: what lies around the logs of a directory.
 
     Reports: F03, O06, O07, and what CheckedWalk and check_records report.
     """
-    yield from log_head(path, source, base, name)
+    yield from log_head(file, source)
     findings: list[Finding] = []
-    walk = open_walk(path, source, options, base, findings)
-    records = Records(path, options) if options.deep else None
+    walk = open_walk(file, source, options, findings)
+    records = Records(file.path, options) if options.deep else None
     for window in walk.windows(options.max_bytes):
         yield from drain(findings)
         cut(window, options.max_bytes)
@@ -54,53 +44,62 @@ def dump_log(
         else:
             yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
     yield from drain(findings)
-    if base is not None and name.is_live and options.max_bytes >= source.size:
-        yield from edges.check(path, base, walk.checks.offsets.last, source.size)
+    if options.max_bytes >= source.size:
+        yield from check_end(file, walk)
 
 
-def log_head(path: str, source: Source, base: int | None, name: FileName) -> Iterator[Item]:
+def log_head(file: InputFile, source: Source) -> Iterator[Item]:
     """Yield what stands before the batches of a log.
 
     Args:
-        path: as the user wrote it.
-        source: the file.
-        base: base offset of a log; None for a KRaft snapshot.
-        name: what the file name tells.
+        file: a log, or a KRaft snapshot.
+        source: the same, open.
 
     Reports: F03.
     """
-    yield SnapshotStart(name.base_offset, name.epoch) if base is None else LogStart(base)
+    base = file.log_base
+    yield SnapshotStart(file.name.base_offset, file.name.epoch) if base is None else LogStart(base)
     if source.size > layout.MAX_INT:
         over = source.size - layout.MAX_INT
-        yield Finding(Code.F03, path, layout.MAX_INT, over, found=source.size, expected=layout.MAX_INT)
+        yield Finding(Code.F03, file.path, layout.MAX_INT, over, found=source.size, expected=layout.MAX_INT)
 
 
 def open_walk(
-    path: str, source: Source, options: DumpOptions, base: int | None, findings: list[Finding], start: int = 0
+    file: InputFile, source: Source, options: DumpOptions, findings: list[Finding], start: int = 0
 ) -> CheckedWalk:
     """Return the walk over a log.
 
     Args:
-        path: as the user wrote it.
-        source: the file.
+        file: a log, or a KRaft snapshot.
+        source: the same, open.
         options: what was asked for.
-        base: base offset of a log; None for a KRaft snapshot.
         findings: takes what the walk reports.
         start: position of a batch, where the walk begins.
     """
+    base = file.log_base or 0
     walk = CheckedWalk(
         source,
         findings.append,
-        segment=base or 0,
-        hints=lambda: _hints(path, base or 0),
+        segment=base,
+        hints=file.segment.hints,
         max_batch_bytes=options.max_batch_bytes,
-        border=Border(position=start, floor=(base or 0) - 1),
+        border=Border(position=start, floor=base - 1),
     )
     if start:
         walk.checks.offsets.after_loss()  # what is before it is not known
-    directory = parse_partition(os.path.basename(os.path.dirname(os.path.abspath(path))))
-    walk.checks.follow_producers = directory is None or directory.topic not in _FOREIGN_SEQUENCES
+    name = file.directory.parsed
+    walk.checks.follow_producers = name is None or name.topic not in _FOREIGN_SEQUENCES
     return walk
+
+
+def check_end(file: InputFile, walk: CheckedWalk) -> Iterator[Finding]:
+    """Yield what the next segment and the index say about the end of a log that was read whole.
+
+    Reports: O06, O07.
+    """
+    base = file.log_base
+    if base is not None and file.name.is_live:
+        yield from file.segment.check_end(walk.checks.offsets.last, file.directory.next_base(base))
 
 
 class Records:
@@ -135,14 +134,3 @@ def drain(findings: list[Finding]) -> Iterator[Finding]:
     """Hand on what the walk has reported since the last time."""
     yield from findings
     findings.clear()
-
-
-def _hints(path: str, base: int) -> Sequence[int]:
-    """The positions that the offset index beside a log has, as far as they ascend."""
-    from kdump.format.index.offset_and_time import OffsetIndex
-
-    source = open_source(sibling(path, "index"))
-    if isinstance(source, DoorProblem):
-        return ()
-    with source:
-        return OffsetIndex(source, base).ascending_positions()

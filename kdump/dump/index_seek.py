@@ -8,7 +8,7 @@ hold the log is read from its start, and what is wrong with the index is a findi
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
@@ -16,10 +16,11 @@ from kdump.format.batch import layout
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
-from kdump.storage.file_source import DoorProblem, open_source
-from kdump.storage.segment_boundaries import sibling
+from kdump.format.kinds import FileKind
+from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
+    from kdump.dump.checked import InputFile
     from kdump.dump.selection import Selection
     from kdump.finding import Report
     from kdump.format.batch.window import Window
@@ -31,9 +32,8 @@ class Starts:
     """Finds where to begin in one log.
 
     Args:
-        path: of the log, as the user wrote it.
-        source: the log.
-        base: its base offset; None for a KRaft snapshot, which has no index.
+        file: the log.
+        source: the same, open.
         max_batch_bytes: limit of the walk that confirms a time.
         report: takes the findings about the indexes.
 
@@ -43,10 +43,11 @@ class Starts:
     Reports: X04, X05, T04.
     """
 
-    def __init__(self, path: str, source: Source, base: int | None, max_batch_bytes: int, report: Report) -> None:
-        self._path = path
+    def __init__(self, file: InputFile, source: Source, max_batch_bytes: int, report: Report) -> None:
+        self._segment = file.segment
+        self._path = file.path
         self._source = source
-        self._base = base
+        self._base = file.log_base  # None for a KRaft snapshot, which has no index
         self._limit = max_batch_bytes
         self._report = report
         self._resync = Resync(source, tuple, search=False)
@@ -65,23 +66,21 @@ class Starts:
 
     def offset(self, offset: int) -> int:
         """Return the position of a batch that begins at or below an offset, 0 for the start of the log."""
-        with ExitStack() as stack:
-            index = self._index(stack)
-            if index is None or offset <= index.base_offset:
-                return 0
-            entry = index.lookup(offset)
-            if entry.position == 0 or entry.offset > offset:
-                return 0
-            return self._confirmed(entry, index.name, by_offset=True)
+        index = self._index
+        if index is None or offset <= index.base_offset:
+            return 0
+        entry = index.lookup(offset)
+        if entry.position == 0 or entry.offset > offset:
+            return 0
+        return self._confirmed(entry, index.name, by_offset=True)
 
     def at_or_before(self, position: int) -> int:
         """Return the position of a batch at or before a position, 0 for the start of the log."""
-        with ExitStack() as stack:
-            index = self._index(stack)
-            entry = None if index is None else index.before(position)
-            if index is None or entry is None:
-                return 0
-            return self._confirmed(entry, index.name, by_offset=False)
+        index = self._index
+        entry = None if index is None else index.before(position)
+        if index is None or entry is None:
+            return 0
+        return self._confirmed(entry, index.name, by_offset=False)
 
     def pass_window(self, window: Window) -> None:
         """Settle the doubts about places in a window: a batch begins there, or the index is wrong."""
@@ -108,16 +107,15 @@ class Starts:
         self.doubts.clear()
 
     def _points_nowhere(self, entry: OffsetPosition) -> None:
-        name = sibling(self._path, "index")
+        name = self._segment.path_of(FileKind.INDEX)
         self._report(Finding(Code.X04, name, offset=entry.offset, found=entry.position))
 
-    def _index(self, stack: ExitStack) -> OffsetIndex | None:
-        if self._base is None:
+    @cached_property
+    def _index(self) -> OffsetIndex | None:
+        opened = None if self._base is None else self._segment.file(FileKind.INDEX)
+        if self._base is None or opened is None or isinstance(opened, DoorProblem):
             return None
-        opened = open_source(sibling(self._path, "index"))
-        if isinstance(opened, DoorProblem):
-            return None
-        index = OffsetIndex(stack.enter_context(opened), self._base)
+        index = OffsetIndex(opened, self._base)
         index.trim()
         return index
 
@@ -143,24 +141,23 @@ class Starts:
 
     def _time(self, timestamp: int) -> int:
         """The position of a batch before which all are earlier than a time, as their headers say."""
-        with ExitStack() as stack:
-            opened = None if self._base is None else open_source(sibling(self._path, "timeindex"))
-            if self._base is None or opened is None or isinstance(opened, DoorProblem):
-                return 0
-            times = TimeIndex(stack.enter_context(opened), self._base)
-            times.trim()
-            entry = times.lookup(timestamp - 1)
-            if not times.entries or not 0 <= entry.timestamp < timestamp:
-                return 0
-            before = times.lookup(entry.timestamp - 1)
-            largest = self._largest(before, entry)
-            if largest is None:
-                return 0
-            if largest != entry.timestamp:
-                values = {"largest": largest}
-                self._report(Finding(Code.T04, times.name, offset=entry.offset, found=entry.timestamp, values=values))
-                return 0
-            return self.offset(entry.offset)
+        opened = None if self._base is None else self._segment.file(FileKind.TIMEINDEX)
+        if self._base is None or opened is None or isinstance(opened, DoorProblem):
+            return 0
+        times = TimeIndex(opened, self._base)
+        times.trim()
+        entry = times.lookup(timestamp - 1)
+        if not times.entries or not 0 <= entry.timestamp < timestamp:
+            return 0
+        before = times.lookup(entry.timestamp - 1)
+        largest = self._largest(before, entry)
+        if largest is None:
+            return 0
+        if largest != entry.timestamp:
+            values = {"largest": largest}
+            self._report(Finding(Code.T04, times.name, offset=entry.offset, found=entry.timestamp, values=values))
+            return 0
+        return self.offset(entry.offset)
 
     def _largest(self, before: TimestampOffset, entry: TimestampOffset) -> int | None:
         """The largest timestamp of the batches after one entry up to another; None where it cannot be told."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from kdump.dump.indexes import CheckedIndexes
@@ -11,54 +10,53 @@ from kdump.finding import Code, Finding
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
-from kdump.storage.file_source import DoorProblem, open_source
-from kdump.storage.segment_boundaries import sibling
+from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.dump.checked import InputFile
     from kdump.format.source import Source
     from kdump.item import Item
 
 
-def dump_state(kind: FileKind, path: str, source: Source, options: DumpOptions, base: int) -> Iterator[Item]:
+def dump_state(file: InputFile, source: Source, options: DumpOptions) -> Iterator[Item]:
     """Yield what is in a small file, with complaints and findings.
 
     Args:
-        kind: which file it is; no log and no KRaft snapshot.
-        path: as the user wrote it.
-        source: the file.
+        file: no log and no KRaft snapshot.
+        source: the same, open.
         options: what was asked for.
-        base: base offset of an index.
 
     Reports: X03-X05, T03, T04 (as complaints), A02, S01, K03-K05.
     """
+    kind, path = file.kind, file.path
     if kind is FileKind.TXNINDEX:
-        yield from _transactions(path, source, base)
+        yield from _transactions(path, source, file.base or 0)
     elif kind is FileKind.SNAPSHOT:
         yield from _snapshot(path, source)
     elif kind in (FileKind.INDEX, FileKind.TIMEINDEX):
-        yield from _index(kind, path, source, options, base)
+        yield from _index(file, source, options)
     else:
         yield from _text(kind, source)
 
 
-def _index(kind: FileKind, path: str, source: Source, options: DumpOptions, base: int) -> Iterator[Item]:
-    with ExitStack() as stack:
-        checked = CheckedIndexes(_open_sibling(path, "log", stack), options, os.path.abspath(path))
-        if kind is FileKind.INDEX:
-            yield from checked.offset_index(OffsetIndex(source, base), path)
-            return
-        beside = _open_sibling(path, "index", stack)
-        offsets = None if beside is None else OffsetIndex(beside, base)
-        yield from checked.time_index(TimeIndex(source, base), offsets, path)
+def _index(file: InputFile, source: Source, options: DumpOptions) -> Iterator[Item]:
+    base = file.base or 0
+    checked = CheckedIndexes(_beside(file, FileKind.LOG), options, os.path.abspath(file.path))
+    if file.kind is FileKind.INDEX:
+        yield from checked.offset_index(OffsetIndex(source, base), file.path)
+        return
+    beside = _beside(file, FileKind.INDEX)
+    offsets = None if beside is None else OffsetIndex(beside, base)
+    yield from checked.time_index(TimeIndex(source, base), offsets, file.path)
 
 
-def _open_sibling(path: str, suffix: str, stack: ExitStack) -> Source | None:
-    """The file of the same segment with another suffix, where there is one; of a copy, the copy."""
-    source = open_source(sibling(path, suffix))
-    return None if isinstance(source, DoorProblem) else stack.enter_context(source)
+def _beside(file: InputFile, kind: FileKind) -> Source | None:
+    """Another file of the same segment, where there is one."""
+    found = file.segment.file(kind)
+    return None if isinstance(found, DoorProblem) else found
 
 
 def _transactions(path: str, source: Source, base: int) -> Iterator[Item]:

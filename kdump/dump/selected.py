@@ -10,18 +10,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.dump.checked import identify, places
-from kdump.dump.selected_log import Log, SelectedLog
+from kdump.dump.checked import identify, input_files
+from kdump.dump.selected_log import SelectedLog
 from kdump.dump.selection import Filter, Selection
-from kdump.storage.file_source import DoorProblem, open_source
+from kdump.storage.file_source import DoorProblem
 from kdump.storage.names import FileKind
-from kdump.storage.segment_boundaries import Edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
-    from kdump.dump.checked import Identity, Place
+    from kdump.dump.checked import InputFile
     from kdump.dump.selected_log import Tail
     from kdump.dump.transaction_outcomes import Outcomes
     from kdump.item import Item
@@ -39,7 +38,6 @@ class SelectedDump:
         self._options = options
         self._selection = selection
         self._filter = Filter(selection, deep=options.deep)
-        self._edges = Edges()
         self._stopped = False
 
     def files(self, paths: list[str]) -> Iterator[Item]:
@@ -50,23 +48,22 @@ class SelectedDump:
 
         Reports: as findings among the items, what is wrong with what is read, and with the indexes that are used.
         """
-        logs: list[Log] = []
+        logs: list[InputFile] = []
         others: list[str] = []
-        for place in places(paths):
+        for place in input_files(paths):
             file = place if isinstance(place, DoorProblem) else self._identify(place)
-            if isinstance(place, DoorProblem) or isinstance(file, DoorProblem):
+            if isinstance(file, DoorProblem):
                 yield from self._partition(logs)
                 logs = []
                 if not self._stopped:
-                    assert isinstance(file, DoorProblem)
                     yield file
             elif file.is_log:
-                if logs and os.path.dirname(logs[-1].place.path) != os.path.dirname(place.path):
+                if logs and os.path.dirname(logs[-1].path) != os.path.dirname(file.path):
                     yield from self._partition(logs)
                     logs = []
-                logs.append(Log(place, file))
-            elif place.follow:
-                others.append(place.path)
+                logs.append(file)
+            elif file.follow:
+                others.append(file.path)
             if self._stopped:
                 return
         yield from self._partition(logs)
@@ -75,18 +72,15 @@ class SelectedDump:
             why = f"{others[0]}: {count}: only logs have what can be selected"
             yield DoorProblem(others[0], "skipped", why)
 
-    def _identify(self, place: Place) -> Identity | DoorProblem:
+    def _identify(self, unknown: InputFile) -> InputFile | DoorProblem:
         """What a file is, or why it cannot be read: what has no batches is not opened again."""
-        file = identify(place.path, self._options)
+        file = identify(unknown, self._options)
         if not isinstance(file, DoorProblem) and file.is_log:
             return file
-        opened = open_source(place.path, follow=place.follow)
-        if isinstance(opened, DoorProblem):
-            return opened
-        opened.close()
-        return file
+        opened = unknown.open()
+        return opened if isinstance(opened, DoorProblem) else file
 
-    def _partition(self, all_logs: list[Log]) -> Iterator[Item]:
+    def _partition(self, all_logs: list[InputFile]) -> Iterator[Item]:
         """The logs of one directory, in order."""
         logs = [log for at, log in enumerate(all_logs) if not self._is_outside(log, all_logs[at + 1 :])]
         if not logs:
@@ -105,48 +99,45 @@ class SelectedDump:
         if outcomes is not None:
             yield from outcomes.open_transactions()
 
-    def _outcomes(self, logs: list[Log]) -> Outcomes | None:
+    def _outcomes(self, logs: list[InputFile]) -> Outcomes | None:
         if self._selection.outcome is None:
             return None
         from kdump.dump.transaction_outcomes import Outcomes
 
-        return Outcomes([(log.place.path, log.file) for log in logs], self._options)
+        return Outcomes(logs, self._options)
 
-    def _is_outside(self, log: Log, after: list[Log]) -> bool:
+    def _is_outside(self, log: InputFile, after: list[InputFile]) -> bool:
         """Whether the names say that nothing of a log of a directory is in the range of offsets."""
         one = self._selection
-        if log.place.follow or log.file.kind is not FileKind.LOG or log.file.base is None:
+        if log.follow or log.kind is not FileKind.LOG or log.base is None:
             return False  # what the user names is read
-        if one.to_offset is not None and log.file.base >= one.to_offset:
+        if one.to_offset is not None and log.base >= one.to_offset:
             return True
-        following = next((other.file.base for other in after if other.file.kind is FileKind.LOG), None)
+        following = next((other.base for other in after if other.kind is FileKind.LOG), None)
         return one.from_offset is not None and following is not None and following <= one.from_offset
 
     def _read(self, log: SelectedLog, tail: Tail | None) -> Iterator[Item]:
         """One log, whatever happens to it."""
-        path = log.path
-        source = open_source(path, follow=log.follow)
+        source = log.file.open()
         if isinstance(source, DoorProblem):
             yield source
             return
-        with source:
-            try:
-                yield from log.items(source, self._edges, tail)
-            except OSError as error:
-                yield DoorProblem(path, "read", f"{path}: cannot be read further: {error.strerror}")
+        try:
+            yield from log.items(source, tail)
+        except OSError as error:
+            yield DoorProblem(log.path, "read", f"{log.path}: cannot be read further: {error.strerror}")
 
-    def _find_tail(self, logs: list[Log], wanted: int, outcomes: Outcomes | None) -> tuple[int, Tail | None]:
+    def _find_tail(self, logs: list[InputFile], wanted: int, outcomes: Outcomes | None) -> tuple[int, Tail | None]:
         """Find where the last records begin, from the last log backwards: in which log, and where in it."""
         for number in range(len(logs) - 1, -1, -1):
             log = SelectedLog(logs[number], self._options, self._selection, self._filter, outcomes)
-            source = open_source(log.path, follow=log.follow)
+            source = log.file.open()
             if isinstance(source, DoorProblem):
                 continue  # it is said when its turn comes
-            with source:
-                try:
-                    tail = log.from_end(source, wanted)
-                except OSError:
-                    continue
+            try:
+                tail = log.from_end(source, wanted)
+            except OSError:
+                continue
             if tail.count >= wanted:
                 self._filter.skip = tail.count - wanted
                 return number, tail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.dump.checked_log import Records, cut, drain, log_head, open_walk
+from kdump.dump.checked_log import Records, check_end, cut, drain, log_head, open_walk
 from kdump.dump.index_seek import Starts
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
-    from kdump.dump.checked import Identity, Place
+    from kdump.dump.checked import InputFile
     from kdump.dump.selection import Filter, Selection
     from kdump.dump.transaction_outcomes import Outcomes
     from kdump.finding import Finding
@@ -24,17 +24,9 @@ if TYPE_CHECKING:
     from kdump.format.index.offset_and_time import OffsetPosition
     from kdump.format.source import Source
     from kdump.item import Item
-    from kdump.storage.segment_boundaries import Edges
 
 _PIECE = 64 * 1024  # bytes at the end of a log in which its last records are looked for first
 _GROWTH = 4
-
-
-class Log(Value):
-    """A log that may have what is selected."""
-
-    place: Place
-    file: Identity
 
 
 class Tail(Value):
@@ -57,18 +49,17 @@ class SelectedLog:
     """What is selected of one log.
 
     Args:
-        log: which one.
+        file: which one.
         options, selection: what was asked for.
         wanted: leaves what is selected.
         outcomes: of transactions; None where they do not matter.
     """
 
     def __init__(
-        self, log: Log, options: DumpOptions, selection: Selection, wanted: Filter, outcomes: Outcomes | None
+        self, file: InputFile, options: DumpOptions, selection: Selection, wanted: Filter, outcomes: Outcomes | None
     ) -> None:
-        self.path = log.place.path
-        self.follow = log.place.follow
-        self._file = log.file
+        self.file = file
+        self.path = file.path
         self._options = options
         self._selection = selection
         self._filter = wanted
@@ -76,17 +67,15 @@ class SelectedLog:
         self._records = Records(self.path, options) if options.deep else None
         self._is_cut_short = False
 
-    def items(self, source: Source, edges: Edges, tail: Tail | None) -> Iterator[Item]:
+    def items(self, source: Source, tail: Tail | None) -> Iterator[Item]:
         """Yield what is selected, with a header before it, and what is wrong with what is read.
 
         Args:
             source: the log.
-            edges: what lies around the logs of a directory.
             tail: where to begin; None for where the selection does.
 
         Reports: X04, X05, T04 of the indexes that are used, and what `dump_log` reports.
         """
-        base = self._file.log_base
         findings: list[Finding] = []
         starts = self._starts(source, findings)
         if tail is None:
@@ -95,24 +84,23 @@ class SelectedLog:
             start = tail.position
             starts.doubts.update(tail.doubts)
             findings.extend(tail.findings)
-        walk = open_walk(self.path, source, self._options, base, findings, start)
+        walk = open_walk(self.file, source, self._options, findings, start)
         is_announced = False
         for window in self._windows(walk, starts, findings, source):
             yield from drain(findings)
             for item in self._wanted(window):
                 if isinstance(item, Chunk) and not is_announced:
                     is_announced = True
-                    yield FileStart(java_file(self.path), self._file.kind, self._file.base, source.size)
-                    yield from log_head(self.path, source, base, self._file.name)
+                    yield FileStart(java_file(self.path), self.file.kind, self.file.base, source.size)
+                    yield from log_head(self.file, source)
                 yield item
             if self._filter.is_full:
                 return
         if not self._is_cut_short:
             starts.settle()
         yield from drain(findings)
-        is_whole = not self._is_cut_short and self._options.max_bytes >= source.size
-        if base is not None and self._file.name.is_live and is_whole:
-            yield from edges.check(self.path, base, walk.checks.offsets.last, source.size)
+        if not self._is_cut_short and self._options.max_bytes >= source.size:
+            yield from check_end(self.file, walk)
 
     def from_end(self, source: Source, wanted: int) -> Tail:
         """Find a place from which on at least some records are selected.
@@ -135,7 +123,7 @@ class SelectedLog:
 
     def _count(self, source: Source, start: int) -> int:
         findings: list[Finding] = []
-        walk = open_walk(self.path, source, self._options, self._file.log_base, findings, start)
+        walk = open_walk(self.file, source, self._options, findings, start)
         assert self._records is not None
         count = 0
         for window in self._windows(walk, self._starts(source, []), findings, source):
@@ -146,7 +134,7 @@ class SelectedLog:
         return count
 
     def _starts(self, source: Source, findings: list[Finding]) -> Starts:
-        return Starts(self.path, source, self._file.log_base, self._options.max_batch_bytes, findings.append)
+        return Starts(self.file, source, self._options.max_batch_bytes, findings.append)
 
     def _windows(self, walk: CheckedWalk, starts: Starts, findings: list[Finding], source: Source) -> Iterator[Window]:
         """Yield the windows of a walk up to the one after which nothing in the range of offsets can follow."""

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.end_markers import Marker, read_markers
-from kdump.dump.checked import Identity
+from kdump.dump.checked import InputFile
 from kdump.dump.checked_log import open_walk
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
@@ -22,9 +22,8 @@ from kdump.format.batch.window import Window
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
 from kdump.format.record.reader import RecordReader
-from kdump.storage.file_source import DoorProblem, open_source
-from kdump.storage.names import FileKind, log_bases, parse_name
-from kdump.storage.segment_boundaries import sibling
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.names import FileKind, parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,14 +40,14 @@ class Outcomes:
     """Knows what became of the transactions in the logs of one directory.
 
     Args:
-        logs: path and identity of each, in order; the later segments of the directory are looked into as needed.
+        logs: in order; the later segments of the directory are looked into as needed.
         options: limits.
     """
 
-    def __init__(self, logs: Sequence[tuple[str, Identity]], options: DumpOptions) -> None:
-        self._logs = [*logs, *_later(*logs[-1])]
+    def __init__(self, logs: Sequence[InputFile], options: DumpOptions) -> None:
+        self._logs = [*logs, *_later(logs[-1])]
         self._options = options
-        self._numbers = {path: number for number, (path, _) in enumerate(logs)}
+        self._numbers = {log.path: number for number, log in enumerate(logs)}
         self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
         self._walked = 0  # logs
         self._running: dict[int, tuple[int, int]] = {}  # producer: number of the log, first offset
@@ -107,23 +106,22 @@ class Outcomes:
         while self._walked < len(logs):
             if self._walked > number and not any(first[0] <= number for first in self._running.values()):
                 return
-            self._walk(self._walked, *logs[self._walked])
+            self._walk(self._walked, logs[self._walked])
             self._walked += 1
             if self._walked == len(logs):
                 self._ask_indexes()
 
-    def _walk(self, number: int, path: str, file: Identity) -> None:
-        source = open_source(path)
+    def _walk(self, number: int, log: InputFile) -> None:
+        source = log.open()
         if isinstance(source, DoorProblem):
             return  # what ends in it stays open, and is said to
-        with source:
-            try:
-                walk = open_walk(path, source, self._options, file.log_base, [])
-                walk.checks.follow_producers = False
-                for window in walk.windows():
-                    self._step(number, window)
-            except OSError:
-                return
+        try:
+            walk = open_walk(log, source, self._options, [])
+            walk.checks.follow_producers = False
+            for window in walk.windows():
+                self._step(number, window)
+        except OSError:
+            return
 
     def _step(self, number: int, window: Window) -> None:
         picked = _select.with_any(window.rows, window.count, _FLAGS)
@@ -148,16 +146,15 @@ class Outcomes:
 
     def _ask_indexes(self) -> None:
         """Look into the transaction indexes for what is still open at the end of the logs."""
-        for path, file in self._logs if self._running else ():
-            opened = open_source(sibling(path, "txnindex"))
+        for log in self._logs if self._running else ():
+            opened = log.segment.file(FileKind.TXNINDEX)
             if isinstance(opened, DoorProblem):
                 continue
-            with opened:
-                for entry in TransactionIndex(opened, file.base or 0):
-                    running = self._running.get(entry.producer_id)
-                    if running is not None and entry.first_offset <= running[1] <= entry.last_offset:
-                        self._add_aborted(entry.producer_id, running[1], entry.last_offset)
-                        del self._running[entry.producer_id]
+            for entry in TransactionIndex(opened, log.base or 0):
+                running = self._running.get(entry.producer_id)
+                if running is not None and entry.first_offset <= running[1] <= entry.last_offset:
+                    self._add_aborted(entry.producer_id, running[1], entry.last_offset)
+                    del self._running[entry.producer_id]
 
 
 def _is_trusted_control(window: Window, k: int) -> bool:
@@ -165,14 +162,13 @@ def _is_trusted_control(window: Window, k: int) -> bool:
     return bool(is_control) and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
 
 
-def _later(path: str, file: Identity) -> list[tuple[str, Identity]]:
+def _later(log: InputFile) -> list[InputFile]:
     """The segments after a log in its directory, in order."""
-    if not file.name.is_live or file.kind is not FileKind.LOG or file.base is None:
+    if not log.name.is_live or log.kind is not FileKind.LOG or log.base is None:
         return []
-    directory = os.path.dirname(path)
-    try:
-        names = os.listdir(directory or ".")
-    except OSError:
-        return []
-    later = [f"{base:020}.log" for base in log_bases(names) if base > file.base]
-    return [(os.path.join(directory, name), Identity(FileKind.LOG, int(name[:20]), parse_name(name))) for name in later]
+    directory, found = os.path.dirname(log.path), []
+    for base in (one for one in log.directory.bases if one > log.base):
+        name = f"{base:020}.log"
+        path = os.path.join(directory, name)
+        found.append(InputFile(path, True, log.directory, parse_name(name), FileKind.LOG, base))
+    return found

@@ -19,7 +19,8 @@ from kdump.export.write import TEMPORARY, RowFile
 from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import Border
 from kdump.item import Progress
-from kdump.storage.file_source import DoorProblem, is_remote
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.paths import real
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def plan_of(logs: Iterable[LogFile | DoorProblem], size: int) -> Plan:
     each: dict[str, LogFile] = {}
     for log in found:
         if isinstance(log, LogFile):
-            each.setdefault(log.path if is_remote(log.path) else os.path.realpath(log.path), log)
+            each.setdefault(real(log.path), log)
     splits = [split for log in each.values() for split in splits_of(log, size)]
     return Plan(tuple(_parts(splits)), tuple(one for one in found if isinstance(one, DoorProblem)))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kdump.storage.file_source import DoorProblem, is_remote, open_source
+from kdump.storage.file_source import DoorProblem
 from kdump.storage.names import parse_partition
-from kdump.storage.paths import parent
+from kdump.storage.open_files import open_source
+from kdump.storage.paths import normal, parent, relative_to
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Origins:
     """
 
     def __init__(self, roots: Sequence[Root]) -> None:
-        self._roots = {_normal(root.path): root for root in roots}
+        self._roots = {normal(root.path): root for root in roots}
         self._known: dict[str, Origin] = {}
 
     def of(self, path: str) -> Origin:
@@ -81,13 +82,9 @@ class Origins:
         )
 
 
-def _normal(path: str) -> str:
-    return path.rstrip("/") if is_remote(path) else os.path.normpath(path)
-
-
 def _upwards(path: str) -> Iterable[str]:
     """A directory and those above it."""
-    path = _normal(path)
+    path = normal(path)
     while True:
         yield path
         above = os.path.dirname(path)
@@ -140,9 +137,7 @@ def _manifest(path: str) -> list[Root]:
         place = _value(row, _PATH)
         if place is None:
             raise ManifestError(f"{path}: row {number} has no path; a manifest has the columns host, log.dir, path")
-        if not is_remote(place):
-            place = os.path.join(os.path.dirname(path), place)
-        roots.append(Root(place, _value(row, _HOST), _value(row, _LOG_DIR)))
+        roots.append(Root(relative_to(os.path.dirname(path), place), _value(row, _HOST), _value(row, _LOG_DIR)))
     return roots
 
 

@@ -18,7 +18,8 @@ from kdump.export.tables import TABLES
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.storage.file_source import DoorProblem, open_source
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.open_files import open_source
 from kdump.value import Value
 
 if TYPE_CHECKING:

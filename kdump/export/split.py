@@ -16,10 +16,12 @@ from kdump.format.batch.resync import Resync
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
-from kdump.storage.directory import A_LINK, NO_FILE, Expansion, directories, expanded, partition_files
-from kdump.storage.file_source import DoorProblem, is_remote, open_source
+from kdump.storage.directory import A_LINK, NO_FILE, expanded
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.input_directory import InputDirectory
 from kdump.storage.names import parse_name, parse_partition
-from kdump.storage.segment_boundaries import sibling
+from kdump.storage.open_files import OpenFileCache, open_source
+from kdump.storage.segment import Segment, sibling
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
     from kdump.export.origin import Origin, Origins
     from kdump.format.source import Source
+    from kdump.storage.directory import Contents
+    from kdump.storage.file_source import FileSource
 
 _MB = 1024 * 1024
 SPLIT_SIZE = {"batches": 512 * _MB, "records": 128 * _MB, "findings": 512 * _MB, "segments": 512 * _MB}
@@ -137,21 +141,20 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[
         if not is_directory:
             yield from _logs([path], origins, wanted)
             continue
-        listing = Expansion()
-        found = directories(path, listing)
-        yield from _not_followed(listing)
-        if not (found or listing.files or listing.skipped) and parse_partition(os.path.basename(path)) is None:
+        directory = InputDirectory(path)
+        contents = directory.contents
+        if directory.is_log_dir and not (directory.partitions or contents.files or contents.skipped):
             yield DoorProblem(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
-        for directory in found:
-            if wanted.has_place(origins.of(directory)):
-                inside = Expansion()
-                partition_files(directory, inside)
-                yield from _not_followed(inside)
-                logs = [one for one in inside.files if parse_name(os.path.basename(one)).kind is FileKind.LOG]
+        if directory.is_log_dir:
+            yield from _not_followed(contents)
+        for one in directory.partitions:
+            if wanted.has_place(origins.of(one.path)):
+                yield from _not_followed(one.contents)
+                logs = [file.path for file in one.contents.files if file.name.kind is FileKind.LOG]
                 yield from _logs(logs, origins, wanted, follow=False)
 
 
-def _not_followed(found: Expansion) -> Iterator[DoorProblem]:
+def _not_followed(found: Contents) -> Iterator[DoorProblem]:
     """What may have rows, and is left out."""
     for path, reason in ((skipped.path, skipped.reason) for skipped in found.skipped):
         name = parse_name(os.path.basename(path))
@@ -200,7 +203,7 @@ def splits_of(log: LogFile, size: int) -> list[Split]:
     return [Split(log, border, stop) for border, stop in zip(borders, [*stops, log.size], strict=True)]
 
 
-def _cuts(source: Source, log: LogFile, base: int, targets: Sequence[int]) -> list[Border]:
+def _cuts(source: FileSource, log: LogFile, base: int, targets: Sequence[int]) -> list[Border]:
     """Borders at or after each of some positions; fewer where they fall together."""
     beside = open_source(sibling(log.path, "index")) if base != layout.UNKNOWN else None
     if beside is not None and not isinstance(beside, DoorProblem):
@@ -210,7 +213,7 @@ def _cuts(source: Source, log: LogFile, base: int, targets: Sequence[int]) -> li
             found = _by_index(source, index, targets)
         if found is not None:
             return found
-    return [] if is_remote(log.path) else _by_walk(source, base, targets, hints_beside(log))
+    return _by_walk(source, base, targets, hints_beside(log)) if source.is_near else []
 
 
 def _by_index(source: Source, index: OffsetIndex, targets: Sequence[int]) -> list[Border] | None:
@@ -273,14 +276,8 @@ def hints_beside(log: LogFile) -> Sequence[int]:
     """Return the positions that the offset index beside a log has, as far as they ascend."""
     if log.base_offset is None:
         return ()
-    source = open_source(sibling(log.path, "index"))
-    if isinstance(source, DoorProblem):
-        return ()
-    with source:
-        try:
-            return OffsetIndex(source, log.base_offset).ascending_positions()
-        except OSError:
-            return ()
+    with OpenFileCache() as cache:
+        return Segment(log.path, log.base_offset, cache).hints()
 
 
 def _ignore(_finding: object) -> None:

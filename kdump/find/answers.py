@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kdump.find.batch_records import Inside
     from kdump.find.query import Query
     from kdump.find.sentences import Sentences
-    from kdump.storage.partition import Partition
+    from kdump.storage.partition_dir import PartitionDir
 
 
 class Places:
@@ -33,7 +33,7 @@ class Places:
 
     def __init__(
         self,
-        partition: Partition,
+        partition: PartitionDir,
         inside: Inside,
         sentences: Sentences,
         batch_at: Callable[[int, int], Batch | Refused | None],

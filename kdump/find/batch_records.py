@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.lookup_results import Batch, Found, Refused
     from kdump.finding import Report
-    from kdump.storage.partition import Partition
+    from kdump.storage.partition_dir import PartitionDir
 
 _BY_KERNEL = layout.TIMES_VARY | layout.ODD_ORDER | layout.ODD_FIELDS
 
@@ -32,7 +32,9 @@ class Inside:
     Reports: those of `check_records`.
     """
 
-    def __init__(self, partition: Partition, max_uncompressed_bytes: int, max_batch_bytes: int, report: Report) -> None:
+    def __init__(
+        self, partition: PartitionDir, max_uncompressed_bytes: int, max_batch_bytes: int, report: Report
+    ) -> None:
         self._partition = partition
         self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
         self._report = report

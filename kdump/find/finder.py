@@ -7,6 +7,7 @@ on. With `--scan` the data answers, and a broker's other answer is the finding.
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,16 @@ from kdump.find.lookup_audit import Way
 from kdump.find.query import Ask
 from kdump.find.sentences import Sentences
 from kdump.finding import Code, Finding, Severity
+from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import Location
 from kdump.storage.file_source import DoorProblem, FileShrankError
-from kdump.storage.partition import UnreadableError
+from kdump.storage.log_dir import LogDir
+from kdump.storage.names import SWAP
+from kdump.storage.open_files import open_source
+from kdump.storage.partition_dir import LogAlone, PartitionDir
+from kdump.storage.paths import is_dir, parent
+from kdump.storage.segment import UnreadableError
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -29,7 +36,59 @@ if TYPE_CHECKING:
 
     from kdump.find.log_scan import DataMap
     from kdump.find.query import Query
-    from kdump.storage.partition import Partition
+    from kdump.finding import Report
+
+
+def open_partition(path: str, report: Report) -> PartitionDir:
+    """Return what a broker has loaded: a partition directory, or one log alone.
+
+    Args:
+        path: of the directory, or of the log, as the user wrote it.
+        report: takes what is wrong with its checkpoint files and the names in it.
+
+    Raises:
+        UnreadableError: the directory or a checkpoint cannot be read, or there is no segment.
+
+    Reports: F08, K03, K04.
+    """
+    if not is_dir(path):
+        log = LogAlone(path)
+        if not log.bases:
+            raise UnreadableError(_no_segment(path))
+        return log
+    partition = PartitionDir(path, LogDir(parent(path)))
+    partition.demand_listing()
+    if not partition.bases:
+        why = "no segment is here; name a partition directory, or a log.dir with --topic-partition"
+        raise UnreadableError(DoorProblem(path, "other", f"{path}: {why}"))
+    for name in sorted(one for one in partition.listing.names if one.endswith(tuple(_UNFINISHED))):
+        severity, why = _UNFINISHED[os.path.splitext(name)[1]]
+        report(Finding(Code.F08, partition.listing.join(name), values={"why": why}, severity_override=severity))
+    for file in (partition.log_dir.file(FileKind.LOG_START), partition.epoch_file):
+        if file.failure is not None and not file.is_missing:
+            raise UnreadableError(file.failure)
+        for finding in file.findings:
+            report(finding)
+        if file.error is not None:
+            raise file.error
+    return partition
+
+
+def _no_segment(path: str) -> DoorProblem:
+    opened = open_source(path)
+    if isinstance(opened, DoorProblem):
+        return opened
+    opened.close()
+    return DoorProblem(path, "other", f"{path}: the name tells no base offset: a segment is named <20 digits>.log")
+
+
+_UNFINISHED = {
+    ".swap": (Severity.WARNING, f"{SWAP} when it starts, and may answer otherwise then"),
+    ".cleaned": (
+        Severity.NOTE,
+        "compaction or a split is at work, or did not finish: a broker throws it away when it starts",
+    ),
+}
 
 
 class Limits(Value):
@@ -51,7 +110,7 @@ class Finder:
     """
 
     def __init__(
-        self, partition: Partition, limits: Limits, *, scan: bool, times: bool, separators: bool = False
+        self, partition: PartitionDir, limits: Limits, *, scan: bool, times: bool, separators: bool = False
     ) -> None:
         self._partition = partition
         self._scan = scan

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kdump.finding import Finding, Report
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
-    from kdump.storage.partition import Partition
+    from kdump.storage.partition_dir import PartitionDir
 
 RUN = 64  # batches
 _NO_BYTES = memoryview(b"\0")
@@ -44,7 +44,7 @@ class DataMap:
 
     def __init__(
         self,
-        partition: Partition,
+        partition: PartitionDir,
         report: Report,
         max_uncompressed_bytes: int,
         max_batch_bytes: int,

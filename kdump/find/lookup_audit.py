@@ -10,6 +10,7 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.header_checks import check_header
 from kdump.format.index.offset_and_time import TimestampOffset
+from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.finding import Report
     from kdump.format.batch.window import Window
     from kdump.format.index.offset_and_time import OffsetPosition
-    from kdump.storage.partition import Partition
+    from kdump.storage.partition_dir import PartitionDir
 
 
 _KEPT = 512  # batches that are remembered of a way: an index leads to the first of a few
@@ -44,7 +45,7 @@ class Way:
     Reports: X04, X05, X07, T02-T05, K02 and those of `check_header`.
     """
 
-    def __init__(self, partition: Partition, report: Report) -> None:
+    def __init__(self, partition: PartitionDir, report: Report) -> None:
         self._partition = partition
         self._bases = partition.bases
         self._report = report
@@ -102,7 +103,14 @@ class Way:
         partition, end = self._partition, lookup.lost_end or 0
         start = partition.start_offset
         values: dict[str, int | str | None] = {"partition": partition.name, "end": end, "missing": start - end}
-        finding = Finding(Code.K02, partition.start_file, field="logStartOffset", found=start, expected=end, offset=end)
+        finding = Finding(
+            Code.K02,
+            partition.log_dir.path_of(FileKind.LOG_START),
+            field="logStartOffset",
+            found=start,
+            expected=end,
+            offset=end,
+        )
         self._report(finding.replace(values=values))
 
     def check_offset(self, lookup: Lookup, offset: int, found: Batch | Refused | None) -> None:

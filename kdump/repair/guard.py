@@ -10,6 +10,7 @@ from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import state_of
 from kdump.repair.lock import is_log_dir, users_of
 from kdump.repair.plan import names_of
+from kdump.storage.directory import DirectoryListing
 from kdump.storage.names import parse_name
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def check_plan(plan: Plan, directory: int) -> None:
         directory: descriptor of the partition directory.
     """
     again = f"look at it again: kdump {plan.command}"
-    if names_of(plan.directory) != tuple(sorted(plan.names)):
+    if names_of(DirectoryListing(plan.directory)) != tuple(sorted(plan.names)):
         raise RefusedError(f"{plan.directory}: files have come or gone since the plan was made; {again}")
     for name, state in plan.inputs.items():
         _demand_same(plan, name, state, state_of(directory, name), again)

@@ -18,8 +18,10 @@ from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
 from kdump.repair.plan import Change, Patch, Plan, names_of
-from kdump.storage.file_source import DoorProblem, open_source
+from kdump.storage.directory import DirectoryListing
+from kdump.storage.file_source import DoorProblem
 from kdump.storage.names import log_bases, parse_name
+from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +65,7 @@ def plan_patches(path: str, findings: Iterable[Finding]) -> Plan:
             before = state_of(fd, name)
         finally:
             os.close(fd)
-        names = names_of(directory or ".")
+        names = names_of(DirectoryListing(directory or "."))
         headers = _Headers(source, found.base_offset or 0)
         checkpoint = _by_checkpoint(name, findings)
         refused = headers.solve(checkpoint) or _contradicted(headers, checkpoint)

@@ -12,6 +12,7 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from kdump.repair.file_state import FileState
+    from kdump.storage.directory import DirectoryListing
 
 _ID_DIGITS = 16
 
@@ -193,9 +194,15 @@ def _patch(one: Patch) -> str:
     return f"bytes {one.position}..{one.position + len(one.old) - 1}: {one.old.hex()} becomes {one.new.hex()}"
 
 
-def names_of(directory: str) -> tuple[str, ...]:
-    """Return the names in a directory that a broker may look at; our own temporary files are none."""
-    return tuple(sorted(name for name in os.listdir(directory) if not is_temporary(name)))
+def names_of(listing: DirectoryListing) -> tuple[str, ...]:
+    """Return the names in a directory that a broker may look at; our own temporary files are none.
+
+    Raises:
+        OSError: it could not be listed.
+    """
+    if listing.error is not None:
+        raise listing.error
+    return tuple(sorted(name for name in listing.names if not is_temporary(name)))
 
 
 def is_temporary(name: str) -> bool:

@@ -13,9 +13,10 @@ from kdump.format.checkpoint.producer_snapshot import encode_snapshot
 from kdump.format.kinds import FileKind
 from kdump.repair.file_state import open_directory, sha256_of_name, state_of
 from kdump.repair.plan import Bytes, Change, Plan, names_of
-from kdump.repair.segments import INDEX_KINDS, Segments, file_name
-from kdump.storage.names import parse_partition
-from kdump.storage.open_files import Shelf, lazy_files
+from kdump.repair.segments import INDEX_KINDS, RecoveredSegments, file_name
+from kdump.storage.log_dir import LogDir
+from kdump.storage.partition_dir import PartitionDir
+from kdump.storage.paths import above
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -75,10 +76,11 @@ def plan_reindex(directory: str, reasons: Reasons, options: ReindexOptions, end_
         RefusedError: the directory cannot be read.
         OSError: a file cannot be read.
     """
-    names = names_of(directory)
+    partition = PartitionDir(directory, LogDir(above(directory)))
+    names = names_of(partition.listing)
     fd = open_directory(directory)
     try:
-        return _Planner(directory, fd, names, reasons, options).plan(end_offset)
+        return _Planner(partition, fd, names, reasons, options).plan(end_offset)
     finally:
         os.close(fd)
 
@@ -87,15 +89,16 @@ class _Planner:
     """Makes one plan."""
 
     def __init__(
-        self, directory: str, fd: int, names: tuple[str, ...], reasons: Reasons, options: ReindexOptions
+        self, partition: PartitionDir, fd: int, names: tuple[str, ...], reasons: Reasons, options: ReindexOptions
     ) -> None:
-        self._directory = directory
+        self._partition = partition
+        self._directory = partition.path
         self._fd = fd
         self._names = names
         self._there = frozenset(names)
         self._reasons = reasons
         self._options = options
-        self._segments = Segments(directory, self._there, reasons.distrusted)
+        self._segments = RecoveredSegments(partition, reasons.distrusted)
         self._changes: list[Change] = []
         self._inputs: dict[str, FileState] = {}
         self._refused: list[str] = []
@@ -106,16 +109,18 @@ class _Planner:
         """Return the plan."""
         wanted = self._options.bases
         bases = [base for base in self._segments.bases if wanted is None or base in wanted]
-        named = parse_partition(os.path.basename(os.path.abspath(self._directory)))
-        is_leftover = named is not None and named.state == "delete"
-        work = {} if is_leftover and not self._options.force else {base: self._unsound(base) for base in bases}
+        work = (
+            {}
+            if self._partition.is_leftover and not self._options.force
+            else {base: self._unsound(base) for base in bases}
+        )
         announces = []
         interval = self._options.interval or 0
         if self._options.interval is None and any(work.values()):
             interval, said = self._interval()
             announces.append(said)
         for base, kinds in work.items():
-            there = sum(self._segments.has(base, kind) for kind in INDEX_KINDS)
+            there = sum(self._partition.has(base, kind) for kind in INDEX_KINDS)
             before = len(self._changes)
             if kinds:
                 self._segment(base, kinds, interval)
@@ -152,9 +157,8 @@ class _Planner:
         return 0 if state is None else state.size
 
     def _interval(self) -> tuple[int, str]:
-        with Shelf() as shelf:
-            files = lazy_files(self._directory, shelf)
-            found = infer_interval({name: one for name, one in files.items() if name not in self._reasons.unsound})
+        files = self._partition.sources()
+        found = infer_interval({name: one for name, one in files.items() if name not in self._reasons.unsound})
         if found is None:
             return DEFAULT, f"index.interval.bytes {DEFAULT} is assumed: no sound index tells it"
         return found, f"index.interval.bytes {found} is taken from the indexes that are sound"

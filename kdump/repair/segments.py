@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kdump.broker.load.recover import recover
 from kdump.broker.producer.replay import Producers
-from kdump.format.checkpoint.producer_snapshot import read_snapshot
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import FileSource
-from kdump.storage.names import log_bases
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from kdump.broker.load.recover import Recovered
+    from kdump.storage.partition_dir import PartitionDir
 
 INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
@@ -26,32 +24,22 @@ def file_name(base: int, kind: FileKind) -> str:
     return f"{base:020}.{kind.value}"
 
 
-class Segments:
+class RecoveredSegments:
     """The segments of one partition directory.
 
     Args:
-        directory: its path.
-        names: of the files in it.
+        directory: it.
         distrusted: names of snapshots that are not to be used.
 
     Attributes:
         bases: base offsets, ascending.
     """
 
-    def __init__(self, directory: str, names: Collection[str], distrusted: Collection[str] = ()) -> None:
+    def __init__(self, directory: PartitionDir, distrusted: Collection[str] = ()) -> None:
         self._directory = directory
-        self._names = names
         self._distrusted = distrusted
-        self.bases = log_bases(names)
+        self.bases = directory.bases
         self._known: tuple[int, Producers] = (0, Producers.empty())  # at the base of the segment after the latest
-
-    def path(self, base: int, kind: FileKind) -> str:
-        """Return the path of a file of a segment."""
-        return os.path.join(self._directory, file_name(base, kind))
-
-    def has(self, base: int, kind: FileKind) -> bool:
-        """Tell whether the file is there."""
-        return file_name(base, kind) in self._names
 
     @contextmanager
     def log(self, base: int, size: int | None = None) -> Iterator[FileSource]:
@@ -61,7 +49,7 @@ class Segments:
             base: its base offset.
             size: how much of it is there for the reader; None for all.
         """
-        with FileSource(self.path(base, FileKind.LOG), follow=False) as source:
+        with FileSource(self._directory.path_of(base, FileKind.LOG), follow=False) as source:
             source.size = source.size if size is None else min(source.size, size)
             yield source
 
@@ -78,9 +66,7 @@ class Segments:
         """
         producers = self.producers_at(base)
         with self.log(base, size) as log:
-            found = recover(
-                log, base, interval, producers, partition=os.path.basename(os.path.abspath(self._directory))
-            )
+            found = recover(log, base, interval, producers, partition=self._directory.name)
         after = [one for one in self.bases if one > base]
         if after:
             self._known = after[0], found.producers
@@ -106,8 +92,10 @@ class Segments:
 
     def _snapshot(self, base: int) -> Producers | None:
         name = file_name(base, FileKind.SNAPSHOT)
-        if name not in self._names or name in self._distrusted:
+        if not self._directory.listing.has(name) or name in self._distrusted:
             return None
-        with FileSource(os.path.join(self._directory, name), follow=False) as source:
-            snapshot = read_snapshot(source)
-            return None if snapshot.error is not None else Producers.of_snapshot(snapshot.entries, base)
+        file = self._directory.file(name, FileKind.SNAPSHOT)
+        snapshot = file.snapshot()
+        if snapshot is None:
+            raise OSError(f"{file.path}: cannot be read") if file.error is None else file.error
+        return None if snapshot.error is not None else Producers.of_snapshot(snapshot.entries, base)

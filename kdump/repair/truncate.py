@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.broker.load.disk import Part
 from kdump.broker.load.facts import PartitionFacts
-from kdump.broker.load.log_manager import LogDir
+from kdump.broker.load.log_manager import LogManager
 from kdump.broker.producer.producer_state_manager import SNAPSHOT, offset_of
 from kdump.broker.truncate import Cut, cut_at_offset, truncate
 from kdump.finding import Code, Finding, Severity
-from kdump.format.checkpoint.checkpoint_file import TopicPartitionOffset, read_checkpoint
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
 from kdump.repair.patch_header import is_of_header
 from kdump.repair.plan import Bytes, Change, Plan, names_of
 from kdump.repair.reasons import Here
-from kdump.storage.file_source import FileSource
-from kdump.storage.names import log_bases, parse_name, parse_partition
-from kdump.storage.open_files import Shelf, lazy_files
+from kdump.storage.log_dir import LogDir
+from kdump.storage.names import log_bases, parse_name
+from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
 from kdump.value import Value
 
@@ -111,7 +109,8 @@ def plan_truncate(directory: str, target: Target, damage: Damage, settings: Sett
         RefusedError: it cannot be cut there.
         OSError: a file cannot be read.
     """
-    names = names_of(directory)
+    partition = PartitionDir(directory, LogDir(above(directory)))
+    names = names_of(partition.listing)
     bases = log_bases(names)
     if not bases:
         raise RefusedError(f"{directory}: no segment is here; name a partition directory or a log")
@@ -124,18 +123,18 @@ def plan_truncate(directory: str, target: Target, damage: Damage, settings: Sett
     finally:
         os.close(fd)
     _demand_regular(directory, states)
-    with Shelf() as shelf:
-        facts, assumed = _facts(directory, settings, shelf)
-        outcome = truncate(facts, cut)
-        _demand(directory, facts, outcome, cut, damage)
-        changes = _changes(outcome, states)
+    facts, assumed = _facts(partition, settings)
+    outcome = truncate(facts, cut)
+    _demand(directory, facts, outcome, cut, damage)
+    changes = _changes(outcome, states)
+    partition.close()
     later = [one for one in bases if one > cut.base_offset]
     refused: list[str] = []
     if changes and later and not target.with_later:
         what = f"{len(later)} later segments" if len(later) > 1 else "1 later segment"
         why = "would go too, as a broker does not see a hole before them"
         refused.append(f"{directory}: {what} {why}; say so: --with-later-segments")
-    announces = _announces(directory, facts, outcome, assumed) if changes else ()
+    announces = _announces(partition, facts, outcome, assumed) if changes else ()
     log = f"{cut.base_offset:020}.log"
     state = states[log]
     inputs = {} if state is None or any(one.name == log for one in changes) else {log: state}
@@ -176,13 +175,12 @@ def _where(directory: str, bases: Sequence[int], target: Target, damage: Damage)
     return None
 
 
-def _facts(directory: str, settings: Settings, shelf: Shelf) -> tuple[PartitionFacts, list[str]]:
-    named = parse_partition(os.path.basename(os.path.abspath(directory)))
-    if named is not None:
-        return LogDir(above(directory)).partition(directory, named, settings, shelf)
-    files = lazy_files(directory, shelf)
+def _facts(partition: PartitionDir, settings: Settings) -> tuple[PartitionFacts, list[str]]:
+    if partition.parsed is not None:
+        return LogManager(partition.log_dir).partition(partition, settings)
+    files, name = partition.sources(), os.path.basename(partition.path)
     interval = settings.interval if settings.interval is not None else infer_interval(files)
-    return PartitionFacts(directory, os.path.basename(directory), 0, "", files, interval or DEFAULT, settings.now), []
+    return PartitionFacts(partition.path, name, 0, "", files, interval or DEFAULT, settings.now), []
 
 
 def _demand_regular(directory: str, states: dict[str, FileState | None]) -> None:
@@ -259,27 +257,20 @@ def _all(source: Source) -> bytes:
     return source.read_at(0, source.size)
 
 
-def _announces(directory: str, facts: PartitionFacts, outcome: Outcome, assumed: Iterable[str]) -> tuple[str, ...]:
+def _announces(
+    partition: PartitionDir, facts: PartitionFacts, outcome: Outcome, assumed: Iterable[str]
+) -> tuple[str, ...]:
     found = ["another replica may hold these records: if one does, move this directory away and let it be replicated"]
     found += [f"assumed: {one}" for one in assumed]
     if facts.topic in _INTERNAL:
         found.append(f"{facts.topic}: {_INTERNAL[facts.topic]}")
     end = outcome.log_end_offset or 0
-    log_dir = above(directory)
+    log_dir = partition.log_dir
     for kind, what in _CHECKPOINTS.items():
-        offset = _checkpointed(os.path.join(log_dir, kind.value), kind, facts)
+        offset = log_dir.offset(kind, (facts.topic, facts.partition))
         if offset is not None and offset > end:
             found.append(f"{kind.value}: {what} is {offset}, and a broker lowers it to {end}")
-    if os.path.lexists(os.path.join(log_dir, FileKind.CLEAN_SHUTDOWN.value)):
+    if log_dir.is_clean:
         found.append(f"{FileKind.CLEAN_SHUTDOWN.value} is there: a broker will take the files as they are")
     found += outcome.notes
     return tuple(found)
-
-
-def _checkpointed(path: str, kind: FileKind, facts: PartitionFacts) -> int | None:
-    here, found = (facts.topic, facts.partition), None
-    with suppress(OSError), FileSource(path) as source:
-        for entry in read_checkpoint(kind, source, lambda _finding: None).entries:
-            if isinstance(entry, TopicPartitionOffset) and (entry.topic, entry.partition) == here:
-                found = entry.offset  # of several entries a broker takes the last one
-    return found

@@ -13,16 +13,16 @@ from kdump.broker.header_summary import Outline, outline
 from kdump.broker.retention import ActiveSegment, LogFacts, SegmentFacts
 from kdump.finding import Code, Finding
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
-from kdump.storage.file_source import DoorProblem, open_source
-from kdump.storage.partition import UnreadableError
+from kdump.format.kinds import FileKind
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kdump.format.batch.window import Buffer
-    from kdump.retention.partition_files import PartitionFiles
+    from kdump.retention.log_files import LogFiles
 
-_OFFSET_SLOT, _TIME_SLOT = 8, 12
 _NO_TIME = -1
 
 
@@ -42,7 +42,7 @@ class LogReader:
         UnreadableError: from each method: what cannot be left out cannot be read.
     """
 
-    def __init__(self, files: PartitionFiles, buffer: Buffer) -> None:
+    def __init__(self, files: LogFiles, buffer: Buffer) -> None:
         self.files = files
         self._buffer = buffer
         self._outlines: dict[int, Outline | None] = {}
@@ -61,10 +61,7 @@ class LogReader:
             timeless: leave times out that only the data tells, and do not read it for them.
         """
         end = self._end_offset()
-        if start is None:
-            offset = self.files.around.log_starts.get(self.files.key, 0) if self.files.key else 0
-        else:
-            offset = min(start, end)  # no DeleteRecords goes further
+        offset = self.files.directory.log_start if start is None else min(start, end)  # no DeleteRecords goes further
         first = max(offset, self.files.bases[0])
         if first > end and not self._is_told:
             self._is_told = True
@@ -82,7 +79,7 @@ class LogReader:
         last = len(self.files.bases) - 1
         seen = self.outline(last)
         if seen is None:
-            path = self.files.file(last, "log")
+            path = self.files.file(last, FileKind.LOG)
             raise UnreadableError(DoorProblem(path, "other", f"{path}: without it the end of the log is not known"))
         return self.files.bases[last] if seen.end_offset is None else seen.end_offset
 
@@ -108,12 +105,12 @@ class LogReader:
         """Return size (bytes) and time (ms) of a log, as they were when it was looked at first."""
         found = self._status.get(number)
         if found is None:
-            path = self.files.file(number, "log")
+            path = self.files.file(number, FileKind.LOG)
             try:
-                status = os.stat(path)
+                found = self.files.directory.listing.status(os.path.basename(path))
             except OSError as error:
                 raise UnreadableError(DoorProblem(path, "other", f"{path}: {error.strerror}")) from None
-            found = self._status[number] = status.st_size, status.st_mtime_ns // 1_000_000
+            self._status[number] = found
         return found
 
     def modified(self, number: int) -> int:
@@ -122,68 +119,62 @@ class LogReader:
 
     def _is_open(self, number: int) -> bool:
         """Whether a broker has not closed the segment: what its time index lacks it has in memory."""
-        return number == len(self.files.bases) - 1 and not self.files.is_clean
+        return number == len(self.files.bases) - 1 and not self.files.directory.was_closed
 
     def _is_recovered(self, number: int) -> bool:
         """Whether the time index is not what counts: a broker makes it anew when it starts, or knows better."""
-        if not self.files.has(number, "index") or self._is_open(number):
+        if not self.files.has(number, FileKind.INDEX) or self._is_open(number):
             return True
-        points = self.files.around.recovery_points
-        if self.files.is_clean or points is None:
+        log_dir, key = self.files.log_dir, self.files.key
+        if self.files.directory.was_closed or not log_dir.file(FileKind.RECOVERY_POINT).is_read:
             return False
-        point = points.get(self.files.key, 0) if self.files.key else 0
+        point = 0 if key is None else log_dir.offset(FileKind.RECOVERY_POINT, key) or 0
         following = self.files.bases[number + 1] if number + 1 < len(self.files.bases) else point + 1
         return following > point
 
     def _last_time(self, number: int) -> int:
         """The timestamp of the last entry of the time index, -1 without one."""
-        if not self.files.has(number, "timeindex"):
+        if not self.files.has(number, FileKind.TIMEINDEX):
             return _NO_TIME
-        with self.files.opened(number, "timeindex") as source:
-            if self._is_open(number):
-                index = TimeIndex(source, self.files.bases[number])
-                index.trim()
-                return index.last_entry().timestamp
-            entries = source.size // _TIME_SLOT
-            if not entries:
-                return _NO_TIME
-            return int.from_bytes(source.read_at((entries - 1) * _TIME_SLOT, 8), "big", signed=True)
+        source = self.files.opened(number, FileKind.TIMEINDEX)
+        index = TimeIndex(source, self.files.bases[number])
+        if self._is_open(number):
+            index.trim()
+            return index.last_entry().timestamp
+        at = (index.entries - 1) * index.entry_size
+        return int.from_bytes(source.read_at(at, 8), "big", signed=True) if index.entries else _NO_TIME
 
     def outline(self, number: int) -> Outline | None:
         """Return what the headers of a log say; None, and a problem is reported, where it cannot be read."""
         if number not in self._outlines:
-            source = open_source(self.files.file(number, "log"), follow=False)
+            source = self.files.directory.cache.open(self.files.file(number, FileKind.LOG), follow=False)
             if isinstance(source, DoorProblem):
                 self.files.report(source)
                 self._outlines[number] = None
                 return None
-            with source:
-                try:
-                    self._status.setdefault(number, (source.size, source.modified))
-                    found = outline(source, self._buffer, self.files.max_batch_bytes)
-                    self._outlines[number] = found
-                    if not found.is_sound:
-                        self.files.explain(source, number)
-                except OSError as error:
-                    self.files.report(
-                        DoorProblem(source.name, "read", f"{source.name}: cannot be read: {error.strerror}")
-                    )
-                    self._outlines[number] = None
+            try:
+                self._status.setdefault(number, (source.size, source.modified))
+                found = outline(source, self._buffer, self.files.max_batch_bytes)
+                self._outlines[number] = found
+                if not found.is_sound:
+                    self.files.explain(source, number)
+            except OSError as error:
+                self.files.report(DoorProblem(source.name, "read", f"{source.name}: cannot be read: {error.strerror}"))
+                self._outlines[number] = None
         return self._outlines[number]
 
     def active(self) -> ActiveSegment:
         """Return what counts of the last segment when something is appended."""
         last = len(self.files.bases) - 1
-        offsets, times = self._entries(last, "index", _OFFSET_SLOT), self._entries(last, "timeindex", _TIME_SLOT)
+        offsets, times = self._entries(last, FileKind.INDEX), self._entries(last, FileKind.TIMEINDEX)
         size = self._size_and_time(last)[0]
         return ActiveSegment(self.files.bases[last], size, offsets, times, self.files.first_timestamp(last))
 
-    def _entries(self, number: int, suffix: str, slot: int) -> int:
-        if not self.files.has(number, suffix):
+    def _entries(self, number: int, kind: FileKind) -> int:
+        if not self.files.has(number, kind):
             return 0
-        with self.files.opened(number, suffix) as source:
-            if not self._is_open(number):
-                return source.size // slot
-            index = (OffsetIndex if slot == _OFFSET_SLOT else TimeIndex)(source, self.files.bases[number])
+        source, base = self.files.opened(number, kind), self.files.bases[number]
+        index = OffsetIndex(source, base) if kind is FileKind.INDEX else TimeIndex(source, base)
+        if self._is_open(number):
             index.trim()
-            return index.entries
+        return index.entries

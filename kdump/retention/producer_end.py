@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.cleaner.cleaner import LastRecord
@@ -12,21 +11,18 @@ from kdump.broker.producer.replay import Producers
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window
-from kdump.format.checkpoint.producer_snapshot import read_snapshot
 from kdump.format.kinds import FileKind
-from kdump.storage.file_source import DoorProblem, open_source
-from kdump.storage.names import parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
-    from kdump.retention.partition_files import PartitionFiles
+    from kdump.retention.log_files import LogFiles
 
 _LIMIT = 64 * 1024 * 1024
 
 
-def producers_at(files: PartitionFiles, end_offset: int) -> Mapping[int, ProducerStateEntry]:
+def producers_at(files: LogFiles, end_offset: int) -> Mapping[int, ProducerStateEntry]:
     """Return what a broker knows of producers.
 
     Without a snapshot a broker reads the whole log after an unclean stop, and nothing after a clean one. A directory
@@ -38,10 +34,10 @@ def producers_at(files: PartitionFiles, end_offset: int) -> Mapping[int, Produce
 
     Source: UnifiedLog.rebuildProducerState, ProducerStateManager.truncateAndReload.
     """
-    around = files.around
+    log_dir = files.log_dir
     start, known = _newest(files, end_offset)
     if start is None:
-        if files.is_clean or around.recovery_points is None:
+        if files.directory.was_closed or not log_dir.file(FileKind.RECOVERY_POINT).is_read:
             return {}
         start, known = files.bases[0], Producers.empty(files.bases[0])
     if start < end_offset:
@@ -49,22 +45,22 @@ def producers_at(files: PartitionFiles, end_offset: int) -> Mapping[int, Produce
     return known.entries
 
 
-def _newest(files: PartitionFiles, end_offset: int) -> tuple[int | None, Producers]:
+def _newest(files: LogFiles, end_offset: int) -> tuple[int | None, Producers]:
     """The newest snapshot that can be read. Source: ProducerStateManager.loadFromSnapshot."""
-    parsed = ((parse_name(name), name) for name in files.names if name.endswith(".snapshot"))
+    listing = files.directory.listing
+    parsed = ((listing.name_of(name), name) for name in listing.names if name.endswith(".snapshot"))
     offsets = {one.base_offset: name for one, name in parsed if one.is_live and one.kind is FileKind.SNAPSHOT}
     for offset in sorted((one for one in offsets if one is not None and one <= end_offset), reverse=True):
-        source = open_source(os.path.join(files.path, offsets[offset]), follow=False)
-        if isinstance(source, DoorProblem):
-            continue
-        with source:
-            snapshot = read_snapshot(source)
-            if snapshot.error is None:
-                return offset, Producers.of_snapshot(snapshot.entries, offset)
+        file = files.directory.file(offsets[offset], FileKind.SNAPSHOT)
+        if file.error is not None:
+            raise file.error
+        snapshot = file.snapshot()
+        if snapshot is not None and snapshot.error is None:
+            return offset, Producers.of_snapshot(snapshot.entries, offset)
     return None, Producers.empty()
 
 
-def _replayed(files: PartitionFiles, known: Producers, start: int) -> Producers:
+def _replayed(files: LogFiles, known: Producers, start: int) -> Producers:
     """Go on from a snapshot to the end of the log, as far as a broker gets."""
     manager = StateManager(known, start, files.name, "", _LIMIT, _LIMIT)
     first = max((number for number, base in enumerate(files.bases) if base <= start), default=0)

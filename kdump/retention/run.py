@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.cleaner.cleaned_segment import OffsetMap
@@ -13,17 +13,18 @@ from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Code, Finding
 from kdump.format.batch.window import Buffer
+from kdump.format.index.offset_and_time import TimeIndex
+from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.item import Progress
 from kdump.retention.log_facts import LogReader
-from kdump.retention.partition_files import PartitionFiles
+from kdump.retention.log_files import LogFiles
 from kdump.retention.producer_end import last_records, producers_at
-from kdump.storage.checkpoints import LogDirectory
-from kdump.storage.directory import Expansion, directories
-from kdump.storage.file_source import DoorProblem, open_source
-from kdump.storage.names import parse_partition
-from kdump.storage.partition import UnreadableError
-from kdump.storage.paths import parent
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.input_directory import InputDirectory
+from kdump.storage.open_files import open_source
+from kdump.storage.paths import is_dir, parent
+from kdump.storage.segment import UnreadableError
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
     from kdump.broker.config import TopicConfig
     from kdump.broker.retention_results import RetentionItem
     from kdump.retention.options import RetentionOptions
+    from kdump.storage.partition_dir import PartitionDir
+    from kdump.storage.state_file import StateFile
 
 _WINDOW = 1 << 18  # bytes of a log read at once for its headers
 _SMALL_APPEND = 70  # bytes: one record with nearly nothing in it
-_TIME_SLOT = 12
+_TIME_SLOT = TimeIndex.entry_size
 _TOO_SMALL = "the offset map is too small for even a single message: raise log.cleaner.dedupe.buffer.size"
 _STATES = {
     "delete": "its topic is deleted: the whole directory goes file.delete.delay.ms after that",
@@ -57,30 +60,38 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
     """
     buffer = Buffer(BytesSource(b""), _WINDOW)
     for path in paths:
-        if not os.path.isdir(path):
+        if not is_dir(path):
             yield _no_directory(path)
             continue
         held: list[Finding | DoorProblem] = []
-        listing = Expansion()
-        found = directories(path, listing)
-        is_partition = found == [path]
-        for skipped in listing.skipped:
-            kind = "permission" if skipped.path == path else "skipped"
-            held.append(DoorProblem(skipped.path, kind, f"{skipped.path}: {skipped.reason}: not looked at"))
-        if not found and not any(skipped.path == path for skipped in listing.skipped):
-            held.append(_nothing_in(path))
-        around = LogDirectory(parent(path) if is_partition else path, held.append)
+        directory = InputDirectory(path, parent)
+        skipped = [] if directory.is_partition else directory.contents.skipped
+        for one in skipped:
+            kind = "permission" if one.path == path else "skipped"
+            held.append(DoorProblem(one.path, kind, f"{one.path}: {one.reason}: not looked at"))
+        partitions = [] if any(one.path == path for one in skipped) else directory.partitions
+        if not (partitions or held):
+            sentence = f"{path}: neither a partition directory nor a log directory of a broker"
+            held.append(DoorProblem(path, "other", sentence))
         yield from held
         held.clear()
-        for number, directory in enumerate(found):
-            yield from _partition(_Task(directory, around, buffer, options, held))
+        directory.log_dir.on_read = partial(_report, held)
+        for number, partition in enumerate(partitions):
+            yield from _partition(_Task(partition, buffer, options, held))
             if options.progress:
-                yield Progress(number + 1, len(found), directory)
+                yield Progress(number + 1, len(partitions), partition.path)
+
+
+def _report(held: list[Finding | DoorProblem], file: StateFile) -> None:
+    """Report what is wrong with a checkpoint, or why it cannot be read."""
+    if file.failure is not None and not file.is_missing:
+        held.append(file.failure)
+    held.extend(file.findings)
+    if file.error is not None:
+        held.append(DoorProblem(file.path, "read", f"{file.path}: cannot be read: {file.error.strerror}"))
 
 
 def _no_directory(path: str) -> DoorProblem:
-    if not os.path.lexists(path):
-        return DoorProblem(path, "missing", f"no such file: {path}")
     source = open_source(path)  # knows links that lead nowhere
     if isinstance(source, DoorProblem):
         return source
@@ -88,43 +99,35 @@ def _no_directory(path: str) -> DoorProblem:
     return DoorProblem(path, "other", f"{path}: name a partition directory or a log directory, not a file in it")
 
 
-def _nothing_in(path: str) -> DoorProblem:
-    if parse_partition(os.path.basename(os.path.abspath(path))) is not None:
-        return DoorProblem(path, "other", f"{path}: no segment is here")
-    return DoorProblem(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
-
-
 class _Task(Value):
-    """One partition: its directory, what is around it, a buffer, what was asked for, and where problems are put."""
+    """One partition: its directory, a buffer, what was asked for, and where problems are put."""
 
-    path: str
-    around: LogDirectory
+    directory: PartitionDir
     buffer: Buffer
     options: RetentionOptions
     held: list[Finding | DoorProblem]
 
 
 def _partition(task: _Task) -> Iterator[RetentionItem]:
-    parsed = parse_partition(os.path.basename(os.path.abspath(task.path)))
+    directory, path = task.directory, task.directory.path
+    parsed = directory.parsed
     if parsed is not None and parsed.state:
-        yield DoorProblem(task.path, "skipped", f"{task.path}: {_STATES[parsed.state]}")
+        yield DoorProblem(path, "skipped", f"{path}: {_STATES[parsed.state]}")
         return
-    files = None
     rows: list[RetentionItem] = []
     try:
-        files = PartitionFiles(task.path, task.around, task.held.append, task.options.max_batch_bytes)
+        files = LogFiles(directory, task.held.append, task.options.max_batch_bytes)
         if files.bases:
             rows = _rows(LogReader(files, task.buffer), task)
         else:
-            task.held.append(DoorProblem(task.path, "other", f"{task.path}: no segment is here"))
+            task.held.append(DoorProblem(path, "other", f"{path}: no segment is here"))
     except UnreadableError as error:
         task.held.append(error.problem)
     except OSError as error:
-        where = error.filename or task.path
+        where = error.filename or path
         task.held.append(DoorProblem(where, "read", f"{where}: cannot be read: {error.strerror}"))
     finally:
-        if files is not None:
-            files.close()
+        directory.close()
     yield from task.held
     task.held.clear()
     yield from rows
@@ -160,11 +163,11 @@ def _rows(reader: LogReader, task: _Task) -> list[RetentionItem]:
     return rows
 
 
-def _time_finding(files: PartitionFiles, number: int, segment: SegmentFacts) -> Finding:
+def _time_finding(files: LogFiles, number: int, segment: SegmentFacts) -> Finding:
     """A wrong largest timestamp that decides over a segment: zeros, too high, too low or none."""
-    path = files.file(number, "timeindex")
-    is_there = files.has(number, "timeindex")
-    size = files.index_size(number, "timeindex")
+    path = files.file(number, FileKind.TIMEINDEX)
+    is_there = files.has(number, FileKind.TIMEINDEX)
+    size = files.index_size(number, FileKind.TIMEINDEX)
     at, length = (size - _TIME_SLOT, _TIME_SLOT) if size else (0 if is_there else None, 0 if is_there else None)
     found = segment.largest if segment.source == "index" else None
     last = segment.base_offset
@@ -196,7 +199,7 @@ def _compacted(
     known = producers_at(files, log.end_offset)
     open_at = [one.current_txn_first_offset for one in known.values() if one.current_txn_first_offset >= 0]
     stable = min([log.high_watermark, *open_at])
-    checkpoint = files.around.first_dirty.get(files.key) if files.key is not None else None
+    checkpoint = files.log_dir.offset(FileKind.CLEANER, files.key) if files.key is not None else None
     part = cleanable(log, checkpoint, stable, config, options.now, files.first_timestamp)
     row = Compacted(files.path, files.name, options.now, config, part, sum(segment.size for segment in log.segments))
     if not options.clean:
@@ -239,7 +242,10 @@ def _pass(
     done, before, end, failure = 0, 0, None, ""
     try:
         end = cleaner.build_map()
-        sizes = [IndexSizes(files.index_size(n, "index"), files.index_size(n, "timeindex")) for n in range(count)]
+        sizes = [
+            IndexSizes(files.index_size(n, FileKind.INDEX), files.index_size(n, FileKind.TIMEINDEX))
+            for n in range(count)
+        ]
         for group in groups(log, end, row.part.clean_until_offset, sizes, config):
             cleaned.append(cleaner.clean(group))
             done = group.stop
@@ -261,9 +267,9 @@ def _pass(
     return row.replace(cleaned=cleaned, before=before, end_offset=end, failure=failure)
 
 
-def _explain(files: PartitionFiles, error: CleaningError, report: Callable[[Finding | DoorProblem], None]) -> None:
+def _explain(files: LogFiles, error: CleaningError, report: Callable[[Finding | DoorProblem], None]) -> None:
     """Report what is wrong with the log in which a pass fails."""
-    path = files.file(error.number, "log")
+    path = files.file(error.number, FileKind.LOG)
     if error.limit:
         report(Finding(Code.L12, path, error.position, 0, values={"why": error.why}))
     else:

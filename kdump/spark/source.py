@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from kdump.checks.directories import Place, duplicates
+from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.options import VerifyOptions
 from kdump.export.origin import Origins, read_roots
 from kdump.export.pack import pack
@@ -36,7 +36,9 @@ from kdump.export.verdicts import finding_row, segment_rows
 from kdump.finding import Finding
 from kdump.spark.units import Directory, Judge
 from kdump.storage.directory import expanded
-from kdump.storage.file_source import DoorProblem, is_remote, open_source
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.open_files import open_source
+from kdump.storage.paths import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -242,7 +244,7 @@ class _WholeReader(DataSourceReader):
         origins = Origins(roots)
         work: list[Directory | str | list[Item]] = []
         sizes: list[int] = []
-        places: list[Place] = []
+        places: list[DirectoryCheck] = []
         for path, is_directory in expanded([root.path for root in roots]):
             if not is_directory:
                 opened = open_source(path)
@@ -252,7 +254,7 @@ class _WholeReader(DataSourceReader):
                 opened.close()
                 work.append(path)
                 sizes.append(0)
-            elif (place := Place(path)).is_broker_s:
+            elif (place := DirectoryCheck(path)).is_broker_directory:
                 places.append(place)
             else:
                 _complain(f"{path}: neither a partition directory nor a log directory of a broker")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from kdump.checks.loose import check_loose
 from kdump.checks.partition import PartitionCheck
 from kdump.checks.replicas import compare_all
-from kdump.checks.surroundings import Surroundings
 from kdump.checks.workers import Workers
 from kdump.item import Progress
+from kdump.storage.log_dir import LogDir
+from kdump.storage.partition_dir import PartitionDir
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Directory(Value):
     @classmethod
     def of(cls, check: PartitionCheck) -> Directory:
         """Return that of a check."""
-        return cls(check.path, check.around.path)
+        return cls(check.path, check.directory.log_dir.path)
 
 
 class Judge:
@@ -42,12 +43,12 @@ class Judge:
 
     def __init__(self, options: VerifyOptions) -> None:
         self._options = options.replace(jobs=1, progress=False)
-        self._around: dict[str, Surroundings] = {}
+        self._around: dict[str, LogDir] = {}
 
     def _check(self, directory: Directory) -> PartitionCheck:
         if directory.around not in self._around:
-            self._around[directory.around] = Surroundings(directory.around)
-        return PartitionCheck(directory.path, self._around[directory.around])
+            self._around[directory.around] = LogDir(directory.around)
+        return PartitionCheck(PartitionDir(directory.path, self._around[directory.around]))
 
     def partition(self, directory: Directory, late: list[Finding]) -> Iterator[Item]:
         """Yield what is wrong with a partition.

@@ -1,76 +1,217 @@
-"""What a directory argument stands for: its files, in the order in which they are shown.
+"""The directories that users name: each is listed once, and its entries are put in the order in which they are shown.
 
-Strategy: the depth is fixed, a log.dir, its partition directories, their files, so a walk cannot be led
-astray. Nothing is opened here. Paths are joined as text onto what the user wrote.
+Strategy: the depth is fixed, a log.dir, its partition directories, their files, so a walk cannot be led astray.
+Nothing is opened here. Paths are joined as text onto what the user wrote.
 """
 
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.storage.file_source import is_remote
-from kdump.storage.names import TEXT_KINDS, FileKind, FileName, parse_name, parse_partition
-from kdump.storage.paths import is_dir
+from kdump.storage.names import TEXT_KINDS, FileKind, FileName, log_bases, parse_name, parse_partition
+from kdump.storage.paths import is_dir, is_remote, real
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_SEGMENT_KINDS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.SNAPSHOT)
+    from kdump.storage.object_store import RemoteEntry
+
+SEGMENT_KINDS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX, FileKind.SNAPSHOT)
 NOT_A_PARTITION = "not a partition directory"
 A_LINK, NO_FILE = "a symbolic link", "not a regular file"  # a broker follows the first, and fails on some of the others
 IN_A_PARTITION = "a directory inside a partition directory"
+CANNOT_LIST = "cannot be listed"
+REMOTE_CACHE = "remote-log-index-cache"  # of a log.dir: copies of indexes whose logs are elsewhere
 _LOCK = ".lock"  # of a log.dir; always empty
-_REMOTE_CACHE = "remote-log-index-cache"  # of a log.dir: copies of indexes whose logs are elsewhere
 
 
 class Skipped(Value):
-    """Something in a walk that is not followed, and why."""
+    """An entry that is not followed or read, and why."""
 
     path: str
     reason: str
 
 
-class Expansion:
-    """What a path stands for.
+class FoundFile(Value):
+    """A regular file: its path, and what its name tells."""
 
-    Attributes:
-        files: what a broker reads, in order; the path itself where it is no directory.
+    path: str
+    name: FileName
+
+
+class Contents(Value):
+    """What a directory has, in the order in which it is shown.
+
+    Args:
+        files: what a broker reads: segments by base offset, for each base in the order log, index, timeindex, txnindex,
+            snapshot; then KRaft snapshots, then text files.
         leftovers: files with a known purpose under a name that no broker reads: `.deleted`, `.swap`, copies.
         ignored: what has no meaning to a broker, or none to read.
         skipped: symbolic links, special files, directories of another depth, and what cannot be listed.
     """
 
-    def __init__(self) -> None:
-        self.files: list[str] = []
-        self.leftovers: list[str] = []
-        self.ignored: list[str] = []
-        self.skipped: list[Skipped] = []
+    files: list[FoundFile]
+    leftovers: list[str]
+    ignored: list[str]
+    skipped: list[Skipped]
 
 
-class _Listing(Value):
-    files: list[str]
-    directories: list[str]
-
-
-def expand(path: str) -> Expansion:
-    """Return what a path of the user stands for; a symbolic link given explicitly is followed.
-
-    A directory with segment files: these by base offset, for each base in the order log, index, timeindex,
-    txnindex, snapshot; then KRaft snapshots, then text files. Another one is a log.dir: its own text files,
-    then its partition directories by topic and partition.
+class DirectoryListing:
+    """The entries of one directory, listed once; their names are read and their kinds asked for when somebody needs it.
 
     Args:
-        path: a file or a directory, as the user wrote it.
+        path: of the directory, as the user wrote it.
+
+    Attributes:
+        path: the same.
+        error: why it cannot be listed, None where it is.
     """
-    found = Expansion()
-    if not os.path.isdir(path):
-        found.files.append(path)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.error: OSError | None = None
+        self._entries: dict[str, os.DirEntry[str] | RemoteEntry] = {}
+        self._parsed: dict[str, FileName] = {}
+        try:
+            if is_remote(path):
+                from kdump.storage.object_store import entries
+
+                self._entries = {entry.name: entry for entry in entries(path)}
+            else:
+                with os.scandir(path) as found:
+                    self._entries = {entry.name: entry for entry in found}
+        except OSError as error:
+            self.error = error
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of all entries, of whatever kind, in no order."""
+        return self._entries.keys()
+
+    def has(self, name: str) -> bool:
+        """Tell whether an entry has this name, of whatever kind."""
+        return name in self._entries
+
+    @cached_property
+    def bases(self) -> list[int]:
+        """The base offsets of the logs among all entries, ascending."""
+        return log_bases(self._entries)
+
+    def name_of(self, name: str) -> FileName:
+        """Return what the name of an entry tells."""
+        found = self._parsed.get(name)
+        if found is None:
+            found = self._parsed[name] = parse_name(name)
         return found
-    for directory in directories(path, found):
-        partition_files(directory, found)
-    return found
+
+    @cached_property
+    def _by_kind(self) -> tuple[list[str], list[str], list[Skipped]]:
+        """Regular files, directories, and what is neither, sorted by name."""
+        files: list[str] = []
+        directories: list[str] = []
+        skipped: list[Skipped] = []
+        for name, entry in sorted(self._entries.items()):
+            try:
+                if entry.is_file(follow_symlinks=False):
+                    files.append(name)
+                elif entry.is_dir(follow_symlinks=False):
+                    directories.append(name)
+                else:
+                    skipped.append(Skipped(self.join(name), A_LINK if entry.is_symlink() else NO_FILE))
+            except OSError as error:
+                skipped.append(Skipped(self.join(name), f"cannot be looked at: {error.strerror}"))
+        if self.error is not None:
+            skipped.append(Skipped(self.path, f"{CANNOT_LIST}: {self.error.strerror}"))
+        return files, directories, skipped
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the regular files, sorted; symbolic links are none."""
+        return self._by_kind[0]
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether a file of a segment is there, as in a partition directory."""
+        return any(name.is_live and name.kind in SEGMENT_KINDS for name in map(self.name_of, self.files))
+
+    def followed(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield the names of regular files as a broker sees them, links to such files included, with size and time.
+
+        Raises:
+            OSError: the directory, or one of the files, cannot be looked at.
+        """
+        if self.error is not None:
+            raise self.error
+        for name, entry in self._entries.items():
+            if entry.is_file():
+                yield name, entry.stat()  # type: ignore[misc]
+
+    def followed_directories(self) -> list[str]:
+        """Return the names of directories as a broker sees them, links to such included, sorted."""
+        return sorted(name for name, entry in self._entries.items() if entry.is_dir())
+
+    def is_regular(self, name: str) -> bool:
+        """Tell whether an entry is a regular file, and no link to one."""
+        try:
+            return self._entries[name].is_file(follow_symlinks=False)
+        except (KeyError, OSError):
+            return False
+
+    def status(self, name: str) -> tuple[int, int]:
+        """Return size (bytes) and time (ms since the epoch) of a file, links followed, when they were first asked for.
+
+        Raises:
+            OSError: nobody can tell.
+        """
+        found = self._entries[name].stat()
+        return found.st_size, found.st_mtime_ns // 1_000_000
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes, when it was first asked for; 0 where nobody can tell."""
+        try:
+            return self._entries[name].stat(follow_symlinks=False).st_size
+        except (KeyError, OSError):
+            return 0
+
+    def join(self, name: str) -> str:
+        """Return the path of an entry."""
+        return os.path.join(self.path, name)
+
+    def contents(self, *, is_partition: bool) -> Contents:
+        """Return what it has, in order.
+
+        Args:
+            is_partition: of a partition directory; else of a log.dir, without its partition directories.
+        """
+        files, directories, skipped = self._by_kind
+        found = Contents([], [], [], list(skipped))
+        live: list[tuple[tuple[int, int, int], str]] = []
+        for text in files:
+            name = self.name_of(text)
+            if name.is_live:
+                live.append((_rank(name), text))
+            elif text != _LOCK:
+                group = found.ignored if name.kind is FileKind.UNKNOWN else found.leftovers
+                group.append(self.join(text))
+        live.sort()
+        found.files.extend(FoundFile(self.join(text), self._parsed[text]) for _, text in live)
+        for text in directories:
+            if is_partition:
+                found.skipped.append(Skipped(self.join(text), IN_A_PARTITION))
+            elif text == REMOTE_CACHE:
+                found.ignored.append(self.join(text))
+            elif parse_partition(text) is None:
+                found.skipped.append(Skipped(self.join(text), NOT_A_PARTITION))
+        return found
+
+    def partitions(self) -> list[str]:
+        """Return the paths of the partition directories in a log.dir, by topic and partition, not by text."""
+        parsed = ((name, parse_partition(name)) for name in self._by_kind[1])
+        keys = sorted((found.topic, found.partition, name) for name, found in parsed if found is not None)
+        return [self.join(name) for _, _, name in keys]
 
 
 def expanded(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
@@ -84,8 +225,8 @@ def expanded(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
         for path in _matches(pattern):
             if not is_dir(path):
                 yield path, False
-            elif (real := path if is_remote(path) else os.path.realpath(path)) not in seen:
-                seen.add(real)
+            elif (known := real(path)) not in seen:
+                seen.add(known)
                 yield path, True
 
 
@@ -99,104 +240,10 @@ def _matches(path: str) -> Iterator[str]:
         yield from sorted(glob(path)) or [path]  # noqa: PTH207 (a Path would change what the user wrote)
 
 
-def directories(path: str, found: Expansion) -> list[str]:
-    """Return the partition directories that a directory stands for: itself, or those of a log.dir.
-
-    Args:
-        path: of the directory, as the user wrote it.
-        found: takes the files of a log.dir itself.
-    """
-    own = Expansion()
-    listing = _list(path, own)
-    if any(_is_segment(parse_name(name)) for name in listing.files):
-        return [path]
-    found.skipped.extend(own.skipped)
-    _add_files(path, listing.files, found)
-    partitions = _partitions(listing.directories)
-    for name in listing.directories:
-        if name == _REMOTE_CACHE:
-            found.ignored.append(os.path.join(path, name))
-        elif name not in partitions:
-            found.skipped.append(Skipped(os.path.join(path, name), NOT_A_PARTITION))
-    return [os.path.join(path, name) for name in partitions]
-
-
-def partition_files(directory: str, found: Expansion) -> None:
-    """Add what lies in a partition directory, in order.
-
-    Args:
-        directory: its path.
-        found: takes it.
-    """
-    inner = _list(directory, found)
-    _add_files(directory, inner.files, found)
-    _skip_directories(directory, inner.directories, found)
-
-
-def _is_segment(name: FileName) -> bool:
-    return name.is_live and name.kind in _SEGMENT_KINDS
-
-
-def _skip_directories(directory: str, names: Iterable[str], found: Expansion) -> None:
-    for name in names:
-        path = os.path.join(directory, name)
-        found.skipped.append(Skipped(path, IN_A_PARTITION))
-
-
-def _partitions(directories: Iterable[str]) -> dict[str, tuple[str, int, str]]:
-    """Return the partition directories among these, sorted by topic and partition, not by text."""
-    parsed = ((name, parse_partition(name)) for name in directories)
-    keys = {name: (found.topic, found.partition, name) for name, found in parsed if found is not None}
-    return dict(sorted(keys.items(), key=lambda item: item[1]))
-
-
-def _list(directory: str, found: Expansion) -> _Listing:
-    """Return the names of regular files and of directories, sorted; all else is skipped."""
-    listing = _Listing([], [])
-    try:
-        if is_remote(directory):
-            from kdump.storage.object_store import entries as entries_of
-
-            for name, is_directory in entries_of(directory):
-                (listing.directories if is_directory else listing.files).append(name)
-            return listing
-        with os.scandir(directory) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                _sort_in(entry, os.path.join(directory, entry.name), listing, found)
-    except OSError as error:
-        found.skipped.append(Skipped(directory, f"cannot be listed: {error.strerror}"))
-    return listing
-
-
-def _sort_in(entry: os.DirEntry[str], path: str, listing: _Listing, found: Expansion) -> None:
-    try:
-        if entry.is_symlink():
-            found.skipped.append(Skipped(path, A_LINK))
-        elif entry.is_file(follow_symlinks=False):
-            listing.files.append(entry.name)
-        elif entry.is_dir(follow_symlinks=False):
-            listing.directories.append(entry.name)
-        else:
-            found.skipped.append(Skipped(path, NO_FILE))
-    except OSError as error:
-        found.skipped.append(Skipped(path, f"cannot be looked at: {error.strerror}"))
-
-
-def _add_files(directory: str, names: Iterable[str], found: Expansion) -> None:
-    parsed = [(parse_name(name), name) for name in names]
-    live = [(_rank(name), text) for name, text in parsed if name.is_live]
-    found.files.extend(os.path.join(directory, text) for _, text in sorted(live))
-    for name, text in parsed:
-        if name.is_live or text == _LOCK:
-            continue
-        group = found.ignored if name.kind is FileKind.UNKNOWN else found.leftovers
-        group.append(os.path.join(directory, text))
-
-
 def _rank(name: FileName) -> tuple[int, int, int]:
     number = -1 if name.base_offset is None else name.base_offset
-    if name.kind in _SEGMENT_KINDS:
-        return 0, number, _SEGMENT_KINDS.index(name.kind)
+    if name.kind in SEGMENT_KINDS:
+        return 0, number, SEGMENT_KINDS.index(name.kind)
     if name.kind is FileKind.CHECKPOINT:
         return 1, number, name.epoch or 0
     return 2, TEXT_KINDS.index(name.kind), 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from kdump.value import Value
 
@@ -75,6 +75,8 @@ class FileSource:
     Raises:
         OSError: it cannot be opened; IsADirectoryError and NotRegularError among others.
     """
+
+    is_near: ClassVar[bool] = True  # on this machine: a walk through the whole costs no transfer
 
     def __init__(self, path: str, name: str | None = None, *, follow: bool = True) -> None:
         self.name = path if name is None else name
@@ -155,47 +157,6 @@ class FileSource:
         self.close()
 
 
-def is_remote(path: str) -> bool:
-    """Tell whether a path is the URL of a store."""
-    return "://" in path
-
-
-def open_source(path: str, *, follow: bool = True) -> FileSource | DoorProblem:
-    """Open a file, or say in one line why not; neither waits nor raises.
-
-    Args:
-        path: as the user wrote it.
-        follow: whether a symbolic link is followed: yes for a path of the user, no inside a walk.
-    """
-    if is_remote(path):
-        from kdump.storage.object_store import open_remote
-
-        return open_remote(path)
-    try:
-        return FileSource(path, follow=follow)
-    except ValueError:  # a NUL, or a character that no file name can have
-        return DoorProblem(path, "missing", f"no such file: {path}")
-    except OSError as error:
-        return _problem(path, error, follow=follow)
-
-
-def _problem(path: str, error: OSError, *, follow: bool) -> DoorProblem:
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
-        sentence = f"no such file: {path}"
-        if os.path.islink(path):
-            sentence = f"{path}: is a symbolic link to a file that is not there"
-        return DoorProblem(path, "missing", sentence)
-    if isinstance(error, IsADirectoryError):
-        return DoorProblem(path, "directory", f"{path}: is a directory, and a file is meant here")
-    if isinstance(error, NotRegularError) and not follow and os.path.islink(path):
-        return DoorProblem(path, "symlink", f"{path}: is a symbolic link; none is followed inside a directory")
-    if isinstance(error, NotRegularError):
-        return DoorProblem(path, "special", f"{path}: is {error.what}; only regular files are read")
-    if isinstance(error, PermissionError):
-        return DoorProblem(path, "permission", f"{path}: permission denied: run as the owner of the file")
-    return DoorProblem(path, "other", f"{path}: cannot be opened: {error.strerror}")
-
-
 def _open(path: str, flags: int) -> int:
     try:
         return os.open(path, flags | _NO_ATIME)
@@ -208,3 +169,9 @@ def _demand_regular(mode: int, path: str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(mode):
         raise NotRegularError(mode, path)
+
+
+def first_line(error: OSError) -> str:
+    """Return why something failed, in one line: stores say it in many."""
+    lines = str(error.strerror or error).splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -36,6 +36,9 @@ BOOTSTRAP = "bootstrap.checkpoint"
 TEMPORARY = frozenset(("deleted", "swap", "cleaned", "tmp", "part"))
 """Suffixes that Kafka itself puts behind the normal one."""
 
+SWAP = "compaction or a split was about to finish: a broker puts it in the place of what it covers"
+"""What a `.swap` file means for the next start of a broker."""
+
 _BY_SUFFIX = {
     kind.value: kind
     for kind in (

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from kdump.storage.file_source import DoorProblem, FileShrankError, FileSource
+from kdump.storage.file_source import FileShrankError, FileSource, first_line
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,8 +63,39 @@ def info(path: str) -> tuple[bool, bool, int]:
     return found.type is fs.FileType.Directory, found.type is fs.FileType.File, found.size or 0
 
 
-def entries(directory: str) -> Iterator[tuple[str, bool]]:
-    """Yield the name of each file and directory in a directory, sorted, and whether it is a directory.
+class RemoteEntry(Value):
+    """What a store tells of a file or a directory in its listing: what `os.DirEntry` tells of one on this machine."""
+
+    name: str
+    is_directory: bool
+    status: RemoteStatus
+
+    def is_symlink(self) -> bool:
+        """Stores have no links."""
+        return False
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        """Tell whether it is a file."""
+        return not self.is_directory
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Tell whether it is a directory."""
+        return self.is_directory
+
+    def stat(self, *, follow_symlinks: bool = True) -> RemoteStatus:
+        """Return size and time."""
+        return self.status
+
+
+class RemoteStatus(Value):
+    """Size in bytes, and time in ns since the epoch."""
+
+    st_size: int
+    st_mtime_ns: int
+
+
+def entries(directory: str) -> Iterator[RemoteEntry]:
+    """Yield the entries of a directory, sorted.
 
     Args:
         directory: URL.
@@ -76,30 +108,8 @@ def entries(directory: str) -> Iterator[tuple[str, bool]]:
     store, inside = _located(directory)
     found = store.get_file_info(fs.FileSelector(inside))
     for one in sorted(found, key=lambda one: str(one.base_name)):
-        yield one.base_name, one.type is fs.FileType.Directory
-
-
-def open_remote(path: str) -> FileSource | DoorProblem:
-    """Open a file, or say in one line why not.
-
-    Args:
-        path: URL.
-    """
-    try:
-        return RemoteSource(path)
-    except FileNotFoundError:
-        return DoorProblem(path, "missing", f"no such file: {path}")
-    except IsADirectoryError:
-        return DoorProblem(path, "directory", f"{path}: is a directory, and a file is meant here")
-    except PermissionError:
-        return DoorProblem(path, "permission", f"{path}: permission denied by the store")
-    except OSError as error:
-        return DoorProblem(path, "other", f"{path}: cannot be opened: {_why(error)}")
-
-
-def _why(error: OSError) -> str:
-    lines = str(error.strerror or error).splitlines()
-    return lines[0] if lines else type(error).__name__
+        status = RemoteStatus(one.size or 0, one.mtime_ns or 0)
+        yield RemoteEntry(one.base_name, one.type is fs.FileType.Directory, status)
 
 
 class RemoteSource(FileSource):
@@ -115,6 +125,8 @@ class RemoteSource(FileSource):
     Raises:
         OSError: it cannot be opened.
     """
+
+    is_near = False
 
     def __init__(self, path: str) -> None:
         from pyarrow import fs
@@ -149,7 +161,7 @@ class RemoteSource(FileSource):
             try:
                 data = self._file.read_at(max(wanted, min(_AHEAD, self.size - position)), position)
             except OSError as error:
-                raise OSError(error.errno, _why(error), self.name) from None
+                raise OSError(error.errno, first_line(error), self.name) from None
             if len(data) < wanted:
                 raise FileShrankError(self.name, position + len(data))
             self._held, self._held_from, start = memoryview(data), position, 0

@@ -1,46 +1,131 @@
-"""Files that are opened when they are read, and closed again when many are open: a partition can have thousands."""
+"""Files are opened here, and nowhere else: at once or when they are read, with a bound on those open at a time."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from kdump.storage.file_source import FileSource
+from kdump.storage.file_source import DoorProblem, FileSource, NotRegularError, first_line
+from kdump.storage.paths import is_remote
 
 if TYPE_CHECKING:
     from typing import Self
 
-_MOST_OPEN = 64
+_MOST_OPEN = 128
+_MOST_HELD = 32 * 1024 * 1024  # bytes of small files
 
 
-class Shelf:
-    """Files of one directory that are open at a time, the latest used up to a bound."""
+def open_source(path: str, *, follow: bool = True) -> FileSource | DoorProblem:
+    """Open a file, or say in one line why not; neither waits nor raises.
+
+    Args:
+        path: as the user wrote it.
+        follow: whether a symbolic link is followed: yes for a path of the user, no inside a walk.
+    """
+    try:
+        return _source(path, follow=follow)
+    except ValueError:  # a NUL, or a character that no file name can have
+        return DoorProblem(path, "missing", f"no such file: {path}")
+    except OSError as error:
+        return _problem(path, error, follow=follow)
+
+
+def _source(path: str, *, follow: bool) -> FileSource:
+    if is_remote(path):
+        from kdump.storage.object_store import RemoteSource
+
+        return RemoteSource(path)
+    return FileSource(path, follow=follow)
+
+
+def _problem(path: str, error: OSError, *, follow: bool) -> DoorProblem:
+    if is_remote(path) and not isinstance(error, FileNotFoundError | IsADirectoryError):
+        if isinstance(error, PermissionError):
+            return DoorProblem(path, "permission", f"{path}: permission denied by the store")
+        return DoorProblem(path, "other", f"{path}: cannot be opened: {first_line(error)}")
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        sentence = f"no such file: {path}"
+        if os.path.islink(path):
+            sentence = f"{path}: is a symbolic link to a file that is not there"
+        return DoorProblem(path, "missing", sentence)
+    if isinstance(error, IsADirectoryError):
+        return DoorProblem(path, "directory", f"{path}: is a directory, and a file is meant here")
+    if isinstance(error, NotRegularError) and not follow and os.path.islink(path):
+        return DoorProblem(path, "symlink", f"{path}: is a symbolic link; none is followed inside a directory")
+    if isinstance(error, NotRegularError):
+        return DoorProblem(path, "special", f"{path}: is {error.what}; only regular files are read")
+    if isinstance(error, PermissionError):
+        return DoorProblem(path, "permission", f"{path}: permission denied: run as the owner of the file")
+    return DoorProblem(path, "other", f"{path}: cannot be opened: {error.strerror}")
+
+
+class OpenFileCache:
+    """The files of a run that are open, the latest used up to a bound: a partition can have thousands.
+
+    Attributes:
+        held: bytes of small files that are kept in memory so far.
+    """
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, FileSource] = OrderedDict()
+        self._open: dict[str, tuple[FileSource, bool]] = {}  # and whether a symbolic link leads to it
+        self.held = 0
 
-    def get(self, path: str) -> FileSource:
-        """Return an open file.
+    def open(self, path: str, *, follow: bool = True) -> CachedFile | DoorProblem:
+        """Open a file, or say in one line why not; one that is open already is not opened again.
+
+        Args:
+            path: as the user wrote it.
+            follow: whether a symbolic link is followed.
+        """
+        known = self._open.get(path)
+        if known is None or (known[1] and not follow):
+            opened = open_source(path, follow=False)
+            is_link = isinstance(opened, DoorProblem) and opened.kind == "symlink"
+            if is_link and follow:
+                opened = open_source(path)
+            if isinstance(opened, DoorProblem):
+                return opened
+            known = self._keep(path, opened, is_link=is_link)
+        return CachedFile(path, known[0].size, known[0].modified, self, follow=follow)
+
+    def get(self, path: str, *, follow: bool) -> FileSource:
+        """Return the open file of a path, opened again where it was closed.
 
         Raises:
             OSError: it cannot be opened.
         """
-        file = self._open.get(path)
-        if file is None:
-            file = self._open[path] = FileSource(path)
-            if len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)[1].close()
-        else:
-            self._open.move_to_end(path)
-        return file
+        known = self._open.get(path)
+        if known is None:
+            known = self._keep(path, _source(path, follow=follow), is_link=follow)
+        elif len(self._open) > _MOST_OPEN // 2:  # the oldest is closed first: this one is the latest again
+            self._open[path] = self._open.pop(path)
+        return known[0]
+
+    def _keep(self, path: str, file: FileSource, *, is_link: bool) -> tuple[FileSource, bool]:
+        self.close_file(path)
+        found = self._open[path] = file, is_link
+        if len(self._open) > _MOST_OPEN:
+            self.close_file(next(iter(self._open)))
+        return found
+
+    def may_hold(self, size: int) -> bool:
+        """Tell whether a small file of this size (bytes) is to be kept in memory, and count it."""
+        if self.held + size > _MOST_HELD:
+            return False
+        self.held += size
+        return True
+
+    def close_file(self, path: str) -> None:
+        """Close one file, if it is open; it is opened again when it is read."""
+        known = self._open.pop(path, None)
+        if known is not None:
+            known[0].close()
 
     def close(self) -> None:
         """Close all of them."""
-        for file in self._open.values():
-            file.close()
-        self._open.clear()
+        for path in list(self._open):
+            self.close_file(path)
 
     def __enter__(self) -> Self:
         return self
@@ -48,22 +133,27 @@ class Shelf:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        self.close()
 
-class LazySource:
-    """A Source over a file that is opened when it is read.
+
+class CachedFile:
+    """A Source over a file of an `OpenFileCache`, which may close it, and opens it again when it is read.
 
     Args:
         path: of a regular file.
-        size: bytes, when its directory was listed.
+        size: bytes, when it was opened first or its directory was listed; more is never read.
         modified: ms since the epoch, at that time.
-        shelf: where it is open.
+        cache: where it is open.
+        follow: whether a symbolic link is followed.
     """
 
-    def __init__(self, path: str, size: int, modified: int, shelf: Shelf) -> None:
+    def __init__(self, path: str, size: int, modified: int, cache: OpenFileCache, *, follow: bool = True) -> None:
         self.name = path
         self.size = size
         self.modified = modified
-        self._shelf = shelf
+        self._cache = cache
+        self._follow = follow
 
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end.
@@ -85,24 +175,12 @@ class LazySource:
         """Return the first position from `position` on that is not in a hole, the size when there is none."""
         return min(self._file().next_data(position), self.size)
 
+    def close(self) -> None:
+        """Close the file until it is read again."""
+        self._cache.close_file(self.name)
+
     def _file(self) -> FileSource:
-        file = self._shelf.get(self.name)
+        file = self._cache.get(self.name, follow=self._follow)
         if file.size < self.size:  # a walk would wait for the rest for ever
             raise OSError(errno.EIO, "it has become shorter meanwhile", self.name)
         return file
-
-
-def lazy_files(directory: str, shelf: Shelf) -> dict[str, LazySource]:
-    """Return the regular files of a directory by name, links to such files included, as a broker sees them.
-
-    Raises:
-        OSError: the directory cannot be listed.
-    """
-    found = {}
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.is_file():
-                status = entry.stat()
-                path = os.path.join(directory, entry.name)
-                found[entry.name] = LazySource(path, status.st_size, status.st_mtime_ns // 1_000_000, shelf)
-    return found

@@ -1,10 +1,13 @@
-"""What is under a path, on this machine or in a store: the few questions that listings and checks ask."""
+"""Questions about paths that listings, sources and verbs ask, on this machine or in an object store."""
 
 from __future__ import annotations
 
 import os
 
-from kdump.storage.file_source import is_remote
+
+def is_remote(path: str) -> bool:
+    """Tell whether a path is the URL of an object store."""
+    return "://" in path
 
 
 def is_dir(path: str) -> bool:
@@ -17,10 +20,10 @@ def is_dir(path: str) -> bool:
 
 
 def exists(path: str, *, follow: bool = True) -> bool:
-    """Tell whether there is anything.
+    """Tell whether a file or a directory has this path.
 
     Args:
-        path: of it.
+        path: as the user wrote it.
         follow: a symbolic link counts for what it leads to.
     """
     if is_remote(path):
@@ -31,7 +34,7 @@ def exists(path: str, *, follow: bool = True) -> bool:
 
 
 def size(path: str) -> int:
-    """Return the bytes of a file; a symbolic link is not followed.
+    """Return the present size of a file, bytes; a symbolic link is not followed.
 
     Raises:
         OSError: there is none.
@@ -46,18 +49,9 @@ def size(path: str) -> int:
     return os.stat(path, follow_symlinks=False).st_size
 
 
-def file_names(directory: str) -> list[str]:
-    """Return the names of the regular files in a directory, in no order.
-
-    Raises:
-        OSError: it cannot be listed.
-    """
-    if is_remote(directory):
-        from kdump.storage.object_store import entries
-
-        return [name for name, is_directory in entries(directory) if not is_directory]
-    with os.scandir(directory) as found:
-        return [entry.name for entry in found if entry.is_file(follow_symlinks=False)]
+def may_list(directory: str) -> bool:
+    """Tell whether the user may list a directory; a store says so when it is asked for the listing."""
+    return is_remote(directory) or os.access(directory, os.R_OK | os.X_OK)
 
 
 def above(directory: str) -> str:
@@ -69,5 +63,32 @@ def above(directory: str) -> str:
 
 def parent(directory: str) -> str:
     """Return the directory above another one by the path as the user wrote it: where a symbolic link lies."""
+    if is_remote(directory):
+        return above(directory)
     head, tail = os.path.split(directory.rstrip(os.sep))
     return os.path.join(directory, os.pardir) if tail in ("", os.curdir, os.pardir) else head
+
+
+def real(path: str) -> str:
+    """Return the path by which a file is known again, symbolic links resolved; a URL stays as it is."""
+    return path if is_remote(path) else os.path.realpath(path)
+
+
+def absolute(path: str) -> str:
+    """Return a path that does not depend on the current directory; a URL stays as it is."""
+    return path if is_remote(path) else os.path.abspath(path)
+
+
+def normal(path: str) -> str:
+    """Return a path without doubled separators and without one at its end."""
+    return path.rstrip("/") if is_remote(path) else os.path.normpath(path)
+
+
+def relative_to(directory: str, path: str) -> str:
+    """Return a path that was written relative to a directory."""
+    return path if is_remote(path) else os.path.join(directory, path)
+
+
+def base_name(directory: str) -> str:
+    """Return the name of a directory, also where the user wrote `.` or a separator at the end."""
+    return os.path.basename(os.path.abspath(directory))

@@ -21,7 +21,7 @@ from kdump.broker.index_interval import infer_interval
 from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.load.facts import PartitionFacts, Start
 from kdump.broker.load.log_loader import Recoveries, load
-from kdump.broker.load.log_manager import LogDir, Settings
+from kdump.broker.load.log_manager import LogManager, Settings
 from kdump.broker.load.outcome import Action, Outcome, Stops
 from kdump.broker.load.recover import recover
 from kdump.broker.producer.producer_state_manager import in_java_order
@@ -30,8 +30,8 @@ from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.source import BytesSource
 from kdump.item import Prediction
-from kdump.storage.names import parse_partition
-from kdump.storage.open_files import Shelf
+from kdump.storage.log_dir import LogDir
+from kdump.storage.partition_dir import PartitionDir
 from tests.support.damage_cases import Damage, damage_cases
 from tests.support.partitions import aborted, checkpoint, name, segment, snapshot
 from tests.support.runs import FIXTURES
@@ -67,11 +67,10 @@ def expected(case: Damage, start: Start) -> dict[str, Any]:
     return same if isinstance(recorded, str) else recorded
 
 
-def facts_in(case: Damage, tree: Path, shelf: Shelf) -> PartitionFacts:
-    partition = STARTS[case.name]["partition"]
-    parsed = parse_partition(partition)
-    assert parsed is not None
-    return LogDir(str(tree)).partition(str(tree / partition), parsed, settings(case), shelf)[0]
+def facts_in(case: Damage, tree: Path) -> PartitionFacts:
+    log_dir = LogDir(str(tree))
+    directory = PartitionDir(str(tree / STARTS[case.name]["partition"]), log_dir)
+    return LogManager(log_dir).partition(directory, settings(case))[0]
 
 
 LOADED = [
@@ -115,20 +114,19 @@ def test_prediction_is_what_the_broker_did(case: Damage, tmp_path: Path) -> None
 def test_files_are_what_the_broker_left(case: Damage, start: Start, tmp_path: Path) -> None:
     broker = expected(case, start)
     tree = case.build(tmp_path / "logs")
-    with Shelf() as shelf:
-        disk = load(facts_in(case, tree, shelf), start, wants_contents=True).disk
-        left = {file for file in disk.names() if not file.endswith(UNTRIMMED)}
-        gone = {file for file, state in broker["files"].items() if state is None}
-        changed = {file: state for file, state in broker["files"].items() if state is not None}
-        wanted = {*(set(disk.before) - gone), *changed}
-        assert left == {file for file in wanted if not file.endswith(UNTRIMMED)}
-        for file in left:
-            if file in changed:
-                data = content(disk, file)
-                assert f"{len(data)} {hashlib.sha256(data).hexdigest()[:16]}" == changed[file], file
-            else:
-                assert not disk.is_changed(file), file
-                assert disk.size(file) == disk.before[file].size, file
+    disk = load(facts_in(case, tree), start, wants_contents=True).disk
+    left = {file for file in disk.names() if not file.endswith(UNTRIMMED)}
+    gone = {file for file, state in broker["files"].items() if state is None}
+    changed = {file: state for file, state in broker["files"].items() if state is not None}
+    wanted = {*(set(disk.before) - gone), *changed}
+    assert left == {file for file in wanted if not file.endswith(UNTRIMMED)}
+    for file in left:
+        if file in changed:
+            data = content(disk, file)
+            assert f"{len(data)} {hashlib.sha256(data).hexdigest()[:16]}" == changed[file], file
+        else:
+            assert not disk.is_changed(file), file
+            assert disk.size(file) == disk.before[file].size, file
 
 
 # --- properties ---------------------------------------------------------------------------------------------
@@ -151,16 +149,15 @@ def again(facts: PartitionFacts, outcome: Outcome, start: Start) -> Outcome:
 @pytest.mark.parametrize(("case", "start"), LOADED)
 def test_second_start_changes_nothing_more(case: Damage, start: Start, tmp_path: Path) -> None:
     tree = case.build(tmp_path / "logs")
-    with Shelf() as shelf:
-        facts = facts_in(case, tree, shelf)
-        first = load(facts, start, wants_contents=True)
-        second = again(facts, first, Start.CLEAN)
-        assert [(one.action, one.bytes_lost) for one in second.segments] == [(Action.KEEP, 0)] * len(second.segments)
-        assert (second.log_start_offset, second.log_end_offset) == (first.log_start_offset, first.log_end_offset)
-        changed = [file for file in second.disk.names() if second.disk.is_changed(file)]
-        if not any(file.endswith(".snapshot") for file in first.disk.names()):  # then a clean start takes one
-            changed = [file for file in changed if not file.endswith(".snapshot")]
-        assert changed == []
+    facts = facts_in(case, tree)
+    first = load(facts, start, wants_contents=True)
+    second = again(facts, first, Start.CLEAN)
+    assert [(one.action, one.bytes_lost) for one in second.segments] == [(Action.KEEP, 0)] * len(second.segments)
+    assert (second.log_start_offset, second.log_end_offset) == (first.log_start_offset, first.log_end_offset)
+    changed = [file for file in second.disk.names() if second.disk.is_changed(file)]
+    if not any(file.endswith(".snapshot") for file in first.disk.names()):  # then a clean start takes one
+        changed = [file for file in changed if not file.endswith(".snapshot")]
+    assert changed == []
 
 
 def files_of(count: int = 3, interval: int = 300) -> dict[str, bytes]:

@@ -17,7 +17,8 @@ from kdump.cli.main import kdump as group
 from kdump.item import Prediction, SegmentFate
 from kdump.render.text.verify import prediction_line, prediction_sentences
 from kdump.storage.file_source import DoorProblem
-from kdump.storage.open_files import Shelf, lazy_files
+from kdump.storage.log_dir import LogDir
+from kdump.storage.partition_dir import PartitionDir
 from tests.support.partitions import below, checkpoint, name, segment, write
 from tests.support.segments import batch
 from tests.support.verify_runs import items_of
@@ -216,13 +217,13 @@ def test_recovery_point_decides_what_an_unclean_start_looks_at(tmp_path: Path) -
 def test_partition_that_cannot_be_read_has_no_row_and_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logs = log_dir(tmp_path, t_0=partition(), t_1=partition())
 
-    def broken(directory: str, *given: Any) -> Any:
-        if directory.endswith("t-0"):
-            raise OSError(5, os.strerror(5), directory)
-        return lazy(directory, *given)
+    def broken(directory: PartitionDir) -> Any:
+        if directory.path.endswith("t-0"):
+            raise OSError(5, os.strerror(5), directory.path)
+        return sources(directory)
 
-    lazy = lazy_files
-    monkeypatch.setattr("kdump.broker.load.log_manager.lazy_files", broken)
+    sources = PartitionDir.sources
+    monkeypatch.setattr(PartitionDir, "sources", broken)
     settings = Settings(0, Config({}), 4096)
     found = items_of(logs, starts=(Start.CLEAN,), settings=settings)
     assert [item.partition for item in found if isinstance(item, Prediction)] == ["t-1"]
@@ -231,11 +232,10 @@ def test_partition_that_cannot_be_read_has_no_row_and_is_said(tmp_path: Path, mo
 
 def test_file_that_becomes_shorter_meanwhile_ends_nothing(tmp_path: Path) -> None:
     directory = log_dir(tmp_path, t_0=partition()) / "t-0"
-    with Shelf() as shelf:
-        source = lazy_files(str(directory), shelf)[name(2)]
-        os.truncate(directory / name(2), 20)
-        with pytest.raises(OSError, match="shorter"):
-            source.read_at(0, 100)
+    source = PartitionDir(str(directory), LogDir(str(tmp_path))).sources()[name(2)]
+    os.truncate(directory / name(2), 20)
+    with pytest.raises(OSError, match="shorter"):
+        source.read_at(0, 100)
 
 
 # --- options ------------------------------------------------------------------------------------------------

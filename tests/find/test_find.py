@@ -17,14 +17,14 @@ from crc32c import crc32c
 
 from kdump.broker.lookup import Lookup
 from kdump.broker.lookup_results import Batch, Found, Refused
-from kdump.find.finder import Finder, Limits
+from kdump.find.finder import Finder, Limits, open_partition
 from kdump.find.query import Ask, Query, offset_query, time_query
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import PAGE_BYTES
+from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
-from kdump.storage.partition import Partition
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.scan_windows import COMPILED
@@ -32,6 +32,8 @@ from tests.support.scan_windows import COMPILED
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from kdump.storage.partition_dir import PartitionDir
 
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 ANSWERS = json.loads((FIXTURES / "kafka-4.3.1" / "broker-answers.json").read_text("utf-8"))
@@ -45,13 +47,13 @@ def ignore(_finding: Finding) -> None:
     """Checkpoints are not what is tested here."""
 
 
-def lookup_in(path: Path) -> tuple[Partition, Lookup]:
-    partition = Partition(str(path), ignore)
+def lookup_in(path: Path) -> tuple[PartitionDir, Lookup]:
+    partition = open_partition(str(path), ignore)
     return partition, Lookup(partition, 1 << 28, 1 << 28, lambda _number, _window, _k: None)
 
 
 def finder_in(path: Path, *, scan: bool = False) -> Finder:
-    return Finder(Partition(str(path), ignore), LIMITS, scan=scan, times=True)
+    return Finder(open_partition(str(path), ignore), LIMITS, scan=scan, times=True)
 
 
 def ask(finder: Finder, query: Query) -> tuple[list[Finding], Any]:
@@ -80,7 +82,7 @@ def test_answers_are_those_of_a_running_broker(topic: str) -> None:
     partition.close()
 
 
-def scanned(partition: Partition) -> dict[int, str]:
+def scanned(partition: PartitionDir) -> dict[int, str]:
     """The batch that each offset is in when the log is read from the start."""
     found: dict[int, str] = {}
     lookup = Lookup(partition, 1 << 28, 1 << 28, lambda _number, _window, _k: None)
@@ -151,7 +153,7 @@ PARTITIONS = sorted(
 @cache
 def brute(path: Path) -> tuple[list[tuple[str, int, int]], list[tuple[int, int]]]:
     """Every batch (file, position, last offset) and every record (timestamp, offset) of a partition."""
-    partition, reader = Partition(str(path), ignore), RecordReader(1 << 28)
+    partition, reader = open_partition(str(path), ignore), RecordReader(1 << 28)
     batches, records = [], []
     width = layout.RECORD_WIDTH
     for number in range(len(partition)):
@@ -200,7 +202,7 @@ def test_an_intact_partition_gives_no_error(path: Path) -> None:
         assert [one for one in ask(finder, time_query(str(time)))[0] if one.severity is Severity.ERROR] == []
 
 
-def questions(partition: Partition) -> Iterator[Query]:
+def questions(partition: PartitionDir) -> Iterator[Query]:
     for offset in range(partition.start_offset, partition.bases[-1] + 40, 3 if COMPILED else 40):
         yield offset_query(str(offset))
     yield offset_query("latest")
@@ -402,10 +404,11 @@ def test_a_lookup_reads_few_pages_of_the_index_and_little_of_the_log(
     findings, location = ask(finder, offset_query(str(offset)))
     assert (findings, location.offset, location.base_offset) == ([], offset, offset)
     pages = -(-segment.offset_index.entries * 8 // PAGE_BYTES)
-    of_index = reads.sizes.get(segment._files[1]._fd, [])
+    log, index = (segment._cache.get(segment.path_of(kind), follow=True)._fd for kind in (FileKind.LOG, FileKind.INDEX))
+    of_index = reads.sizes.get(index, [])
     assert len(of_index) <= (pages - 1).bit_length() + 2
     assert max(of_index) <= PAGE_BYTES
-    assert sum(reads.sizes[segment._files[0]._fd]) <= 64 * 1024
+    assert sum(reads.sizes[log]) <= 64 * 1024
 
 
 def test_many_questions_open_each_file_once(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,10 @@ import pytest
 from crc32c import crc32c
 
 import kdump
-from kdump.find.finder import Finder, Limits
+from kdump.find.finder import Finder, Limits, open_partition
 from kdump.find.query import Query, offset_query, time_query
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Location
-from kdump.storage.partition import Partition
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.scan_windows import COMPILED
@@ -47,7 +46,7 @@ def ignore(_finding: Finding) -> None:
 
 
 def finder_in(path: Path, *, scan: bool = False, limits: Limits | None = None) -> Finder:
-    return Finder(Partition(str(path), ignore), limits or Limits(1 << 28, 1 << 28), scan=scan, times=True)
+    return Finder(open_partition(str(path), ignore), limits or Limits(1 << 28, 1 << 28), scan=scan, times=True)
 
 
 def ask(finder: Finder, query: Query) -> tuple[list[Finding | DoorProblem], Location]:
@@ -450,18 +449,18 @@ def test_a_link_to_a_partition_lies_where_the_user_says(ask_for: str, tmp_path: 
     (plain / "plain-0").symlink_to(tmp_path / "disk" / "plain-0")
     (plain / "log-start-offset-checkpoint").write_text("0\n1\nplain 0 7\n")
     (tmp_path / "disk" / "log-start-offset-checkpoint").write_text("0\n1\nplain 0 9\n")
-    partition = Partition(os.path.join(plain, ask_for), ignore)
+    partition = open_partition(os.path.join(plain, ask_for), ignore)
     assert partition.start_offset == 7
     assert not partition.segment(2).is_open
     (plain / ".kafka_cleanshutdown").rename(tmp_path / "disk" / ".kafka_cleanshutdown")
-    assert Partition(os.path.join(plain, ask_for), ignore).segment(2).is_open
+    assert open_partition(os.path.join(plain, ask_for), ignore).segment(2).is_open
 
 
 def test_a_directory_may_be_the_one_that_one_is_in(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (plain / "log-start-offset-checkpoint").write_text("0\n1\nplain 0 7\n")
     monkeypatch.chdir(plain / "plain-0")
     for path in (".", "./", "../plain-0/."):
-        partition = Partition(path, ignore)
+        partition = open_partition(path, ignore)
         assert (partition.start_offset, partition.segment(2).is_open) == (7, False)
 
 

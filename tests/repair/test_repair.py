@@ -20,7 +20,7 @@ import pytest
 import kdump
 from kdump.broker.load.facts import Start
 from kdump.broker.load.log_loader import load
-from kdump.broker.load.log_manager import LogDir
+from kdump.broker.load.log_manager import LogManager
 from kdump.broker.load.outcome import Action
 from kdump.broker.truncate import cut_at_offset, truncate
 from kdump.cli.reindex import _path as reindex_path
@@ -37,8 +37,8 @@ from kdump.repair.reindex import ReindexOptions, plan_reindex
 from kdump.repair.resume_undo import resume, undo
 from kdump.repair.truncate import Damage, Target, plan_truncate
 from kdump.storage.fsops import FileOps
-from kdump.storage.names import parse_partition
-from kdump.storage.open_files import Shelf
+from kdump.storage.log_dir import LogDir
+from kdump.storage.partition_dir import PartitionDir
 from tests.support.damage_cases import Damage as Case
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import name, segment, write
@@ -186,8 +186,7 @@ def test_a_broker_that_recovers_all_leaves_new_indexes_as_they_are(base: str, tm
     (partition,) = (path for path in (tmp_path / "logs").iterdir() if path.is_dir())
     plan = plan_reindex(str(partition), Reasons(str(partition)), ReindexOptions(300, force=True))
     apply_plan(plan, tmp_path / "q")
-    with Shelf() as shelf:
-        outcome = load(facts_of(partition, shelf).replace(interval=300), Start.FULL)
+    outcome = load(facts_of(partition).replace(interval=300), Start.FULL)
     assert {one.action for one in outcome.segments} == {Action.KEEP}
 
 
@@ -363,10 +362,10 @@ def check_loses_nothing(quarantine: Path, partition: Path, before: dict[str, byt
             assert (quarantine / f"old.{one}.bin").read_bytes() == data
 
 
-def facts_of(partition: Path, shelf: Shelf, files: dict[str, bytes] | None = None) -> Any:
-    named = parse_partition(partition.name)
-    assert named is not None
-    facts, _ = LogDir(str(partition.parent)).partition(str(partition), named, SETTINGS.replace(interval=None), shelf)
+def facts_of(partition: Path, files: dict[str, bytes] | None = None) -> Any:
+    log_dir = LogDir(str(partition.parent))
+    directory = PartitionDir(str(partition), log_dir)
+    facts, _ = LogManager(log_dir).partition(directory, SETTINGS.replace(interval=None))
     if files is None:
         return facts
     sources = {one: BytesSource(data, str(partition / one)) for one, data in files.items()}
@@ -378,25 +377,24 @@ def test_a_broker_has_nothing_to_add_to_a_cut(base: str, tmp_path: Path) -> None
     """Applying the outcome to a copy and loading it again predicts no further change of log, index or epoch."""
     copy_tree(DAMAGE / "intact" / base / "logdir", tmp_path / "logs")
     (partition,) = (path for path in (tmp_path / "logs").iterdir() if path.is_dir())
-    with Shelf() as shelf:
-        facts = facts_of(partition, shelf)
-        bases = sorted(int(path.stem) for path in partition.glob("*.log"))
-        end = load(facts, Start.CLEAN).log_end_offset
-        assert end is not None
-        for offset in range(0, end + 2, 7):
-            outcome = truncate(facts, cut_at_offset(bases, offset))
-            assert outcome.loads
-            left = {
-                one: source.read_at(0, source.size) for one in outcome.disk.names() if (source := outcome.disk.get(one))
-            }
-            for start in Start:
-                again = load(facts_of(partition, shelf, left), start, wants_contents=True)
-                assert again.log_end_offset == outcome.log_end_offset, (offset, start)
-                assert again.bytes_lost == 0
-                touched = {one for one in {*left, *again.disk.names()} if again.disk.is_changed(one)}
-                cut = max(one for one in bases if one <= max(offset, bases[0]))
-                expected = {one for one in touched if one.endswith(".snapshot") or not one.startswith(f"{cut:020}")}
-                assert touched == expected, (offset, start)
+    facts = facts_of(partition)
+    bases = sorted(int(path.stem) for path in partition.glob("*.log"))
+    end = load(facts, Start.CLEAN).log_end_offset
+    assert end is not None
+    for offset in range(0, end + 2, 7):
+        outcome = truncate(facts, cut_at_offset(bases, offset))
+        assert outcome.loads
+        left = {
+            one: source.read_at(0, source.size) for one in outcome.disk.names() if (source := outcome.disk.get(one))
+        }
+        for start in Start:
+            again = load(facts_of(partition, left), start, wants_contents=True)
+            assert again.log_end_offset == outcome.log_end_offset, (offset, start)
+            assert again.bytes_lost == 0
+            touched = {one for one in {*left, *again.disk.names()} if again.disk.is_changed(one)}
+            cut = max(one for one in bases if one <= max(offset, bases[0]))
+            expected = {one for one in touched if one.endswith(".snapshot") or not one.startswith(f"{cut:020}")}
+            assert touched == expected, (offset, start)
 
 
 def test_a_cut_says_what_it_costs_and_needs_a_word_for_later_segments(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ from kdump.format.source import BytesSource
 from kdump.render.json.lines import line
 from kdump.render.json.retention import retained_json
 from kdump.retention.log_facts import LogReader
-from kdump.retention.partition_files import PartitionFiles
-from kdump.storage.checkpoints import LogDirectory
+from kdump.retention.log_files import LogFiles
 from kdump.storage.file_source import DoorProblem
+from kdump.storage.log_dir import LogDir
+from kdump.storage.partition_dir import PartitionDir
 from tests.support.cleaner_cases import CLEANUP, LIMIT, cases, cases_of, codes, recorded, retained, run, set_up
 from tests.support.partitions import checkpoint, name, segment, write
 from tests.support.runs import run_kdump
@@ -67,9 +68,8 @@ def test_the_segments_that_kafka_deleted_are_deleted_for_its_reasons(file: str, 
 def test_an_append_rolls_where_kafka_rolled(case: dict[str, Any], tmp_path: Path) -> None:
     place, config = set_up(case, tmp_path / "d")
     (partition,) = [path for path in place.iterdir() if path.is_dir()]
-    files = PartitionFiles(str(partition), LogDirectory(str(place), unexpected), unexpected, LIMIT)
+    files = LogFiles(PartitionDir(str(partition), LogDir(str(place))), unexpected, LIMIT)
     active = LogReader(files, Buffer(BytesSource(b""), 1 << 16)).active().replace(opened_at=case["opened_at"])
-    files.close()
     expected = case["result"]
     append = Append(expected["append_bytes"], case["append"]["timestamp"], expected["append_last_offset"])
     found = rolling(active, append, Config(config).of_topic(None), case["clock_ms"])
@@ -139,7 +139,7 @@ def test_when_all_goes_an_empty_segment_is_rolled() -> None:
 def test_jitter_makes_it_unknown_whether_time_rolls(tmp_path: Path) -> None:
     config = Config({"segment.ms": "1000", "segment.jitter.ms": "600"}).of_topic(None)
     files = write(tmp_path, segment(0, [batch(0, [Record(b"k")], base_timestamp=5000)]))
-    reader = LogReader(PartitionFiles(str(files), LogDirectory(str(tmp_path), unexpected), unexpected, LIMIT), BUFFER)
+    reader = LogReader(LogFiles(PartitionDir(str(files), LogDir(str(tmp_path))), unexpected, LIMIT), BUFFER)
     answers = [rolling(reader.active(), Append(70, 5000 + age, 1), config, 0).rolls for age in (400, 401, 1000, 1001)]
     assert answers == [False, None, None, True]
 

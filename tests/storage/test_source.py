@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.storage.directory import Expansion, Skipped, expand
-from kdump.storage.file_source import DoorProblem, FileShrankError, FileSource, NotRegularError, open_source
+from kdump.dump.checked import InputFile, input_files
+from kdump.storage.directory import Contents, Skipped
+from kdump.storage.file_source import DoorProblem, FileShrankError, FileSource, NotRegularError
+from kdump.storage.input_directory import InputDirectory
+from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,8 +226,19 @@ def touch(directory: Path, *names: str) -> None:
         (directory / name).touch()
 
 
-def shown(found: Expansion, directory: Path) -> list[str]:
-    return [os.path.relpath(path, directory) for path in found.files]
+def expand(path: str) -> Contents:
+    """What a directory stands for, all together."""
+    found = Contents([], [], [], [])
+    for one in (directory.contents for directory in InputDirectory(path).listed()):
+        found.files.extend(one.files)
+        found.leftovers.extend(one.leftovers)
+        found.ignored.extend(one.ignored)
+        found.skipped.extend(one.skipped)
+    return found
+
+
+def shown(found: Contents, directory: Path) -> list[str]:
+    return [os.path.relpath(file.path, directory) for file in found.files]
 
 
 def test_a_partition_is_shown_segment_by_segment(tmp_path: Path) -> None:
@@ -305,14 +319,13 @@ def test_paths_are_joined_onto_what_the_user_wrote(tmp_path: Path, monkeypatch: 
     touch(tmp_path / "d", f"{ZERO}.log")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to("d")
-    assert expand("./d//").files == [f"./d//{ZERO}.log"]
-    assert expand("link").files == [f"link/{ZERO}.log"]
+    assert [file.path for file in expand("./d//").files] == [f"./d//{ZERO}.log"]
+    assert [file.path for file in expand("link").files] == [f"link/{ZERO}.log"]
 
 
 @pytest.mark.parametrize("path", ["", "nothing.log", "/dev/null", "a\0b"])
 def test_what_is_no_directory_stands_for_itself(path: str) -> None:
-    found = expand(path)
-    assert (found.files, found.leftovers, found.ignored, found.skipped) == ([path], [], [], [])
+    assert [file.path for file in input_files([path]) if isinstance(file, InputFile)] == [path]
 
 
 def test_a_directory_that_cannot_be_listed_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.outcome import Stops
-from kdump.format.checkpoint.checkpoint_file import offsets_of, read_checkpoint
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
-from kdump.storage.file_source import FileSource
+from kdump.storage.directory import REMOTE_CACHE
 from kdump.storage.names import parse_partition
-from kdump.storage.open_files import lazy_files
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kdump.broker.config import Config
-    from kdump.finding import Finding
-    from kdump.storage.names import PartitionName
-    from kdump.storage.open_files import Shelf
+    from kdump.storage.log_dir import LogDir
+    from kdump.storage.partition_dir import PartitionDir
+    from kdump.storage.state_file import StateFile
 
-_REMOTE_CACHE = "remote-log-index-cache"
 _KAFKA = "org.apache.kafka.common.KafkaException"
 _STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
 
@@ -64,11 +60,11 @@ class Settings(Value):
     interval: int | None = None
 
 
-class LogDir:
-    """Reads what a log directory says of its partitions, once.
+class LogManager:
+    """LogManager's view of one log directory at start, and what stops it loading.
 
     Args:
-        path: of the directory.
+        log_dir: the log directory.
 
     Attributes:
         causes: what keeps a broker from using it, by the files and the names in it.
@@ -76,42 +72,28 @@ class LogDir:
     Source: LogManager.loadLogs.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, log_dir: LogDir) -> None:
+        self.path = log_dir.path
         self.causes: list[Cause] = []
-        self._recovery_points = self._read(FileKind.RECOVERY_POINT)
-        self._log_starts = self._read(FileKind.LOG_START)
-        self._look_at_names()
+        self._recovery_points = self._offsets(log_dir.file(FileKind.RECOVERY_POINT))
+        self._log_starts = self._offsets(log_dir.file(FileKind.LOG_START))
+        self._check_names(log_dir)
 
-    def _read(self, kind: FileKind) -> dict[tuple[str, int], int]:
-        path = os.path.join(self.path, kind.value)
-        if not os.path.exists(path):
-            return {}
-        found: list[Finding] = []
-        try:
-            with FileSource(path) as source:
-                entries = list(read_checkpoint(kind, source, found.append).entries)
-        except OSError:
-            return {}
-        for finding in found:
+    def _offsets(self, file: StateFile) -> Mapping[tuple[str, int], int]:
+        for finding in file.findings:
             exception = finding.values["exception"]
             if exception in IO_CLASSES:  # the others are logged, and the file counts as empty
-                self.causes.append(Cause(Stops.LOG_DIR, f"{exception}: {finding.values['why']}", path))
+                self.causes.append(Cause(Stops.LOG_DIR, f"{exception}: {finding.values['why']}", file.path))
                 return {}
             if exception is not None:
                 return {}
-        return offsets_of(entries)
+        return file.offsets
 
-    def _look_at_names(self) -> None:
+    def _check_names(self, log_dir: LogDir) -> None:
         """Source: LocalLog.parseTopicPartitionName."""
-        try:
-            with os.scandir(self.path) as entries:
-                names = sorted(entry.name for entry in entries if entry.is_dir())
-        except OSError:
-            return
-        for name in names:
-            if name != _REMOTE_CACHE and parse_partition(name) is None:
-                path = os.path.join(self.path, name)
+        for name in log_dir.listing.followed_directories():
+            if name != REMOTE_CACHE and parse_partition(name) is None:
+                path = log_dir.listing.join(name)
                 form = "is not in the form of topic-partition or topic-partition.uniqueId-delete"
                 what = f"Found directory {path}, '{name}' {form} (if marked for deletion)."
                 self.causes.append(Cause(Stops.BROKER, f"{_KAFKA}: {what}", path, is_first=True))
@@ -129,21 +111,19 @@ class LogDir:
         what = f"The log dir {self.path} is already offline due to a previous IO exception."
         return Cause(Stops.BROKER, f"{_STORAGE}: {what}", path)
 
-    def partition(
-        self, path: str, name: PartitionName, settings: Settings, shelf: Shelf
-    ) -> tuple[PartitionFacts, list[str]]:
+    def partition(self, directory: PartitionDir, settings: Settings) -> tuple[PartitionFacts, list[str]]:
         """Return a partition as the broker finds it, and what was assumed, in words.
 
         Args:
-            path: of its directory.
-            name: what the name of the directory tells.
+            directory: of the partition, with a name of that form.
             settings: what decides besides the files.
-            shelf: where its files are opened.
 
         Raises:
             OSError: the directory, or a file that tells the interval, cannot be read.
         """
-        files = lazy_files(path, shelf)
+        name = directory.parsed
+        assert name is not None
+        files = directory.sources()
         topic = settings.config.of_topic(name.topic)
         assumed: list[str] = []
         interval = settings.interval
@@ -156,7 +136,7 @@ class LogDir:
             assumed.append(f"index.interval.bytes={interval} ({why})")
         key = name.topic, name.partition
         facts = PartitionFacts(
-            path,
+            directory.path,
             name.topic,
             name.partition,
             name.state,

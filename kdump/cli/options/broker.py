@@ -11,7 +11,8 @@ from kdump.broker.config import Config, read_config
 from kdump.broker.load.log_manager import Settings
 from kdump.find.query import Ask, time_query
 from kdump.render.escape import escape
-from kdump.storage.file_source import DoorProblem, open_source
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ import click
 
 from kdump.exit_status import Exit
 from kdump.render.commentary import say
-from kdump.storage.file_source import is_remote
+from kdump.storage.paths import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

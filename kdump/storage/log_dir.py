@@ -1,0 +1,71 @@
+"""A log directory (log.dir): its listing, its checkpoints, its clean shutdown and its lock, each looked at once."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kdump.format.kinds import FileKind
+from kdump.storage.directory import DirectoryListing
+from kdump.storage.lock_state import is_held
+from kdump.storage.open_files import OpenFileCache
+from kdump.storage.paths import exists
+from kdump.storage.state_file import StateFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class LogDir:
+    """A log directory; nothing is read before somebody asks for it.
+
+    What is wrong with its files stays with them: verify reports it, `LogManager` judges what a broker does about it.
+
+    Args:
+        path: of the directory, as the user wrote it.
+        listing: of the directory, where it was listed already.
+
+    Attributes:
+        path: the same.
+        cache: where the files of its partitions are open.
+        on_read: is given each text file when it was read, once.
+    """
+
+    def __init__(self, path: str, listing: DirectoryListing | None = None) -> None:
+        self.path = path
+        if listing is not None:
+            self.listing = listing
+        self.cache = OpenFileCache()
+        self.on_read: Callable[[StateFile], None] = lambda _file: None
+        self._files: dict[FileKind, StateFile] = {}
+
+    @cached_property
+    def listing(self) -> DirectoryListing:
+        """What lies in it."""
+        return DirectoryListing(self.path)
+
+    @cached_property
+    def is_clean(self) -> bool:
+        """Whether the broker that had it has closed it in order."""
+        return exists(os.path.join(self.path, FileKind.CLEAN_SHUTDOWN.value))
+
+    @cached_property
+    def is_held(self) -> bool:
+        """Whether a broker has it open."""
+        return is_held(self.path)
+
+    def path_of(self, kind: FileKind) -> str:
+        """Return the path of one of its text files."""
+        return os.path.join(self.path, kind.value)
+
+    def file(self, kind: FileKind) -> StateFile:
+        """Return one of its text files; `failure` tells that there is none."""
+        if kind not in self._files:
+            self._files[kind] = StateFile(self.path_of(kind), kind, self.cache)
+            self.on_read(self._files[kind])
+        return self._files[kind]
+
+    def offset(self, kind: FileKind, partition: tuple[str, int]) -> int | None:
+        """Return what a checkpoint says of a partition (topic and number), None where it has no entry."""
+        return self.file(kind).offsets.get(partition)

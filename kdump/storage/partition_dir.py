@@ -1,0 +1,242 @@
+"""A partition directory: one listing, its segments, and its small files, each read once, for every verb.
+
+Strategy: listing a directory of thousands of segments looks at names only. A segment is opened when it is asked for
+and kept open, the latest used up to a bound.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections import OrderedDict
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kdump.format.kinds import FileKind
+from kdump.storage.directory import SEGMENT_KINDS, DirectoryListing
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.log_dir import LogDir
+from kdump.storage.names import log_bases, parse_partition
+from kdump.storage.open_files import CachedFile
+from kdump.storage.paths import base_name, parent
+from kdump.storage.segment import Segment, UnreadableError
+from kdump.storage.state_file import StateFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.format.checkpoint.checkpoint_file import EpochEntry
+    from kdump.format.source import Source
+    from kdump.storage.directory import Contents
+
+_MOST_OPEN = 128  # segments
+
+
+class PartitionDir:
+    """A partition directory; it is listed when somebody asks for what lies in it.
+
+    Args:
+        path: of the directory, as the user wrote it.
+        log_dir: the log directory that it lies in.
+        listing: of the directory, where it was listed already.
+        is_partition: False for a log.dir as the place of its own files.
+
+    Attributes:
+        path, log_dir: the same.
+        name: of the directory.
+        parsed: what the name tells, None where it tells nothing.
+        cache: where its files are open.
+    """
+
+    def __init__(
+        self, path: str, log_dir: LogDir, listing: DirectoryListing | None = None, *, is_partition: bool = True
+    ) -> None:
+        self.path = path
+        self.log_dir = log_dir
+        self.name = base_name(path)
+        self.parsed = parse_partition(self.name)
+        self.cache = log_dir.cache
+        self._is_partition = is_partition
+        self._files: dict[str, StateFile] = {}
+        self._open: OrderedDict[int, Segment] = OrderedDict()
+        if listing is not None:
+            self.listing = listing
+
+    @cached_property
+    def listing(self) -> DirectoryListing:
+        """What lies in it."""
+        return DirectoryListing(self.path)
+
+    @cached_property
+    def contents(self) -> Contents:
+        """The same in the order in which it is shown."""
+        return self.listing.contents(is_partition=self._is_partition)
+
+    def demand_listing(self) -> None:
+        """Make sure that it can be listed.
+
+        Raises:
+            UnreadableError: it cannot.
+        """
+        error = self.listing.error
+        if error is not None:
+            sentence = f"{self.path}: cannot be listed: {error.strerror}"
+            raise UnreadableError(DoorProblem(self.path, "permission", sentence))
+
+    @property
+    def key(self) -> tuple[str, int] | None:
+        """Topic and partition, as checkpoints name it."""
+        return None if self.parsed is None else (self.parsed.topic, self.parsed.partition)
+
+    @property
+    def is_leftover(self) -> bool:
+        """Whether a broker is about to delete it."""
+        return self.parsed is not None and self.parsed.state == "delete"
+
+    # --- segments -------------------------------------------------------------------------------------------
+    @property
+    def bases(self) -> list[int]:
+        """The base offsets of the logs by the names of all entries, ascending."""
+        return self.listing.bases
+
+    def __len__(self) -> int:
+        return len(self.bases)
+
+    @cached_property
+    def by_base(self) -> dict[int, dict[FileKind, str]]:
+        """The paths of the regular files of segments that a broker loads, by base offset and kind."""
+        found: dict[int, dict[FileKind, str]] = {}
+        for path, name in ((file.path, file.name) for file in self.contents.files):
+            if name.kind in SEGMENT_KINDS and name.base_offset is not None and name.uuid is None:
+                found.setdefault(name.base_offset, {})[name.kind] = path
+        return found
+
+    @cached_property
+    def log_bases(self) -> list[int]:
+        """The base offsets of the logs that are regular files, ascending."""
+        return sorted(base for base, files in self.by_base.items() if FileKind.LOG in files)
+
+    def next_base(self, base: int) -> int | None:
+        """Return the base offset of the next segment whose log is a regular file, None after the last."""
+        later = self.listing.bases[bisect_right(self.listing.bases, base) :]
+        return next((one for one in later if self.listing.is_regular(f"{one:020}.{FileKind.LOG.value}")), None)
+
+    def path_of(self, base: int, kind: FileKind) -> str:
+        """Return the path of a file of a segment."""
+        return self.listing.join(f"{base:020}.{kind.value}")
+
+    def has(self, base: int, kind: FileKind) -> bool:
+        """Tell whether a file of a segment is there."""
+        return self.listing.has(f"{base:020}.{kind.value}")
+
+    def segment(self, number: int) -> Segment:
+        """Return a segment by its number among `bases`, opened at most once while it is in use.
+
+        Raises:
+            UnreadableError: one of its files cannot be opened.
+        """
+        segment = self._open.get(number)
+        if segment is None:
+            is_open = not self.was_closed and number == len(self.bases) - 1
+            path = self.path_of(self.bases[number], FileKind.LOG)
+            segment = self._open[number] = Segment(path, self.bases[number], self.cache, is_open=is_open).open_all()
+            if len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)[1].close()
+        else:
+            self._open.move_to_end(number)
+        return segment
+
+    def floor(self, offset: int) -> int:
+        """Return the number of the last segment whose base is at or below an offset, -1 when there is none."""
+        return bisect_right(self.bases, offset) - 1
+
+    def close(self) -> None:
+        """Close all files until they are read again."""
+        for segment in self._open.values():
+            segment.close()
+        self._open.clear()
+        self.cache.close()
+
+    @property
+    def was_closed(self) -> bool:
+        """Whether a broker has closed the partition and goes by that: not the metadata log, see `PartitionName`."""
+        is_raft_log = self.parsed is not None and self.parsed.is_raft_log
+        return self.log_dir.is_clean and not self.is_leftover and not is_raft_log
+
+    # --- small files ----------------------------------------------------------------------------------------
+    def file(self, name: str, kind: FileKind) -> StateFile:
+        """Return a small file: text, or a producer snapshot; `failure` tells that there is none."""
+        if name not in self._files:
+            self._files[name] = StateFile(self.listing.join(name), kind, self.cache)
+        return self._files[name]
+
+    @property
+    def epoch_file(self) -> StateFile:
+        """The leader-epoch-checkpoint."""
+        return self.file(FileKind.EPOCHS.value, FileKind.EPOCHS)
+
+    @property
+    def epochs(self) -> Sequence[EpochEntry]:
+        """The entries of the leader-epoch-checkpoint, as the file has them."""
+        return self.epoch_file.epochs
+
+    @cached_property
+    def log_start(self) -> int:
+        """The log start offset by the checkpoint of the log directory, 0 when it has none."""
+        return 0 if self.key is None else self.log_dir.offset(FileKind.LOG_START, self.key) or 0
+
+    @cached_property
+    def start_offset(self) -> int:
+        """The log start offset that a broker has after loading the segments that are here."""
+        return max(self.bases[0], self.log_start)
+
+    def sources(self) -> dict[str, Source]:
+        """Return the regular files by name as a broker sees them, links to such included; opened when they are read.
+
+        Raises:
+            OSError: the directory, or one of the files, cannot be looked at.
+        """
+        found: dict[str, Source] = {}
+        for name, status in self.listing.followed():
+            path = self.listing.join(name)
+            held = self._held(name)
+            found[name] = held or CachedFile(path, status.st_size, status.st_mtime_ns // 1_000_000, self.cache)
+        return found
+
+    def _held(self, name: str) -> Source | None:
+        """A small file that was read, or is to be read once for all."""
+        known = self.epoch_file if name == FileKind.EPOCHS.value else self._files.get(name)
+        return None if known is None else known.source
+
+
+class LogAlone(PartitionDir):
+    """One log that the user named, without the other segments of its directory.
+
+    Args:
+        path: of the log.
+    """
+
+    def __init__(self, path: str) -> None:
+        directory = os.path.dirname(path) or "."
+        super().__init__(directory, LogDir(parent(directory)))
+        self.path = self.name = path
+        self._bases = log_bases([os.path.basename(path)])
+
+    @property
+    def bases(self) -> list[int]:
+        """Its base offset; nothing where the name tells none."""
+        return self._bases
+
+    def path_of(self, base: int, kind: FileKind) -> str:
+        """Return the path of the log."""
+        return self.path
+
+    @property
+    def epochs(self) -> Sequence[EpochEntry]:
+        """None: what is said of the partition does not count."""
+        return ()
+
+    @cached_property
+    def log_start(self) -> int:
+        """0: what is said of the partition does not count."""
+        return 0

@@ -1,0 +1,223 @@
+"""A segment: the files of one base offset, each opened once, when it is asked for, and only read."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Severity
+from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.kinds import FileKind
+from kdump.format.source import BytesSource
+from kdump.storage.file_source import DoorProblem
+from kdump.storage.paths import size as _size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.storage.open_files import CachedFile, OpenFileCache
+
+_CHUNK = 1024  # entries of an index
+
+
+class UnreadableError(Exception):
+    """A file or a directory that cannot be left out cannot be opened; `problem` says why."""
+
+    def __init__(self, problem: DoorProblem) -> None:
+        super().__init__(problem.sentence)
+        self.problem = problem
+
+
+def sibling(path: str, suffix: str) -> str:
+    """Return the path of the file of the same segment with another suffix: what follows the suffix stays.
+
+    Args:
+        path: a file of a segment, as the user wrote it.
+        suffix: without its dot.
+    """
+    directory, name = os.path.split(path)
+    stem, _, rest = name.partition(".")
+    _, dot, more = rest.partition(".")
+    return os.path.join(directory, f"{stem}.{suffix}{dot}{more}")
+
+
+class Segment:
+    """The files of one base offset; their sizes are those at open.
+
+    Args:
+        path: of the log, as the user wrote it.
+        base_offset: from its name, or of the user.
+        cache: where the files are open.
+        follow: whether symbolic links are followed.
+        is_open: a broker has not closed it: it may be at work, or have crashed. Zeros at the end of the indexes are
+            no entries then, and the time index lacks its last one.
+
+    Attributes:
+        path, base_offset, is_open: the same.
+    """
+
+    def __init__(
+        self, path: str, base_offset: int, cache: OpenFileCache, *, follow: bool = True, is_open: bool = False
+    ) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.is_open = is_open
+        self._cache = cache
+        self._follow = follow
+        self._files: dict[FileKind, CachedFile | DoorProblem] = {}
+
+    def path_of(self, kind: FileKind) -> str:
+        """Return the path of one of the files, whether there is one or not."""
+        return self.path if kind is FileKind.LOG else sibling(self.path, kind.value)
+
+    def file(self, kind: FileKind) -> CachedFile | DoorProblem:
+        """Return one of the files, opened at the first time, or why there is none."""
+        if kind not in self._files:
+            self._files[kind] = self._cache.open(self.path_of(kind), follow=self._follow)
+        return self._files[kind]
+
+    def _demand(self, kind: FileKind) -> CachedFile | None:
+        """One of the files, None where there is none."""
+        file = self.file(kind)
+        if isinstance(file, DoorProblem):
+            if file.kind == "missing" and kind is not FileKind.LOG and not os.path.islink(file.path):
+                return None
+            raise UnreadableError(file)
+        return file
+
+    @cached_property
+    def log(self) -> CachedFile:
+        """The log.
+
+        Raises:
+            UnreadableError: it cannot be opened.
+        """
+        log = self._demand(FileKind.LOG)
+        assert log is not None
+        return log
+
+    @property
+    def modified(self) -> int:
+        """Time of the log, ms since the epoch."""
+        return self.log.modified
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the offset index is there; a broker recovers the segment when it is not."""
+        return not isinstance(self.file(FileKind.INDEX), DoorProblem)
+
+    @cached_property
+    def offset_index(self) -> OffsetIndex:
+        """The offset index, without entries where there is no file.
+
+        Raises:
+            UnreadableError: it is there and cannot be opened.
+        """
+        source = self._demand(FileKind.INDEX) or BytesSource(b"", self.path_of(FileKind.INDEX))
+        index = OffsetIndex(source, self.base_offset)
+        if self.is_open:
+            index.trim()
+        return index
+
+    @cached_property
+    def time_index(self) -> TimeIndex:
+        """The time index, without entries where there is no file.
+
+        Raises:
+            UnreadableError: it is there and cannot be opened.
+        """
+        source = self._demand(FileKind.TIMEINDEX) or BytesSource(b"", self.path_of(FileKind.TIMEINDEX))
+        index = TimeIndex(source, self.base_offset)
+        if self.is_open:
+            index.trim()
+        return index
+
+    def open_all(self) -> Segment:
+        """Open the log and both indexes now, and return the segment.
+
+        Raises:
+            UnreadableError: one of them cannot be opened.
+        """
+        _ = self.log, self.offset_index, self.time_index
+        return self
+
+    def hints(self) -> Sequence[int]:
+        """Return the positions that the offset index has, as far as they ascend; none where it cannot be read."""
+        source = self.file(FileKind.INDEX)
+        try:
+            return (
+                () if isinstance(source, DoorProblem) else OffsetIndex(source, self.base_offset).ascending_positions()
+            )
+        except OSError:
+            return ()
+
+    def check_end(self, last: int | None, next_base: int | None) -> Iterator[Finding]:
+        """Yield what the next segment and the offset index say about the end of the log.
+
+        Args:
+            last: its last offset, None when it has no batch.
+            next_base: base offset of the next segment, None when there is none.
+
+        Reports: O06, O07.
+
+        Raises:
+            OSError: the index or the log has vanished meanwhile.
+        """
+        size = self.log.size
+        if last is None and size:
+            return  # not one batch was found: that is said already
+        after = self.base_offset if last is None else last + 1
+        if next_base is not None and last is not None and last >= next_base:
+            yield Finding(
+                Code.O06,
+                self.path,
+                size,
+                0,
+                offset=next_base,
+                last_offset=last,
+                found=last,
+                values={"next_base": next_base},
+            )
+        elif next_base is not None and after < next_base:
+            why = f"the next segment begins at {next_base}"
+            yield self._missing(size, after, next_base - 1, why, Severity.NOTE)
+        elif next_base is None:
+            known = self._index_end(size)
+            if known is not None and known >= after and _size(self.path) == size:
+                yield self._missing(size, after, known, f"its index goes on to {known}", Severity.ERROR)
+
+    def _missing(self, size: int, first: int, last: int, why: str, severity: Severity) -> Finding:
+        return Finding(
+            Code.O07,
+            self.path,
+            size,
+            0,
+            offset=first,
+            last_offset=last,
+            severity_override=severity,
+            values={"missing_first": first, "missing_last": last, "why": why},
+        )
+
+    def _index_end(self, size: int) -> int | None:
+        """The last offset that the offset index has for a byte at or after the end of the log."""
+        source = self.file(FileKind.INDEX)
+        if isinstance(source, DoorProblem):
+            return None
+        index = OffsetIndex(source, self.base_offset)
+        largest, stop = None, index.entries
+        while stop:  # entries ascend: those that point behind the log are the last ones
+            start = max(0, stop - _CHUNK)
+            pairs = (pair for columns in index.columns(start, stop) for pair in zip(*columns, strict=True))
+            beyond = [offset for offset, position in pairs if position >= size and offset > self.base_offset]
+            if not beyond:
+                break
+            largest = max(*beyond, self.base_offset if largest is None else largest)
+            stop = start
+        return largest
+
+    def close(self) -> None:
+        """Close the files until they are read again."""
+        for file in self._files.values():
+            if not isinstance(file, DoorProblem):
+                file.close()
