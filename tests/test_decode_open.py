@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdump.decode import Decoded, decoder, open_decoder, open_usual
+from kdump.decode import decoder, open_decoder, open_usual
 from kdump.decode.control import control_object
 from kdump.decode.table import Table, newest, table
 from tests.decode.test_decode import frame_size, lines
@@ -23,6 +23,8 @@ from tests.support.runs import FIXTURES, run_kdump
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from kdump.decode.decoded import Decoded
 
 ZERO = "00000000000000000000.log"
 DECODER_OF = {

@@ -140,7 +140,7 @@ def test_a_bug_is_told_with_its_place_and_nothing_raw(tmp_path: Path, monkeypatc
         raise TypeError(f"'<' not supported in {path}" + "x" * 10_000)
 
     monkeypatch.setattr("kdump.__main__.signal.signal", lambda *_: None)  # those of the tests stay
-    monkeypatch.setattr("kdump.cli.main.kdump", lambda **_: fail(RED))
+    monkeypatch.setattr("kdump.cli.main.kdump", lambda *_, **__: fail(RED))
     with pytest.raises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()) as stderr:
         main()
     *lines, last = stderr.getvalue().splitlines()

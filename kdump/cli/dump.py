@@ -21,7 +21,7 @@ from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, la
 from kdump.cli.options.selection import selection_of, selection_options
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import DumpOptions
-from kdump.decode import STRING
+from kdump.decode.decoded import STRING
 from kdump.exit_status import RunStatus
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk

@@ -16,7 +16,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
-from kdump.decode import Decoded
+from kdump.decode.decoded import Decoded
 from kdump.decode.formats import Form, one_line
 from kdump.finding import Code, Finding
 from kdump.item import FileStart

@@ -13,7 +13,7 @@ from binascii import a2b_base64
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from kdump.decode import DELETED, Decoded, in_bytes
+from kdump.decode.decoded import DELETED, Decoded, in_bytes
 from kdump.decode.fast_compile import quick
 from kdump.decode.java_text import java_json
 from kdump.decode.wire import RUNTIME, LimitError, MalformedError, Value
@@ -21,7 +21,7 @@ from kdump.decode.wire import RUNTIME, LimitError, MalformedError, Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.decode import Decoder, Texts, Usual
+    from kdump.decode.decoded import Decoder, Texts, Usual
     from kdump.decode.fast_compile import Quick
     from kdump.decode.schema import Schema
     from kdump.decode.table import Table

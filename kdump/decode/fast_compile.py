@@ -13,7 +13,7 @@ from kdump.decode.schema import default_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kdump.decode.table import Field, Message
+    from kdump.decode.schema import Field, Message
 
 _ROOM = 65536  # bytes of text; longer ones are left to the general reader
 _KINDS = {

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from kdump.decode import DELETED
+from kdump.decode.decoded import DELETED
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kdump.compat.dialect import Dialect
-    from kdump.decode import Decoded, Decoder, Usual
+    from kdump.decode.decoded import Decoded, Decoder, Usual
     from kdump.format.record.chunk import Chunk
     from kdump.item import FileStart
 

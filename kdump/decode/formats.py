@@ -12,11 +12,11 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from kdump.decode import NULL, Decoded
+from kdump.decode.decoded import NULL, Decoded
 from kdump.decode.java_text import java_utf8
 
 if TYPE_CHECKING:
-    from kdump.decode import Decoder
+    from kdump.decode.decoded import Decoder
 
 _SIZES = {"int": 4, "long": 8}
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]+')

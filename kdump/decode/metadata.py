@@ -12,14 +12,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kdump.decode import Decoded, in_bytes, wire
+from kdump.decode import wire
+from kdump.decode.decoded import Decoded, in_bytes
 from kdump.decode.fast_compile import quick
 from kdump.decode.java_text import java_json
 from kdump.decode.schema import Reading
 from kdump.decode.wire import LimitError, MalformedError, Value
 
 if TYPE_CHECKING:
-    from kdump.decode import Decoder, Texts, Usual
+    from kdump.decode.decoded import Decoder, Texts, Usual
     from kdump.decode.fast_compile import Quick
     from kdump.decode.schema import Schema
     from kdump.decode.table import Table

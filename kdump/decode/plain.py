@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kdump.decode import Decoded
+from kdump.decode.decoded import Decoded
 from kdump.decode.java_text import java_utf8
 from kdump.decode.table import table
 from kdump.decode.wire import RUNTIME, UNDERFLOW
 
 if TYPE_CHECKING:
-    from kdump.decode import Decoder
+    from kdump.decode.decoded import Decoder
 
 API = "org.apache.kafka.tools.api."
 SERIALIZER = "kafka.serializer."

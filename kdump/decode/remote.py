@@ -9,12 +9,12 @@ from __future__ import annotations
 from binascii import a2b_base64
 from typing import TYPE_CHECKING
 
-from kdump.decode import Decoded
+from kdump.decode.decoded import Decoded
 from kdump.decode.metadata import Framed, Frames, UnframedError
 from kdump.decode.wire import Value
 
 if TYPE_CHECKING:
-    from kdump.decode import Decoder
+    from kdump.decode.decoded import Decoder
     from kdump.decode.table import Table
 
 Data = dict[str, Value]

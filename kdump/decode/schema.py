@@ -9,14 +9,12 @@ from __future__ import annotations
 import struct
 from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import Any
 
 from kdump.decode import wire
 from kdump.decode.wire import FIXED, LimitError, MalformedError, Reader, UnknownVersionError, Value
-
-if TYPE_CHECKING:
-    from kdump.decode.table import Field, Message
 
 Names = tuple[str, ...]
 TagReader = Callable[[bytes, int, dict[str, Value]], tuple[dict[str, Value], int]]
@@ -39,6 +37,56 @@ UNKNOWN_TAGS = "unknownTaggedFields"
 """Key of the tagged fields of a struct that the table does not know, as JSON has them."""
 
 _TAGS_TOLD = 3  # unknown tags of a record that are named; the others are counted
+
+
+Row = Any
+"""A piece of the table: its `_readme` says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a message.
+
+    Attributes:
+        name: as in Kafka's JSON.
+        kind: type of the value, of the items when it is an array; "struct" for a struct.
+        array: whether it is an array.
+        first: lowest version of the message that has it.
+        last: highest version that has it, None when no end is known.
+        nullable: whether it may be null.
+        tag: its tag, None for an ordinary field.
+        default: value where a version does not have it; a tagged field that equals it is not shown.
+        struct: name of the struct, "" when it is none.
+        common: whether Kafka declares the struct apart from the field.
+        fields: fields of the struct.
+    """
+
+    name: str
+    kind: str
+    array: bool
+    first: int
+    last: int | None
+    nullable: bool
+    tag: int | None
+    default: Row
+    struct: str
+    common: bool
+    fields: tuple[Field, ...]
+
+    def has(self, version: int) -> bool:
+        """Whether a version of the message has the field."""
+        return self.first <= version and (self.last is None or version <= self.last)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message: the lowest and highest version, the first flexible one (None: none is), its fields."""
+
+    name: str
+    low: int
+    high: int
+    flex: int | None
+    fields: tuple[Field, ...]
 
 
 class Schema:

@@ -4,64 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from functools import cache
 from os import path
-from typing import Any
 
-from kdump.decode.schema import Reading, Schema
-
-Row = Any
-"""A piece of the table: its `_readme` says which."""
+from kdump.decode.schema import Field, Message, Reading, Row, Schema
 
 _RELEASE = re.compile(r"\d+\.\d+")
 _DEFAULTS = {"bool": False, "string": "", "bytes": "", "uuid": "A" * 22}
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a message.
-
-    Attributes:
-        name: as in Kafka's JSON.
-        kind: type of the value, of the items when it is an array; "struct" for a struct.
-        array: whether it is an array.
-        first: lowest version of the message that has it.
-        last: highest version that has it, None when no end is known.
-        nullable: whether it may be null.
-        tag: its tag, None for an ordinary field.
-        default: value where a version does not have it; a tagged field that equals it is not shown.
-        struct: name of the struct, "" when it is none.
-        common: whether Kafka declares the struct apart from the field.
-        fields: fields of the struct.
-    """
-
-    name: str
-    kind: str
-    array: bool
-    first: int
-    last: int | None
-    nullable: bool
-    tag: int | None
-    default: Row
-    struct: str
-    common: bool
-    fields: tuple[Field, ...]
-
-    def has(self, version: int) -> bool:
-        """Whether a version of the message has the field."""
-        return self.first <= version and (self.last is None or version <= self.last)
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message: the lowest and highest version, the first flexible one (None: none is), its fields."""
-
-    name: str
-    low: int
-    high: int
-    flex: int | None
-    fields: tuple[Field, ...]
 
 
 @cache

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.decode import DELETED, Decoded
+from kdump.decode.decoded import DELETED, Decoded
 from kdump.decode.wire import UNDERFLOW, MalformedError, Value, int32
 from kdump.format.java_values import string_hash
 
 if TYPE_CHECKING:
-    from kdump.decode import Decoder
+    from kdump.decode.decoded import Decoder
     from kdump.decode.schema import Schema
     from kdump.decode.table import Table
 

@@ -25,7 +25,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from kdump.decode import Decoder
+    from kdump.decode.decoded import Decoder
     from kdump.export.split import Split
     from kdump.export.tables import Column
     from kdump.finding import Finding, Report

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kdump.decode import Decoded, Decoder, Usual, classes, decoder, decoder_topic, plain, topic_decoder, usual
+from kdump.decode import classes, decoder, decoder_topic, plain, topic_decoder, usual
 from kdump.decode import table as tables
 from kdump.decode.control import Stopped, control_object, control_text
+from kdump.decode.decoded import Decoded, Decoder, Usual
 from kdump.decode.java_text import java_double, java_json, java_utf8
 from kdump.decode.wire import uvarint
 from kdump.format.batch import layout

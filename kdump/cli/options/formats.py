@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from kdump.decode import STRING
+from kdump.decode.decoded import STRING
 from kdump.render.escape import escape
 from kdump.render.text.dump import RecordFormat
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kdump.compat.dialect import Dialect
-    from kdump.decode import Decoder
+    from kdump.decode.decoded import Decoder
     from kdump.decode.file_decoder import FileDecoder
 
 FORMATS = ("utf8", "hex", "base64", "int", "long", "json")
