@@ -26,6 +26,7 @@ BASE_SEQUENCE_AT = 53  # i32
 COUNT_AT = 57  # i32
 RECORDS_AT = 61
 MIN_SIZE_V2 = RECORDS_AT - LOG_OVERHEAD  # 49
+SMALLEST_RECORD = 7  # bytes of a record: none of its numbers has fewer than one
 
 CODEC_MASK = 0x07
 CODEC_ZSTD = 4
@@ -41,6 +42,7 @@ LEGACY_ATTRIBUTES_AT = 17  # i8
 LEGACY_TIMESTAMP_AT = 18  # i64, magic 1 only
 MIN_SIZE_V0 = 14
 MIN_SIZE_V1 = 22
+ATTRIBUTES_UNUSED_LEGACY = 0xF0
 
 MAGIC_V2 = 2
 MAX_INT = 2**31 - 1
@@ -130,7 +132,8 @@ R_DELTA = 13  # offset delta
 R_ATTRIBUTES = 14  # one byte, as stored
 R_END = 15  # first byte after the record
 R_CLAIMED_SIZE = 16  # with VALUE_OVERRUNS only: the size that the value claims
-RECORD_WIDTH = 17
+R_TIME_DELTA = 17  # ms, as stored; 0 in a legacy message, which has none
+RECORD_WIDTH = 18
 
 # Flags of a record row.
 CRC_HOLDS = 1  # legacy messages only: the CRC is right
