@@ -18,7 +18,7 @@ NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 METADATA = FIXTURES / "kafka-4.4.0" / "clean" / "node1" / "__cluster_metadata-0"
 NEXT = """
 import sys
-from kdump import dialect
+from kdump.compat import dialect
 dialect.DIALECTS["4.4"] = dialect.DIALECTS["4.3"].replace(release="4.4")
 from kdump.cli.main import kdump
 kdump(sys.argv[1:], prog_name="kdump")
