@@ -21,7 +21,7 @@ from kdump.finding import Finding, Severity
 from kdump.format import layout
 from kdump.format.compression import Decompressor
 from kdump.format.compressor import Compressor
-from kdump.format.records import RecordReader
+from kdump.format.kafkareader import KafkaRecordReader
 from kdump.format.source import BytesSource
 from kdump.render.retentionjson import compacted_json
 from tests.cleanup import (
@@ -265,7 +265,7 @@ def offsets_in(data: bytes) -> list[int]:
     """The offsets of the records in a log, each key kept once."""
     from kdump.format.kafkawalk import KafkaWalk
 
-    reader, found = RecordReader(1 << 26, kafka=True), []
+    reader, found = KafkaRecordReader(1 << 26), []
     source = BytesSource(data)
     for window in KafkaWalk(source, "", 0, source.size, 1 << 26).windows():
         for chunk in reader.chunks(window):

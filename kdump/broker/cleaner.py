@@ -23,8 +23,9 @@ from kdump.broker.round import CleaningError
 from kdump.broker.windowfilter import WindowFilter
 from kdump.format import _scan, layout
 from kdump.format.checksum import crc32c
+from kdump.format.kafkareader import KafkaRecordReader
 from kdump.format.kafkawalk import KafkaWalk
-from kdump.format.records import ROWS, RecordReader
+from kdump.format.records import ROWS
 from kdump.format.window import Buffer, Window
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ class Cleaner:
         self._progress = progress
         self._buffer: Buffer | None = None
         limits = round_.max_uncompressed_bytes
-        self._reader = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
-        self._again = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
-        self._markers = RecordReader(limits, max_batch=round_.max_batch_bytes, kafka=True)
+        self._reader = KafkaRecordReader(limits, max_batch=round_.max_batch_bytes)
+        self._again = KafkaRecordReader(limits, max_batch=round_.max_batch_bytes)
+        self._markers = KafkaRecordReader(limits, max_batch=round_.max_batch_bytes)
         self._transactions = CleanedTransactions()
         self._keep = memoryview(bytearray(ROWS))
         self._out = memoryview(bytearray(_OUTPUT))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from kdump.broker.found import Batch, Found, Refused, find_record
 from kdump.format import layout
+from kdump.format.kafkareader import KafkaRecordReader
 from kdump.format.kafkawalk import KafkaWalk
-from kdump.format.records import RecordReader
 from kdump.format.window import Buffer, Window
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Reading:
         self._partition = partition
         self._limit = max_batch_bytes
         self._buffer: Buffer | None = None
-        self.records = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, kafka=True)
+        self.records = KafkaRecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
         self.passed = passed
         self.failure: Refused | None = None
 

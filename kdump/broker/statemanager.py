@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.badmarkers import marker_error
 from kdump.broker.failure import BrokerError
-from kdump.broker.found import TOO_SHORT
 from kdump.broker.markers import Marker, read_markers
 from kdump.format import _scan, layout
 from kdump.format.javavalues import ARGUMENT
-from kdump.format.records import RecordReader
+from kdump.format.kafkareader import KafkaRecordReader
+from kdump.format.kafkarecord import OUT_OF_BOUNDS
 from kdump.format.snapshot import ProducerStateEntry
 from kdump.format.txnindex import AbortedTxn
 
@@ -75,7 +75,7 @@ class StateManager:
         self._entries = dict(producers.entries)
         self._partition = partition
         self._txn_index = txn_index
-        self._reader: RecordReader | None = None  # made for the first control batch
+        self._reader: KafkaRecordReader | None = None  # made for the first control batch
         self._ends: list[tuple[int, int, int, bool]] | None = [] if keeps_ends else None
         self._limits = max_uncompressed_bytes, max_batch_bytes
         self._open: dict[int, int] = {}  # first offset of the open transaction of each producer
@@ -116,7 +116,7 @@ class StateManager:
         start = 0
         if any(flag & layout.CONTROL_FLAG for flag in set(flags)):
             controls = [k for k, flag in enumerate(flags) if flag & layout.CONTROL_FLAG and ids[k] >= 0]
-            self._reader = self._reader or RecordReader(self._limits[0], max_batch=self._limits[1], kafka=True)
+            self._reader = self._reader or KafkaRecordReader(self._limits[0], max_batch=self._limits[1])
             markers = read_markers(self._reader, window, controls)
             for k in controls:
                 if start < k:
@@ -164,7 +164,7 @@ class StateManager:
         producer, epoch = row[layout.PRODUCER_ID], row[layout.PRODUCER_EPOCH]
         entry = self._entry(producer)
         if row[layout.SIZE] < layout.RECORDS_AT:  # a message with a high magic: there is no count in it
-            raise BrokerError(k, _STAGE, TOO_SHORT)
+            raise BrokerError(k, _STAGE, OUT_OF_BOUNDS)
         if row[layout.COUNT] == 0:  # compaction has left it: a broker learns the id, and no more
             self._entries[producer] = entry
             return

@@ -16,11 +16,12 @@ from kdump.render.text import TextWriter
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kdump.cli.decoding import Decoding
     from kdump.decode import Decoder
     from kdump.dialect import Dialect
+    from kdump.format.kafkalegacy import LegacyMessage
 
 AUTO = "auto"
 # Which decoder wins when several are given. Source: DumpLogSegmentsOptions.messageParser.
@@ -111,7 +112,7 @@ def _writer(shown: Layout, dialect: Dialect) -> TextWriter:
         | (_text.ISO if shown.iso else 0)
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
-    return TextWriter(sys.stdout.buffer.write, mode, slow_text, None, _control(shown, dialect))
+    return TextWriter(sys.stdout.buffer.write, mode, slow_text, None, _control(shown, dialect), _broken(shown, dialect))
 
 
 def _java_utf8(data: bytes) -> bytes:
@@ -179,6 +180,23 @@ def _control(shown: Layout, dialect: Dialect) -> _text.Contents:
         return (b"", text.message) if shown.compat else b""
 
     return _escaped(control) if shown.careful else control
+
+
+def _broken(shown: Layout, dialect: Dialect) -> Callable[[int, LegacyMessage], tuple[bytes, str | None]]:
+    """What makes the text of messages whose key or value cannot be read."""
+    first = b"| " if shown.skip_metadata else b" "
+
+    def broken(offset: int, message: LegacyMessage) -> tuple[bytes, str | None]:
+        from kdump.decode import classes, decoder
+        from kdump.dump.brokenmessage import broken_message
+
+        plain = classes(shown.key_class, shown.value_class, dialect.release)
+        decode = decoder(shown.decoder, dialect.release) if shown.decoder is not None else plain
+        decoded = broken_message(shown.decoder, None if isinstance(decode, str) else decode, offset, message)
+        name, text = ("key", decoded.key) if decoded.payload is None else ("payload", decoded.payload)
+        return (b"" if text is None else b"%b%b: %b" % (first, name.encode(), text)), decoded.stop
+
+    return broken
 
 
 def _escaped(make: _text.Contents) -> _text.Contents:

@@ -14,8 +14,9 @@ from kdump.dump.kafkaindex import KafkaIndexes, file_records
 from kdump.format import _records, layout
 from kdump.format.chunk import Chunk
 from kdump.format.index import OffsetIndex, TimeIndex
+from kdump.format.kafkareader import KafkaRecordReader
+from kdump.format.kafkastream import TOOL_HEAP
 from kdump.format.kafkawalk import KafkaWalk
-from kdump.format.records import RecordReader
 from kdump.format.snapshot import read_snapshot
 from kdump.format.txnindex import TransactionIndex
 from kdump.item import (
@@ -58,7 +59,9 @@ class KafkaDump:
         self._dialect = dialect
         self._options = options
         self._late = late
-        self._reader = RecordReader(options.max_uncompressed_bytes, kafka=True)
+        self._reader = KafkaRecordReader(
+            options.max_uncompressed_bytes, heap=TOOL_HEAP, metadata=not options.skip_metadata
+        )
 
     def files(self, paths: list[str]) -> Iterator[Item]:
         """Yield the items of all files; the last one is Died where the tool dies.

@@ -6,8 +6,9 @@ from array import array
 from typing import TYPE_CHECKING
 
 from kdump.format import layout
+from kdump.format.kafkareader import KafkaRecordReader
+from kdump.format.kafkastream import TOOL_HEAP
 from kdump.format.kafkawalk import KafkaWalk
-from kdump.format.records import RecordReader
 from kdump.format.window import Window
 from kdump.item import (
     Complaint,
@@ -53,7 +54,7 @@ class KafkaIndexes:
         self._dialect = dialect
         self._options = options
         self._ends_well: set[int] = set()
-        self._reader = RecordReader(options.max_uncompressed_bytes, kafka=True)
+        self._reader = KafkaRecordReader(options.max_uncompressed_bytes, heap=TOOL_HEAP, metadata=False)
 
     def offset_index(self, index: OffsetIndex, path: str, absolute: str) -> Iterator[Item]:
         """Yield what the tool prints of an offset index.

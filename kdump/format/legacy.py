@@ -40,7 +40,6 @@ class InnerMessages:
         batch: its row.
         limit: bytes that the messages may have when decompressed.
         rows: record rows to fill.
-        kafka: read as Kafka 4.3 does.
 
     Attributes:
         problem: why there are no messages, or no more; final when `chunks` is exhausted.
@@ -49,14 +48,11 @@ class InnerMessages:
     Source: AbstractLegacyRecordBatch.DeepRecordsIterator, DataLogInputStream.nextBatch.
     """
 
-    def __init__(self, window: Window, batch: int, limit: int, rows: array[int], *, kafka: bool) -> None:
+    def __init__(self, window: Window, batch: int, limit: int, rows: array[int]) -> None:
         self._window = window
         self._batch = batch
         self._limit = limit
         self._rows = rows
-        self._kafka = kafka
-        # Kafka notices a wrong value length only when it prints the value.
-        self._goes_on = (layout.R_FULL, layout.R_BODY, layout.R_VALUE_LENGTH) if kafka else (layout.R_FULL,)
         self._codec = window.cell(batch, layout.ATTRIBUTES) & layout.CODEC_MASK
         self._magic = window.cell(batch, layout.MAGIC)
         self.problem: WrapperProblem | None = None
@@ -123,7 +119,7 @@ class InnerMessages:
 
     def _messages(self, data: memoryview, base: int) -> Iterator[tuple[memoryview, int, int]]:
         """Decompress the stream and fill rows, a buffer at a time; a broken message is a problem."""
-        stream = Decompressor(self._codec, data, self._magic, self._limit, kafka=self._kafka)
+        stream = Decompressor(self._codec, data, self._magic, self._limit)
         buffer = memoryview(bytearray(_STREAM_SIZE))
         held = 0
         capacity = len(self._rows) // layout.RECORD_WIDTH
@@ -131,7 +127,7 @@ class InnerMessages:
             got = stream.read_into(buffer[held:])
             held += got
             at, status = 0, layout.R_FULL
-            while status in self._goes_on:
+            while status == layout.R_FULL:
                 at, count, status = _records.read_messages(
                     buffer, at, held, self._window.rows, self._batch, base, self._rows, capacity
                 )
@@ -147,9 +143,9 @@ class InnerMessages:
 
     def _end(self, stream: Decompressor, rest: int) -> None:
         problem = stream.problem
-        if problem is not None and (problem.fatal or not self._kafka):
+        if problem is not None:
             self.problem = WrapperProblem(layout.R_MORE, codec=problem)
-        elif rest and not self._kafka:
+        elif rest:
             self.problem = WrapperProblem(
                 NOT_A_WRAPPER, why=f"{rest} bytes of an unfinished message are at the end of the wrapper"
             )

@@ -591,9 +591,9 @@ def render(
                 at = _timestamp_type(out, at, q[c + _MAGIC], q[c + _ATTRIBUTES])
                 at = _time(out, at, p[i + _R_TIMESTAMP], iso)
                 at = _put(out, at, b" keySize: ", 10)
-                at = _int(out, at, p[i + _R_KEY_SIZE] if p[i + _R_KEY_SIZE] >= 0 else -1)
+                at = _int(out, at, p[i + _R_KEY_SIZE] if p[i + _R_KEY_SIZE] >= 0 or q[c + _MAGIC] < 2 else -1)
                 at = _put(out, at, b" valueSize: ", 12)
-                at = _int(out, at, p[i + _R_VALUE_SIZE] if p[i + _R_VALUE_SIZE] >= 0 else -1)
+                at = _int(out, at, p[i + _R_VALUE_SIZE] if p[i + _R_VALUE_SIZE] >= 0 or q[c + _MAGIC] < 2 else -1)
                 if q[c + _MAGIC] >= 2:
                     at = _int(out, _put(out, at, b" sequence: ", 11), p[i + _R_SEQUENCE])
                     at = _put(out, at, b" headerKeys: [", 14)
