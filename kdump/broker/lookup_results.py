@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code
 from kdump.format.batch import layout
-from kdump.format.java_values import ARGUMENT
-from kdump.format.record.chunk import NOT_A_WRAPPER, OVER_LIMIT
+from kdump.format.record.chunk import OVER_LIMIT
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from kdump.format.record.reader import RecordReader
 
 NO_TIMESTAMP = -1
-_CODECS = 4  # the highest id of one
-TOO_SHORT = "java.lang.IndexOutOfBoundsException"  # what a batch gets that says it is shorter than its header
 
 
 class Refused(Value):
@@ -112,13 +109,7 @@ def _first(chunk: Chunk, batch: Batch, wanted: Callable[[int, int], bool]) -> Fo
     if problem is None:
         return None
     limit = limit_of(batch.window, problem)
-    codec = batch.cell(layout.ATTRIBUTES) & layout.CODEC_MASK
-    if problem.status == NOT_A_WRAPPER and codec > _CODECS:
-        return Refused(
-            f"{ARGUMENT}: Unknown compression type id: {codec}", (batch.segment, batch.cell(layout.POSITION))
-        )
-    java = problem.java if limit or problem.status != OVER_LIMIT else TOO_SHORT
-    return Refused(java, (batch.segment, batch.cell(layout.POSITION)), limit)
+    return Refused(problem.java, (batch.segment, batch.cell(layout.POSITION)), limit)
 
 
 def limit_of(window: Window, problem: RecordProblem) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from kdump.broker.lookup_results import Batch, Found, Refused, find_record
+from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
-from kdump.format.record.reader import RecordReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +70,9 @@ class Reading:
         self._partition = partition
         self._limit = max_batch_bytes
         self._buffer: Buffer | None = None
-        self.records = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, kafka=True)
+        self.records = KafkaRecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
+        # for the base offset of a wrapper Kafka reads no key and no value, nor their sizes
+        self._offsets = KafkaRecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, metadata=False)
         self.passed = passed
         self.failure: Refused | None = None
 
@@ -123,12 +125,9 @@ class Reading:
         at, rows = k * layout.BATCH_WIDTH, window.rows
         if rows[at + layout.MAGIC] >= layout.MAGIC_V2 or not rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
             return rows[at + layout.BASE_OFFSET]
-        found = find_record(self.records, Batch(number, window, k), lambda _time, _at: True)
+        found = find_record(self._offsets, Batch(number, window, k), lambda _time, _at: True)
         if isinstance(found, Found):
             return found.offset
-        offset = self.records.first_offset(window, k)
-        if offset is not None:
-            return offset
         if found is None:
             return Refused("java.util.NoSuchElementException", (number, window.cell(k, layout.POSITION)))
         return found

@@ -162,6 +162,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     options = DumpOptions(
         deep=shown.deep or by_record,
         contents=shown.contents,
+        skip_metadata=shown.skip_metadata,
         verify_index_only=given["verify_index_only"],
         index_sanity_check=given["index_sanity_check"],
         max_bytes=given["max_bytes"],

@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kdump.compat.index_dump import KafkaIndexes, file_records
+from kdump.compat.kafka_reader import KafkaRecordReader
+from kdump.compat.kafka_stream import TOOL_HEAP
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
 from kdump.format.checkpoint.producer_snapshot import read_snapshot
@@ -18,7 +20,6 @@ from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _records
 from kdump.format.record.chunk import Chunk
-from kdump.format.record.reader import RecordReader
 from kdump.item import (
     Complaint,
     ComplaintKind,
@@ -59,7 +60,9 @@ class KafkaDump:
         self._dialect = dialect
         self._options = options
         self._late = late
-        self._reader = RecordReader(options.max_uncompressed_bytes, kafka=True)
+        self._reader = KafkaRecordReader(
+            options.max_uncompressed_bytes, heap=TOOL_HEAP, metadata=not options.skip_metadata
+        )
 
     def files(self, paths: list[str]) -> Iterator[Item]:
         """Yield the items of all files; the last one is Died where the tool dies.

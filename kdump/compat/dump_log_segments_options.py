@@ -15,6 +15,7 @@ class DumpOptions(Value):
     Args:
         deep: read the records inside the batches.
         contents: show keys and payloads.
+        skip_metadata: show nothing else of a record.
         max_bytes: read only this many bytes of each log.
         max_message_size: how far Kafka's index check looks for a batch, bytes.
         verify_index_only: check an index, do not show its entries.
@@ -27,6 +28,7 @@ class DumpOptions(Value):
 
     deep: bool = False
     contents: bool = False
+    skip_metadata: bool = False
     max_bytes: int = layout.MAX_INT
     max_message_size: int = 5 * 1024 * 1024
     verify_index_only: bool = False

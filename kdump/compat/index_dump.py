@@ -5,10 +5,11 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
+from kdump.compat.kafka_reader import KafkaRecordReader
+from kdump.compat.kafka_stream import TOOL_HEAP
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window
-from kdump.format.record.reader import RecordReader
 from kdump.item import (
     Complaint,
     ComplaintKind,
@@ -53,7 +54,7 @@ class KafkaIndexes:
         self._dialect = dialect
         self._options = options
         self._ends_well: set[int] = set()
-        self._reader = RecordReader(options.max_uncompressed_bytes, kafka=True)
+        self._reader = KafkaRecordReader(options.max_uncompressed_bytes, heap=TOOL_HEAP, metadata=False)
 
     def offset_index(self, index: OffsetIndex, path: str, absolute: str) -> Iterator[Item]:
         """Yield what the tool prints of an offset index.

@@ -35,7 +35,7 @@ class Lz4Input:
     chunk = 2048
     SHORTEST = 6
 
-    def __init__(self, data: memoryview, magic: int, before: int = 0) -> None:
+    def __init__(self, data: memoryview, magic: int, before: int) -> None:
         import lz4.block
 
         self._decode: Any = lz4.block.decompress
@@ -73,10 +73,17 @@ class Lz4Input:
                 raise JavaError(RUNTIME + why, io=False)
         return lz4frame.block_size(block_byte >> 4)
 
-    def read(self, length: int) -> memoryview:
-        """Return what is left of the current block, else of the next; see JavaStream."""
+    @property
+    def available(self) -> bool:
+        """Whether something is left of the current block."""
+        return bool(self._block)
+
+    def read(self, length: int) -> memoryview | None:
+        """Return what is left of the current block, else of the next, which may be empty; see JavaStream."""
         if not self._block and not self._finished:
             self._block = memoryview(self._next_block())
+        if self._finished:
+            return None
         piece = self._block[:length]
         self._block = self._block[length:]
         return piece
@@ -90,7 +97,7 @@ class Lz4Input:
         if length == 0:
             self._finished = True
             if self._flags & lz4frame.CONTENT_CHECKSUM and start + 4 > len(self._data):
-                raise JavaError(UNDERFLOW, Code.C02, io=False, trailing=True)
+                raise JavaError(UNDERFLOW, Code.C02, io=False)
             return b""
         if length > self._max_block:
             raise JavaError(f"{IO}Block size {length} exceeded max: {self._max_block}")
@@ -128,6 +135,7 @@ class ZstdInput:
     """
 
     chunk = 16384
+    available = True
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -139,28 +147,29 @@ class ZstdInput:
             SourceChunks(frames, cut_frame), read_size=SourceChunks.SIZE, read_across_frames=False
         )
 
-    def read(self, length: int) -> memoryview:
+    def read(self, length: int) -> memoryview | None:
         """Return all that was asked, less only at the end of a frame; see JavaStream."""
         if length > len(self._buffer):
             self._buffer = memoryview(bytearray(length))
-        count = self._call(self._reader, self._buffer[:length], trailing=False)
-        return self._buffer[: count or self._after_frames()]
+        count = self._call(self._reader, self._buffer[:length])
+        if not count:
+            self._check_end()
+        return self._buffer[:count] if count else None
 
-    def _call(self, reader: ZstdDecompressionReader, target: memoryview, *, trailing: bool) -> int:
+    def _call(self, reader: ZstdDecompressionReader, target: memoryview) -> int:
         try:
             return int(reader.readinto(target))
         except zstdframe.failure() as error:
-            raise JavaError(ZSTD_IO + zstdframe.libzstd_message(error), trailing=trailing) from None
+            raise JavaError(ZSTD_IO + zstdframe.libzstd_message(error)) from None
 
-    def _after_frames(self) -> int:
+    def _check_end(self) -> None:
         size = len(self._data)
         if not self._cut and self._end < size:
             junk = zstdframe.new_context().stream_reader(self._data[self._end :])
-            self._call(junk, memoryview(bytearray(1)), trailing=self._end > 0)
+            self._call(junk, memoryview(bytearray(1)))
         # Java takes the end for a clean one unless it read a chunk after the last frame was finished
         if -(-self._end // SourceChunks.SIZE) * SourceChunks.SIZE < size:
             raise JavaError(f"{ZSTD_IO}Truncated source", Code.C02)
-        return 0
 
 
 class SourceChunks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from kdump.compat.kafka_stream import END_OF_FILE, IO, JavaError
+from kdump.compat.kafka_stream import END_OF_FILE, IO, JavaError, refuse_array
 from kdump.finding import Code
 from kdump.format.codec import xerial
 from kdump.format.codec.base import Damage
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 ZIP = "java.util.zip.ZipException: "
 SNAPPY_IO = "org.xerial.snappy.SnappyIOException: "
-MAX_INT = (1 << 31) - 1
-MAX_ARRAY = MAX_INT - 2
 SNAPPY_ERROR = "org.xerial.snappy.SnappyError: "
 
 
@@ -32,6 +30,7 @@ class GzipInput:
     """
 
     chunk = 16384
+    available = True
     BUFFER = 8192
     MAGIC = 0x8B1F
     DEFLATED = 8
@@ -80,7 +79,7 @@ class GzipInput:
             position += 2
         return position
 
-    def read(self, length: int) -> bytes:
+    def read(self, length: int) -> bytes | None:
         """Return what one call of inflate gives; see JavaStream."""
         while True:
             piece = self._inflate(length)
@@ -89,7 +88,7 @@ class GzipInput:
                 self._written += len(piece)
                 return piece
             if not self._next_member():
-                return b""
+                return None
 
     def _inflate(self, length: int) -> bytes:
         while True:
@@ -113,9 +112,9 @@ class GzipInput:
         end = trailer + self.TRAILER
         for position, expected in ((trailer, self._crc), (trailer + 4, self._written & 0xFFFFFFFF)):
             if position + 4 > len(self._data):
-                raise JavaError(END_OF_FILE, Code.C02, trailing=True)
+                raise JavaError(END_OF_FILE, Code.C02)
             if int.from_bytes(self._data[position : position + 4], "little") != expected:
-                raise JavaError(f"{ZIP}Corrupt GZIP trailer", trailing=True)
+                raise JavaError(f"{ZIP}Corrupt GZIP trailer")
         buffered = self._position
         self._position = max(buffered, end)
         if self._position == len(self._data) and left <= self.WORTH_A_LOOK:
@@ -138,38 +137,35 @@ class SnappyInput:
     Args:
         data: the whole section.
         limit: bytes that one block may claim at most.
+        heap: bytes that Java may have.
 
     Source: org.xerial.snappy.SnappyInputStream
     """
 
     chunk = 2048
+    available = True
     MAX_CHUNK = 512 * 1024 * 1024
     CORRUPT = f"{IO}FAILED_TO_UNCOMPRESS(5)"
 
-    def __init__(self, data: memoryview, limit: int) -> None:
+    def __init__(self, data: memoryview, limit: int, heap: int) -> None:
         self._data = data
         self._limit = limit
+        self._heap = heap
         self._position = xerial.HEADER_SIZE
         self._block = memoryview(b"")
-        self._begun = False
         if not data:
             raise JavaError(f"{SNAPPY_IO}[EMPTY_INPUT] Cannot decompress empty stream", Code.C02)
         if not xerial.is_framed(data):
             self._position = len(data)
             self._block = self._uncompress(data)
 
-    def read(self, length: int) -> memoryview:
+    def read(self, length: int) -> memoryview | None:
         """Return all that was asked where there is so much; see JavaStream."""
         pieces: list[memoryview] = []
         while length:
             while not self._block:
-                try:
-                    more = self._next_chunk()
-                except JavaError as error:
-                    error.trailing = self._begun and not pieces
-                    raise
-                if not more:
-                    return memoryview(b"".join(pieces))
+                if not self._next_chunk():
+                    return memoryview(b"".join(pieces)) if pieces else None
             piece = self._block[:length]
             self._block = self._block[length:]
             length -= len(piece)
@@ -194,11 +190,12 @@ class SnappyInput:
         if length > self.MAX_CHUNK:
             why = f"chunkSize {length:,} is greater than max configured chunk size {self.MAX_CHUNK:,}"
             raise JavaError(f"{SNAPPY_ERROR}[FAILED_TO_UNCOMPRESS] Received {why}", io=False)
+        if length > self._heap:
+            raise JavaError(f"{SNAPPY_ERROR}[INVALID_CHUNK_SIZE] Java heap space", io=False)
         self._position = start + length
         if self._position > len(data):
             raise JavaError(f"{IO}failed to read chunk", Code.C02)
         self._block = self._uncompress(data[start : self._position])
-        self._begun = True
         return True
 
     def _second_header(self) -> bool:
@@ -220,20 +217,8 @@ class SnappyInput:
         if size == xerial.NO_NUMBER:
             raise JavaError(f"{IO}PARSING_ERROR(2)")
         if size == xerial.TOO_MUCH:
-            refuse_array(xerial.preamble(block))
+            refuse_array(xerial.preamble(block), self._heap)
         try:
             return xerial.decompress(block, self._limit)
         except Damage:
             raise JavaError(self.CORRUPT) from None
-
-
-def refuse_array(size: int) -> None:
-    """Throw what `new byte[size]` does where no heap helps; below that it depends on the size of the heap.
-
-    Raises:
-        JavaError: the size is negative for Java, or above what its arrays can have.
-    """
-    if size > MAX_INT:
-        raise JavaError(f"java.lang.NegativeArraySizeException: {size - (1 << 32)}", io=False)
-    if size > MAX_ARRAY:
-        raise JavaError("java.lang.OutOfMemoryError: Requested array size exceeds VM limit", io=False)

@@ -1,10 +1,11 @@
-"""How Kafka reads a compressed section: which bytes reach its record iterator before its decompressor throws.
+"""How Kafka reads a compressed section record by record: which bytes it gets, and what it throws.
 
-A call of the decompressor that fails delivers nothing, not even what it had decoded. So what a consumer still
-gets depends on how its calls fall, and that depends on the lengths of the records. This replays them.
+A call of a decompressor that fails delivers nothing, not even what it had decoded. So what is read before an
+exception depends on how the calls fall, and that depends on the lengths of the records. This replays the calls.
 
-Source: org.apache.kafka.common.utils.ChunkedBytesStream,
-org.apache.kafka.common.compress.*Compression.wrapForInput
+Source: org.apache.kafka.common.utils.ChunkedBytesStream, Utils.readFully,
+org.apache.kafka.common.record.internal.DefaultRecordBatch.StreamRecordIterator, DefaultRecord.readFrom(InputStream),
+AbstractLegacyRecordBatch.DataLogInputStream
 """
 
 from __future__ import annotations
@@ -12,27 +13,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from kdump.finding import Code
-from kdump.format.codec.base import CodecProblem
+from kdump.format.batch import layout
+from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kdump.format.codec.base import Pieces
+    from collections.abc import Callable, Generator
 
 KAFKA_EXCEPTION = "org.apache.kafka.common.KafkaException"
+INVALID = "org.apache.kafka.common.InvalidRecordException"
 READ_FAILED = f"{KAFKA_EXCEPTION}: Failed to decompress record stream"
 CHECK_FAILED = f"{KAFKA_EXCEPTION}: Error checking for remaining bytes after reading batch"
+PREMATURE = f"{INVALID}: Incorrect declared batch size, premature EOF reached"
+LEFT_OVER = f"{INVALID}: Incorrect declared batch size, records still remaining in file"
+TOO_SMALL = (
+    "org.apache.kafka.common.errors.CorruptRecordException: Record size is less than the minimum record overhead "
+    f"({layout.MIN_SIZE_V0})"
+)
 IO = "java.io.IOException: "
 END_OF_FILE = "java.io.EOFException"
 UNDERFLOW = "java.nio.BufferUnderflowException"
+TOOL_HEAP = 256 << 20  # bytes: what kafka-run-class.sh gives a tool
+HEAP_SPACE = "java.lang.OutOfMemoryError: Java heap space"
+MAX_ARRAY = layout.MAX_INT - 2  # elements; HotSpot refuses more whatever the heap
+REFERENCE = 4  # bytes of an element of an array of objects
 # A body is read in one call however large it is; this many bytes of it are enough at a time.
 STEP = 1 << 18
-MESSAGE_HEADER = 12
-MESSAGE_SIZE_AT = 8
-VARINT_BYTES = 5
-# attributes, two deltas, two lengths and the number of headers
-SMALLEST_BODY = 6
-SMALLEST_MESSAGE = 14
 
 
 class JavaError(Exception):
@@ -42,16 +47,27 @@ class JavaError(Exception):
         text: class and message, as Throwable.toString() gives them.
         code: of the finding.
         io: an IOException, which Kafka wraps; other exceptions pass as they are.
-        trailing: the stream was read to its proper end (snappy, which has none: to the end of a chunk); what
-            fails is the look behind it.
     """
 
-    def __init__(self, text: str, code: Code = Code.C01, *, io: bool = True, trailing: bool = False) -> None:
+    def __init__(self, text: str, code: Code = Code.C01, *, io: bool = True) -> None:
         super().__init__(text)
         self.text = text
         self.code = code
         self.io = io
-        self.trailing = trailing
+
+
+class Thrown(Value):
+    """What comes out of Kafka's iterator over the records of a batch.
+
+    Args:
+        text: class and message, as Throwable.toString() gives them; for C03 the sentence of the limit.
+        cause: the same of the exception below it, empty without one.
+        code: C03 where no exception was thrown: the limit of kdump ended the section.
+    """
+
+    text: str
+    cause: str = ""
+    code: Code = Code.C01
 
 
 class JavaStream(Protocol):
@@ -63,138 +79,197 @@ class JavaStream(Protocol):
 
     chunk: int
 
-    def read(self, length: int) -> bytes | memoryview:
-        """Return 1 to `length` bytes, none at the end.
+    @property
+    def available(self) -> bool:
+        """What InputStream.available says, as far as it decides anything: false where a read begins with new input."""
 
-        Fewer than `length` only where a call of the Java stream ends too.
+    def read(self, length: int) -> bytes | memoryview | None:
+        """Return up to `length` bytes, as many as one call of the Java stream gives; None at the end.
 
         Raises:
             JavaError: what Java throws.
         """
 
 
-class Layout(Protocol):
-    """Follows the lengths in the decoded bytes, as far as they decide how large the next call is."""
+class ChunkedStream:
+    """ChunkedBytesStream over a decompressing stream.
 
-    rest: int
-
-    def advance(self, piece: bytes | memoryview) -> None:
-        """Follow the next bytes; `rest` is then what the current body still lacks."""
-
-
-class RecordLayout:
-    """Records of magic 2: a varint, then a body of that length.
-
-    Source: org.apache.kafka.common.record.DefaultRecord.readFrom(InputStream)
+    Args:
+        stream: the decompressing stream.
+        limit: bytes to decode at most; more is C03.
     """
 
-    def __init__(self) -> None:
-        self.rest = 0
-        self._value = 0
-        self._bytes = 0
-        self._over = False
+    def __init__(self, stream: JavaStream, limit: int) -> None:
+        self._stream = stream
+        self._chunk: bytes | memoryview = b""
+        self._at = 0
+        self._limit = limit
+        self._room = limit
 
-    def advance(self, piece: bytes | memoryview) -> None:
-        """Follow the next bytes; see Layout."""
-        position, end = 0, len(piece)
-        while position < end and not self._over:
-            taken = min(self.rest, end - position)
-            self.rest -= taken
-            position += taken
-            while position < end and not self.rest and not self._over:
-                byte = piece[position]
-                position += 1
-                self._value |= (byte & 0x7F) << 7 * self._bytes
-                self._bytes += 1
-                if byte < 0x80 or self._bytes == VARINT_BYTES:
-                    self._begin_body()
+    def read(self) -> int:
+        """Return the next byte, -1 where there is none."""
+        if self._at == len(self._chunk) and not self._fill():
+            return -1
+        self._at += 1
+        return self._chunk[self._at - 1]
 
-    def _begin_body(self) -> None:
-        # a length that no record can have ends Kafka's iteration: what would be read after it never matters
-        self.rest = 0 if self._value & 1 else self._value >> 1
-        self._over = self.rest < SMALLEST_BODY
-        self._value = self._bytes = 0
+    def read_fully(self, length: int) -> bytes:
+        """Return `length` bytes, fewer where a read says that the end has come. Source: Utils.readFully."""
+        data = bytearray()
+        while len(data) < length:
+            piece = self._read(length - len(data))
+            if piece is None:
+                break
+            data += piece
+        return bytes(data)
 
+    def _read(self, length: int) -> bytes | None:
+        data = bytearray()
+        while True:
+            piece = self._read_once(length - len(data))
+            if not piece:
+                return bytes(data) if data or piece is not None else None
+            data += piece
+            if len(data) == length or not self._stream.available:
+                return bytes(data)
 
-class MessageLayout:
-    """Inner messages of magic 0 and 1: 12 bytes with the size, then the message.
+    def _read_once(self, length: int) -> bytes | memoryview | None:
+        if self._at == len(self._chunk):
+            if length >= self._stream.chunk:
+                return self._call(min(length, STEP))
+            if not self._fill():
+                return None
+        piece = self._chunk[self._at : self._at + length]
+        self._at += len(piece)
+        return piece
 
-    Source: org.apache.kafka.common.record.AbstractLegacyRecordBatch.DataLogInputStream
-    """
+    def _fill(self) -> bool:
+        self._chunk, self._at = b"", 0
+        self._chunk = self._call(self._stream.chunk) or b""
+        return bool(self._chunk)
 
-    def __init__(self) -> None:
-        self.rest = MESSAGE_HEADER
-        self._header = bytearray()
-        self._over = False
-
-    def advance(self, piece: bytes | memoryview) -> None:
-        """Follow the next bytes; see Layout."""
-        position, end = 0, len(piece)
-        while position < end and not self._over:
-            taken = min(self.rest, end - position)
-            if len(self._header) < MESSAGE_HEADER:
-                self._header += piece[position : position + taken]
-            self.rest -= taken
-            position += taken
-            if self.rest == 0 and len(self._header) == MESSAGE_HEADER:
-                self.rest = int.from_bytes(self._header[MESSAGE_SIZE_AT:], "big")
-                self._over = self.rest < SMALLEST_MESSAGE
-                # a thirteenth byte says that the body is next
-                self._header.append(0)
-            if self.rest == 0:
-                self._header.clear()
-                self.rest = MESSAGE_HEADER
+    def _call(self, length: int) -> bytes | memoryview | None:
+        piece = self._stream.read(min(length, self._room + 1))
+        self._room -= len(piece or b"")
+        if self._room < 0:
+            raise JavaError(f"it decodes to more than {self._limit} bytes", Code.C03)
+        return piece
 
 
-def read_as_kafka(open_stream: Callable[[], JavaStream], magic: int) -> Pieces:
-    """Yield what each call of Kafka's decompressor delivers, up to the one that throws.
+def read_records(
+    open_stream: Callable[[], JavaStream], magic: int, count: int, limit: int, heap: int
+) -> Generator[bytes, None, Thrown | None]:
+    """Read the records of a compressed batch of magic 2. What is inside a record is not looked at.
 
     Args:
         open_stream: makes the stream; may throw as its Java constructor does.
         magic: of the batch.
+        count: records that it says it has.
+        limit: bytes to decode at most.
+        heap: bytes that Java may have; what needs more in one piece is an OutOfMemoryError.
 
     Yields:
-        Decoded bytes.
+        A record with its length.
 
     Returns:
-        What Java throws, None at a clean end.
+        What Java throws after them; None at a clean end.
     """
     try:
-        stream = open_stream()
+        stream = ChunkedStream(open_stream(), limit)
     except JavaError as error:
-        if error.code is Code.C03:
-            return thrown(error, magic)
-        text = f"{KAFKA_EXCEPTION}: {error.text}"
-        return CodecProblem(error.code, text, fatal=True, cause=error.text, after=text)
-    layout: Layout = RecordLayout() if magic >= 2 else MessageLayout()
-    while True:
-        left = layout.rest if layout.rest >= stream.chunk else stream.chunk
-        while left:
-            length = min(left, STEP)
-            try:
-                piece = stream.read(length)
-            except JavaError as error:
-                return thrown(error, magic)
-            if not piece:
-                return None
-            layout.advance(piece)
-            yield piece
-            left -= len(piece)
-            if len(piece) < length:
-                break
+        return _not_opened(error)
+    failed = READ_FAILED
+    try:
+        if count < 0:
+            return Thrown(f"{INVALID}: Found invalid record count {count} in magic v{magic} batch")
+        refuse_array(count, heap // REFERENCE)
+        for _ in range(count):
+            head = _length(stream)
+            size = zigzag(head)
+            if size is None or size < 0:
+                return Thrown(PREMATURE)
+            refuse_array(size, heap)
+            body = stream.read_fully(size)
+            if len(body) < size:
+                why = f"expected {size} bytes in record payload, but the record payload reached EOF."
+                return Thrown(f"{INVALID}: Invalid record size: {why}")
+            yield head + body
+        failed = CHECK_FAILED
+        return None if stream.read() < 0 else Thrown(LEFT_OVER)
+    except JavaError as error:
+        return _thrown(error, failed)
 
 
-def thrown(error: JavaError, magic: int) -> CodecProblem:
-    """Return what comes out of Kafka's iterator when its stream throws.
+def read_messages(
+    open_stream: Callable[[], JavaStream], limit: int, heap: int
+) -> Generator[bytes, None, Thrown | None]:
+    """Read the messages inside a compressed one of magic 0 or 1; arguments as `read_records`.
 
-    Source: org.apache.kafka.common.record.DefaultRecordBatch.StreamRecordIterator,
-        org.apache.kafka.common.record.AbstractLegacyRecordBatch.DeepRecordsIterator
+    Yields:
+        A message with its 12 bytes of offset and size.
+
+    Returns:
+        What Java throws after them; None at an end, a message that is cut by it included.
     """
+    try:
+        stream = ChunkedStream(open_stream(), limit)
+    except JavaError as error:
+        return _not_opened(error)
+    try:
+        while True:
+            head = stream.read_fully(layout.LOG_OVERHEAD)
+            if len(head) < layout.LOG_OVERHEAD:
+                return None
+            size = int.from_bytes(head[layout.SIZE_AT :], "big", signed=True)
+            if size < layout.MIN_SIZE_V0:
+                return Thrown(TOO_SMALL)
+            refuse_array(size, heap)
+            body = stream.read_fully(size)
+            if len(body) < size:
+                return None
+            yield head + body
+    except JavaError as error:
+        return _thrown(error, f"{KAFKA_EXCEPTION}: {error.text}")
+
+
+def _length(stream: ChunkedStream) -> bytes:
+    """The bytes of a varint; at the end of a stream Java reads -1, which goes on as a byte does."""
+    head = bytearray()
+    while not head or (head[-1] >= 0x80 and len(head) < layout.LONGEST_VARINT):
+        head.append(stream.read() & 0xFF)
+    return bytes(head)
+
+
+def zigzag(head: bytes) -> int | None:
+    """Return the int32 in the bytes of a varint, None where it has too many. Source: ByteUtils.readVarint."""
+    if head[-1] >= 0x80:
+        return None
+    value = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(head)) & 0xFFFFFFFF
+    return (value >> 1) ^ -(value & 1)
+
+
+def refuse_array(size: int, heap: int) -> None:
+    """Throw what a new array of `size` elements throws where no more than `heap` can be had.
+
+    Raises:
+        JavaError: the size is too large, or negative for Java.
+    """
+    if size > layout.MAX_INT:
+        raise JavaError(f"java.lang.NegativeArraySizeException: {size - (1 << 32)}", io=False)
+    if size > MAX_ARRAY:
+        raise JavaError("java.lang.OutOfMemoryError: Requested array size exceeds VM limit", io=False)
+    if size > heap:
+        raise JavaError(HEAP_SPACE, io=False)
+
+
+def _not_opened(error: JavaError) -> Thrown:
+    """Source: org.apache.kafka.common.compress.*Compression.wrapForInput."""
     if error.code is Code.C03:
-        return CodecProblem(Code.C03, error.text, fatal=True)
-    why, after, cause = READ_FAILED, CHECK_FAILED, error.text
-    if not error.io:
-        why, after, cause = error.text, error.text, ""
-    elif magic < 2:
-        why = after = f"{KAFKA_EXCEPTION}: {error.text}"
-    return CodecProblem(error.code, why, fatal=True, cause=cause, after=after, trailing=error.trailing)
+        return Thrown(error.text, code=Code.C03)
+    return Thrown(f"{KAFKA_EXCEPTION}: {error.text}", error.text)
+
+
+def _thrown(error: JavaError, wrapped: str) -> Thrown:
+    if error.code is Code.C03:
+        return Thrown(error.text, code=Code.C03)
+    return Thrown(wrapped, error.text) if error.io else Thrown(error.text)

@@ -17,11 +17,11 @@ import kdump.retention.run
 from kdump.broker.cleaner.cleaner import Cleaner
 from kdump.broker.load.recover import recover
 from kdump.broker.producer.replay import Producers
+from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.codec.compress import Compressor
 from kdump.format.codec.decompress import Decompressor
-from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
 from kdump.render.json.retention import compacted_json
 from tests.support.cleaner_cases import (
@@ -265,7 +265,7 @@ def offsets_in(data: bytes) -> list[int]:
     """The offsets of the records in a log, each key kept once."""
     from kdump.compat.kafka_walk import KafkaWalk
 
-    reader, found = RecordReader(1 << 26, kafka=True), []
+    reader, found = KafkaRecordReader(1 << 26), []
     source = BytesSource(data)
     for window in KafkaWalk(source, "", 0, source.size, 1 << 26).windows():
         for chunk in reader.chunks(window):

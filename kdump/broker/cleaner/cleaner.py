@@ -20,11 +20,12 @@ from kdump.broker.failure import CORRUPT
 from kdump.broker.header_summary import looks_right, trusted_time
 from kdump.broker.lookup_results import limit_of
 from kdump.broker.producer.end_markers import Marker, read_markers
+from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.checksum import crc32c
-from kdump.format.record.reader import ROWS, RecordReader
+from kdump.format.record.reader import ROWS
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -177,9 +178,9 @@ class Cleaner:
         self._progress = progress
         self._buffer: Buffer | None = None
         limits = log_to_clean.max_uncompressed_bytes
-        self._reader = RecordReader(limits, max_batch=log_to_clean.max_batch_bytes, kafka=True)
-        self._again = RecordReader(limits, max_batch=log_to_clean.max_batch_bytes, kafka=True)
-        self._markers = RecordReader(limits, max_batch=log_to_clean.max_batch_bytes, kafka=True)
+        self._reader = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes)
+        self._again = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes)
+        self._markers = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes)
         self._transactions = CleanedTransactions()
         self._keep = memoryview(bytearray(ROWS))
         self._out = memoryview(bytearray(_OUTPUT))

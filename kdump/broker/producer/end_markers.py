@@ -5,17 +5,16 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.compat.kafka_stream import INVALID
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window
 from kdump.format.java_values import ARGUMENT
-from kdump.format.record.chunk import INVALID
 from kdump.format.record.reader import key_and_value
 from kdump.format.record.record_checks import control_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kdump.format.record.chunk import RecordProblem
     from kdump.format.record.reader import RecordReader
 
 
@@ -83,40 +82,8 @@ def marker_error(reader: RecordReader, window: Window, k: int) -> str:
         if chunk.filled:
             return _marker_error(*key_and_value(chunk.view, chunk.rows))
         if chunk.problem is not None:
-            at = row[layout.POSITION] - window.origin + layout.RECORDS_AT
-            return _batch_error(chunk.problem, row, bytes(window.view[at : at + layout.LONGEST_VARINT]))
+            return chunk.problem.java
     raise AssertionError("a batch with records has a record or a problem")
-
-
-def _batch_error(problem: RecordProblem, row: array[int], head: bytes) -> str:
-    """Why the first record, or in a compressed batch any record, cannot be read.
-
-    Args:
-        problem: of the records.
-        row: of the batch.
-        head: the first bytes of the records.
-    """
-    status = problem.status
-    if problem.codec is not None:
-        return problem.codec.after if status == layout.R_DONE and problem.codec.after else problem.codec.why
-    if status == layout.R_COUNT_NEGATIVE:
-        return f"{INVALID}: Found invalid record count {row[layout.COUNT]} in magic v{row[layout.MAGIC]} batch"
-    if status == layout.R_VALUE_LENGTH:
-        return f"{INVALID}: Found invalid record structure"
-    is_compressed = bool(row[layout.ATTRIBUTES] & layout.CODEC_MASK)
-    if status in (layout.R_LENGTH_VARINT, layout.R_LENGTH_NEGATIVE) and is_compressed:
-        return f"{INVALID}: Incorrect declared batch size, premature EOF reached"
-    if status == layout.R_LENGTH_VARINT:
-        number = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(head)) & 0xFFFFFFFF
-        most = "Varint is too long, the most significant bit in the 5th byte is set"
-        return f"{ARGUMENT}: {most}, converted value: {number:x}"
-    if status == layout.R_MORE and problem.found is not None and problem.rest is not None:
-        why = "the record payload reached EOF."
-        if not is_compressed:
-            length = next(i for i, byte in enumerate(head, 1) if byte < 0x80)
-            why = f"instead the buffer has only {problem.rest - length} remaining bytes."
-        return f"{INVALID}: Invalid record size: expected {problem.found} bytes in record payload, but {why}"
-    return problem.java
 
 
 def _marker_error(key: bytes | None, value: bytes | None) -> str:

@@ -11,13 +11,13 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
-from kdump.broker.lookup_results import TOO_SHORT
 from kdump.broker.producer.end_markers import Marker, marker_error, read_markers
+from kdump.compat.kafka_reader import KafkaRecordReader
+from kdump.compat.kafka_record import OUT_OF_BOUNDS
 from kdump.format.batch import _scan, layout
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.index.transaction_index import AbortedTxn
 from kdump.format.java_values import ARGUMENT
-from kdump.format.record.reader import RecordReader
 
 if TYPE_CHECKING:
     from array import array
@@ -74,7 +74,7 @@ class StateManager:
         self._entries = dict(producers.entries)
         self._partition = partition
         self._txn_index = txn_index
-        self._reader: RecordReader | None = None  # made for the first control batch
+        self._reader: KafkaRecordReader | None = None  # made for the first control batch
         self._ends: list[tuple[int, int, int, bool]] | None = [] if keeps_ends else None
         self._limits = max_uncompressed_bytes, max_batch_bytes
         self._open: dict[int, int] = {}  # first offset of the open transaction of each producer
@@ -115,7 +115,7 @@ class StateManager:
         start = 0
         if any(flag & layout.CONTROL_FLAG for flag in set(flags)):
             controls = [k for k, flag in enumerate(flags) if flag & layout.CONTROL_FLAG and ids[k] >= 0]
-            self._reader = self._reader or RecordReader(self._limits[0], max_batch=self._limits[1], kafka=True)
+            self._reader = self._reader or KafkaRecordReader(self._limits[0], max_batch=self._limits[1])
             markers = read_markers(self._reader, window, controls)
             for k in controls:
                 if start < k:
@@ -163,7 +163,7 @@ class StateManager:
         producer, epoch = row[layout.PRODUCER_ID], row[layout.PRODUCER_EPOCH]
         entry = self._entry(producer)
         if row[layout.SIZE] < layout.RECORDS_AT:  # a message with a high magic: there is no count in it
-            raise BrokerError(k, _STAGE, TOO_SHORT)
+            raise BrokerError(k, _STAGE, OUT_OF_BOUNDS)
         if row[layout.COUNT] == 0:  # compaction has left it: a broker learns the id, and no more
             self._entries[producer] = entry
             return

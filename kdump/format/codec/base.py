@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from enum import IntEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kdump.value import Value
 
@@ -36,26 +36,61 @@ class CodecProblem(Value):
     Args:
         code: C01 damaged, C02 ends early or bytes after the end, C03 over the limit, C04 a declared size that
             is a lie, C05 the bytes are something else, C06 content checksum of lz4.
-        why: phrase for the sentence of the finding; for C05 what the bytes look like. In Kafka's personality:
-            the exception as Java prints it (`<class>: <message>`) when a record was still wanted.
+        why: phrase for the sentence of the finding; for C05 what the bytes look like.
         fatal: the bytes end before they should; False when all of them were delivered.
-        cause: Kafka's personality only: the exception below it (`Caused by: ...`), empty without one.
-        after: Kafka's personality only: what Java prints instead of `why` when the failing read was the look
-            for remaining bytes after the last record.
-        trailing: Kafka's personality only: the stream was read to its proper end (snappy, which has none: to
-            the end of a chunk), and what is behind it throws.
     """
 
     code: Code
     why: str
     fatal: bool
-    cause: str = ""
-    after: str = ""
-    trailing: bool = False
 
 
 Pieces = Generator[bytes | memoryview, None, CodecProblem | None]
 """Decoded bytes from the start of a section, in bounded pieces; returns what was wrong."""
+
+_Ending = TypeVar("_Ending")
+
+
+class PieceReader(Generic[_Ending]):
+    """Fills buffers from pieces of any size.
+
+    Args:
+        pieces: the bytes.
+
+    Attributes:
+        ending: what the pieces returned; None before their end.
+    """
+
+    def __init__(self, pieces: Generator[bytes | memoryview, None, _Ending]) -> None:
+        self._pieces = pieces
+        self._piece = memoryview(b"")
+        self.ending: _Ending | None = None
+
+    def read_into(self, target: memoryview) -> int:
+        """Fill `target`; return how many bytes there were, fewer only at the end."""
+        filled, room = 0, len(target)
+        while filled < room and self._has_piece():
+            count = min(len(self._piece), room - filled)
+            target[filled : filled + count] = self._piece[:count]
+            self._piece = self._piece[count:]
+            filled += count
+        return filled
+
+    def skip(self, size: int) -> None:
+        """Pass over `size` bytes, fewer only at the end."""
+        while size and self._has_piece():
+            count = min(len(self._piece), size)
+            self._piece = self._piece[count:]
+            size -= count
+
+    def _has_piece(self) -> bool:
+        try:
+            while not self._piece:
+                self._piece = memoryview(next(self._pieces))
+        except StopIteration as stop:
+            self.ending = stop.value or self.ending
+            return False
+        return True
 
 
 class Damage(Exception):  # noqa: N818  (a signal between the modules of the codecs; it never leaves them)

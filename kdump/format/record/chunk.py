@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.format.batch import layout
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -28,7 +27,8 @@ class RecordProblem(Value):
         found: a length that is wrong.
         rest: bytes that are left after the last record that was read.
         codec: what the decompressor says, when that is the reason.
-        why: a Java exception or a sentence of legacy wrappers.
+        why: a sentence about legacy wrappers.
+        java: where records are read as Kafka reads them: the exception that ends the batch, class and message.
     """
 
     batch: int
@@ -39,26 +39,7 @@ class RecordProblem(Value):
     rest: int | None = None
     codec: CodecProblem | None = None
     why: str | None = None
-
-    @property
-    def java(self) -> str:
-        """The exception that Kafka's tool dies of here, class and message; numbers are left out where it has some."""
-        if self.codec is not None:
-            return self.codec.why
-        if self.why is not None:
-            return f"{INVALID}: {self.why}"
-        return _JAVA.get(self.status, f"{INVALID}: Found invalid record structure")
-
-
-INVALID = "org.apache.kafka.common.InvalidRecordException"
-_JAVA = {
-    OVER_LIMIT: "java.lang.OutOfMemoryError: Java heap space",
-    layout.R_MORE: f"{INVALID}: Incorrect declared batch size, premature EOF reached",
-    layout.R_LEFT_OVER: f"{INVALID}: Incorrect declared batch size, records still remaining in file",
-    layout.R_COUNT_NEGATIVE: f"{INVALID}: Found invalid record count in magic v2 batch",
-    layout.R_NO_MESSAGE: "java.lang.IndexOutOfBoundsException",
-    layout.R_VALUE_LENGTH: "java.lang.IllegalArgumentException: newLimit > capacity",
-}
+    java: str = ""
 
 
 class Chunk(Value):

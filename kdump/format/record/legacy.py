@@ -2,8 +2,7 @@
 
 The offsets of inner messages of magic 1 are relative to the last of them, so the stream is read twice: once to
 its end, once to hand the messages out. A broken stream hands out nothing: Kafka decodes a wrapper as a whole, and
-without its end the offsets are not known. But it reads no more of a message than its offset, its size and its magic
-then: a wrong key or value length matters only to those who ask for that message.
+without its end the offsets are not known.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
 
 _STREAM_SIZE = 256 * 1024
-_ATTRIBUTES_AT = 17  # after offset, size, CRC and magic
-_COMPRESSED = "a message inside the wrapper is compressed itself"
 
 
 class WrapperProblem(Value):
@@ -44,7 +41,6 @@ class InnerMessages:
         batch: its row.
         limit: bytes that the messages may have when decompressed.
         rows: record rows to fill.
-        kafka: read as Kafka 4.3 does.
 
     Attributes:
         problem: why there are no messages, or no more; final when `chunks` is exhausted.
@@ -53,65 +49,42 @@ class InnerMessages:
     Source: AbstractLegacyRecordBatch.DeepRecordsIterator, DataLogInputStream.nextBatch.
     """
 
-    def __init__(self, window: Window, batch: int, limit: int, rows: array[int], *, kafka: bool) -> None:
+    def __init__(self, window: Window, batch: int, limit: int, rows: array[int]) -> None:
         self._window = window
         self._batch = batch
         self._limit = limit
         self._rows = rows
-        self._kafka = kafka
-        # Kafka notices a wrong value length only when it prints the value.
-        self._goes_on = (layout.R_FULL, layout.R_BODY, layout.R_VALUE_LENGTH) if kafka else (layout.R_FULL,)
         self._codec = window.cell(batch, layout.ATTRIBUTES) & layout.CODEC_MASK
         self._magic = window.cell(batch, layout.MAGIC)
         self.problem: WrapperProblem | None = None
         self.done = 0
-        self._first: tuple[int, int] | None = None  # offset as stored and attributes of the first message
-        self._last: int | None = None
-
-    def first_offset(self) -> int | None:
-        """Return the offset of the first message, None with a `problem` where Kafka throws.
-
-        Source: AbstractLegacyRecordBatch.baseOffset.
-        """
-        base = self._base()
-        if base is None or self._first is None:
-            return None
-        offset, attributes = self._first
-        if attributes & layout.CODEC_MASK:
-            self.problem = WrapperProblem(NOT_A_WRAPPER, why=_COMPRESSED)
-            return None
-        return (base + offset + 2**63) % 2**64 - 2**63
 
     def chunks(self) -> Iterator[tuple[memoryview, int]]:
         """Yield the buffer and how many record rows point into it, until the messages or the good ones end."""
-        base = self._base()
-        if base is None:
+        data = self._value()
+        if data is None:
             return
-        for view, count, _ in self._messages(self._data, base):
+        last = self._last_offset(data)
+        if last is None:
+            return
+        base = 0
+        wrapper = self._window.cell(self._batch, layout.LAST_OFFSET)
+        if self._magic == 1 and wrapper != 0:  # some clients wrote 0 into the wrapper
+            base = wrapper - last
+            if base < 0:
+                self.problem = WrapperProblem(
+                    NOT_A_WRAPPER,
+                    why=f"the wrapper's offset {wrapper} is below the last one inside it, {last}",
+                )
+                return
+        for view, count, _ in self._messages(data, base):
             good = self._uncompressed(count)
             _fill_valid(view, self._rows, good)
             self.done += good
             yield view, good
             if good < count:
-                self.problem = WrapperProblem(NOT_A_WRAPPER, why=_COMPRESSED)
+                self.problem = WrapperProblem(NOT_A_WRAPPER, why="a message inside the wrapper is compressed itself")
                 return
-
-    def _base(self) -> int | None:
-        """What is added to the stored offsets; None with a problem when the wrapper cannot be trusted."""
-        data = self._value()
-        if data is None:
-            return None
-        self._data = data
-        last = self._last_offset(data)
-        wrapper = self._window.cell(self._batch, layout.LAST_OFFSET)
-        if last is None or self._magic != 1 or wrapper == 0:  # some clients wrote 0 into the wrapper
-            return None if last is None else 0
-        if wrapper < last:
-            self.problem = WrapperProblem(
-                NOT_A_WRAPPER, why=f"the wrapper's offset {wrapper} is below the last one inside it, {last}"
-            )
-            return None
-        return wrapper - last
 
     def _value(self) -> memoryview | None:
         """The compressed bytes of the wrapper."""
@@ -135,20 +108,19 @@ class InnerMessages:
 
     def _last_offset(self, data: memoryview) -> int | None:
         """The offset, as stored, of the last message; None with a problem when the stream cannot be trusted."""
-        for _ in self._messages(data, 0, whole=True):
-            pass
+        last = None
+        for _, count, _ in self._messages(data, 0):
+            if count:
+                last = self._rows[(count - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
         if self.problem is not None:
             return None
-        if self._last is None:
+        if last is None:
             self.problem = WrapperProblem(NOT_A_WRAPPER, why="there is no message inside the wrapper")
-        return self._last
+        return last
 
-    def _messages(self, data: memoryview, base: int, *, whole: bool = False) -> Iterator[tuple[memoryview, int, int]]:
-        """Decompress the stream and fill rows, a buffer at a time; a broken message is a problem.
-
-        With `whole` the offsets and the end of the stream are what is wanted: for Kafka no field of a message is one.
-        """
-        stream = Decompressor(self._codec, data, self._magic, self._limit, kafka=self._kafka)
+    def _messages(self, data: memoryview, base: int) -> Iterator[tuple[memoryview, int, int]]:
+        """Decompress the stream and fill rows, a buffer at a time; a broken message is a problem."""
+        stream = Decompressor(self._codec, data, self._magic, self._limit)
         buffer = memoryview(bytearray(_STREAM_SIZE))
         held = 0
         capacity = len(self._rows) // layout.RECORD_WIDTH
@@ -156,19 +128,12 @@ class InnerMessages:
             got = stream.read_into(buffer[held:])
             held += got
             at, status = 0, layout.R_FULL
-            while status in self._goes_on:
+            while status == layout.R_FULL:
                 at, count, status = _records.read_messages(
                     buffer, at, held, self._window.rows, self._batch, base, self._rows, capacity
                 )
-                if whole and count:
-                    self._note(self._stored(0), self._stored(count - 1))
                 if count:
                     yield buffer, count, status
-                if whole and self._kafka and status == layout.R_NO_MESSAGE:
-                    stored = int.from_bytes(buffer[at : at + 8], "big", signed=True), buffer[at + _ATTRIBUTES_AT]
-                    self._note(stored, stored)
-                    at += layout.LOG_OVERHEAD + int.from_bytes(buffer[at + 8 : at + layout.LOG_OVERHEAD], "big")
-                    status = layout.R_FULL
             if status != layout.R_MORE:
                 self.problem = WrapperProblem(status)
                 return
@@ -177,20 +142,11 @@ class InnerMessages:
                 return
             buffer, held = _shift(buffer, at, held)
 
-    def _stored(self, i: int) -> tuple[int, int]:
-        """Offset as stored and attributes of a message that the kernel has read."""
-        at = i * layout.RECORD_WIDTH
-        return self._rows[at + layout.R_DELTA], self._rows[at + layout.R_ATTRIBUTES]
-
-    def _note(self, first: tuple[int, int], last: tuple[int, int]) -> None:
-        self._first = self._first or first
-        self._last = last[0]
-
     def _end(self, stream: Decompressor, rest: int) -> None:
         problem = stream.problem
-        if problem is not None and (problem.fatal or not self._kafka):
+        if problem is not None:
             self.problem = WrapperProblem(layout.R_MORE, codec=problem)
-        elif rest and not self._kafka:
+        elif rest:
             self.problem = WrapperProblem(
                 NOT_A_WRAPPER, why=f"{rest} bytes of an unfinished message are at the end of the wrapper"
             )

@@ -16,9 +16,19 @@ from kdump.format.record.chunk import OVER_LIMIT, Chunk, RecordProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
 
     from kdump.format.batch.window import Window
-    from kdump.format.codec.decompress import Decompressor
+    from kdump.format.codec.base import CodecProblem
+
+    class Stream(Protocol):
+        """The decoded bytes of a section."""
+
+        problem: CodecProblem | None
+
+        def read_into(self, target: memoryview) -> int:
+            """Fill `target`; return how many bytes there were, 0 only at the end."""
+
 
 ROWS = 2048  # record rows filled at once
 _STREAM_SIZE = 256 * 1024  # bytes of decompressed records held at once, more only for one larger record
@@ -30,13 +40,11 @@ class RecordReader:
     Args:
         max_uncompressed: bytes that the records of one batch may have when decompressed.
         max_batch: bytes that a batch may have for its records to be read.
-        kafka: read as Kafka 4.3 does: what it ignores is ignored, where it fails the batch ends.
     """
 
-    def __init__(self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, kafka: bool = False) -> None:
+    def __init__(self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT) -> None:
         self._limit = max_uncompressed
         self._max_batch = max_batch
-        self._kafka = kafka
         self._rows = array("q", bytes(8 * layout.RECORD_WIDTH)) * ROWS
         self._stream = memoryview(b"")  # made when the first compressed batch comes
 
@@ -54,8 +62,7 @@ class RecordReader:
         k = 0
         while k < window.count:
             if not window.whole or window.cell(k, layout.SIZE) > self._max_batch:
-                problem = RecordProblem(k, OVER_LIMIT, 0)
-                yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, problem)
+                yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, self._not_read(window, k))
                 k += 1
                 continue
             end = _records.run_of_plain(window.rows, k, self._large_from(window, k))
@@ -66,6 +73,10 @@ class RecordReader:
                 legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
                 yield from (self._wrapper(window, k) if legacy else self._compressed(window, k))
                 k += 1
+
+    def _not_read(self, _window: Window, k: int) -> RecordProblem:
+        """The problem of a batch that is not held in memory."""
+        return RecordProblem(k, OVER_LIMIT, 0)
 
     def _large_from(self, window: Window, first: int) -> int:
         """The first row from `first` on whose batch is too large to be read, else the number of rows."""
@@ -99,11 +110,7 @@ class RecordReader:
     ) -> tuple[int, RecordProblem | None]:
         """What a status of the kernel means here: how many rows stand, and the problem if it is one."""
         if window.cell(k, layout.MAGIC) < layout.MAGIC_V2:
-            if self._kafka and status != layout.R_NO_MESSAGE:
-                return count, None  # Kafka notices only when it prints the value
             return count - (status == layout.R_VALUE_LENGTH), RecordProblem(k, status, 0)
-        if self._kafka and status == layout.R_LEFT_OVER:
-            count -= 1  # Kafka looks at the end before it hands out the last record
         start = window.cell(k, layout.POSITION) - window.origin
         rest = start + window.cell(k, layout.SIZE) - at
         return count, RecordProblem(
@@ -111,35 +118,17 @@ class RecordReader:
         )
 
     def _compressed(self, window: Window, k: int) -> Iterator[Chunk]:
-        """One compressed batch of magic 2: for Kafka all of its records, or none.
-
-        Source: DefaultRecordBatch.iterator decompresses the whole batch before it hands out the first record.
-        """
-        chunks = self._streamed(window, k)
-        if not self._kafka:
-            yield from chunks
-            return
-        first = next(chunks)
-        if first.done and first.problem is None:
-            yield first
-            return
-        problem = first.problem or next((chunk.problem for chunk in chunks if chunk.problem is not None), None)
-        if problem is not None:
-            yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, problem)
-        else:
-            yield from self._streamed(window, k)
-
-    def _streamed(self, window: Window, k: int) -> Iterator[Chunk]:
         """One compressed batch of magic 2, as far as it can be read."""
-        start = window.cell(k, layout.POSITION) - window.origin
-        data = window.view[start + layout.RECORDS_AT : start + window.cell(k, layout.SIZE)]
-        codec = window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK
+        codec, data = section(window, k)
         if window.cell(k, layout.COUNT) == 0 or codec > layout.CODEC_ZSTD:  # nothing to read, or no way to
             yield Chunk(window, window.view, k, k + 1, False, self._rows, 0)
             return
         from kdump.format.codec.decompress import Decompressor
 
-        stream = Decompressor(codec, data, layout.MAGIC_V2, self._limit, kafka=self._kafka)
+        yield from self._streamed(window, k, Decompressor(codec, data, layout.MAGIC_V2, self._limit))
+
+    def _streamed(self, window: Window, k: int, stream: Stream) -> Iterator[Chunk]:
+        """The records of one batch of magic 2 from the decoded bytes."""
         if not self._stream:
             self._stream = memoryview(bytearray(_STREAM_SIZE))
         begun = False
@@ -165,7 +154,9 @@ class RecordReader:
                     held, at = self._shift(at, held), 0
                 continue
             length = _length(self._stream, at, held - at)
-            problem = self._stream_problem(stream, RecordProblem(k, status, done, dropped + at, length, held - at))
+            problem = self._stream_problem(
+                stream, RecordProblem(k, status, done, dropped + at, length, held - at), self._stream[at:held]
+            )
             yield Chunk(window, self._stream, k, k + 1, begun, self._rows, count, problem)
             return
 
@@ -179,37 +170,18 @@ class RecordReader:
         self._stream = target
         return rest
 
-    def _stream_problem(self, stream: Decompressor, problem: RecordProblem) -> RecordProblem | None:
+    def _stream_problem(self, stream: Stream, problem: RecordProblem, _rest: memoryview) -> RecordProblem | None:
         """What ended the records: the compressed stream or the records themselves; None when all is well."""
         codec = stream.problem
-        if problem.status == layout.R_DONE:
-            if codec is None or (self._kafka and not (codec.fatal or stream.trailing_error)):
-                return None
+        if codec is not None and problem.status in (layout.R_DONE, layout.R_MORE):
             return problem.replace(codec=codec)
-        if codec is not None and problem.status == layout.R_MORE:
-            return problem.replace(codec=codec)
-        return problem
-
-    def first_offset(self, window: Window, k: int) -> int | None:
-        """Return the offset of the first message in a wrapper of magic 0 or 1, None where Kafka throws instead.
-
-        Kafka needs no more of that message: its key and value may reach past its end.
-
-        Args:
-            window: where the wrapper is.
-            k: its row.
-        """
-        from kdump.format.record.legacy import InnerMessages
-
-        if not window.whole or window.cell(k, layout.SIZE) > self._max_batch:
-            return None
-        return InnerMessages(window, k, self._limit, self._rows, kafka=True).first_offset()
+        return None if problem.status == layout.R_DONE else problem
 
     def _wrapper(self, window: Window, k: int) -> Iterator[Chunk]:
         """One compressed wrapper of magic 0 or 1 with its inner messages."""
         from kdump.format.record.legacy import InnerMessages
 
-        inner = InnerMessages(window, k, self._limit, self._rows, kafka=self._kafka)
+        inner = InnerMessages(window, k, self._limit, self._rows)
         begun = False
         for view, count in inner.chunks():
             yield Chunk(window, view, k, k + 1, begun, self._rows, count, done=False)
@@ -220,6 +192,13 @@ class RecordReader:
                 RecordProblem(k, problem.status, inner.done, codec=problem.codec, why=problem.why) if problem else None
             )
             yield Chunk(window, window.view, k, k + 1, begun, self._rows, 0, left)
+
+
+def section(window: Window, k: int) -> tuple[int, memoryview]:
+    """Return the codec bits of a batch of magic 2, and the bytes of its records."""
+    start = window.cell(k, layout.POSITION) - window.origin
+    data = window.view[start + layout.RECORDS_AT : start + window.cell(k, layout.SIZE)]
+    return window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK, data
 
 
 def _length(view: memoryview, at: int, rest: int) -> int | None:

@@ -201,6 +201,14 @@ def _batch_line(
     return wire.put(out, at, b"\n", 1)
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _shown_size(size: cython.longlong, magic: cython.longlong) -> cython.longlong:
+    """A size as Kafka prints it: null is -1, but a message of magic 0 or 1 shows what is stored."""
+    return size if size >= 0 or magic < layout.MAGIC_V2 else -1
+
+
 def _line_stop(magic: int, attributes: int) -> str:
     """Java's words where the tool dies in the middle of a batch line."""
     if magic < 0:
@@ -431,12 +439,12 @@ def render(
                 at = _timestamp_type(out, at, q[c + layout.MAGIC], q[c + layout.ATTRIBUTES])
                 at = _time(out, at, p[i + layout.R_TIMESTAMP], iso)
                 at = wire.put(out, at, b" keySize: ", 10)
-                at = wire.put_int(out, at, p[i + layout.R_KEY_SIZE] if p[i + layout.R_KEY_SIZE] >= 0 else -1)
+                at = wire.put_int(out, at, _shown_size(p[i + layout.R_KEY_SIZE], q[c + layout.MAGIC]))
                 at = wire.put(out, at, b" valueSize: ", 12)
                 if p[i + layout.R_FLAGS] & layout.VALUE_OVERRUNS:
                     at = wire.put_int(out, at, p[i + layout.R_CLAIMED_SIZE])
                 else:
-                    at = wire.put_int(out, at, p[i + layout.R_VALUE_SIZE] if p[i + layout.R_VALUE_SIZE] >= 0 else -1)
+                    at = wire.put_int(out, at, _shown_size(p[i + layout.R_VALUE_SIZE], q[c + layout.MAGIC]))
                 if q[c + layout.MAGIC] >= layout.MAGIC_V2:
                     at = wire.put_int(out, wire.put(out, at, b" sequence: ", 11), p[i + layout.R_SEQUENCE])
                     at = wire.put(out, at, b" headerKeys: [", 14)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from kdump.compat.dialect import Dialect
+    from kdump.compat.kafka_legacy import LegacyMessage
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
     from kdump.render.text._text import Contents
@@ -96,7 +97,7 @@ def _writer(shown: RecordFormat, dialect: Dialect) -> TextWriter:
         | (_text.ISO if shown.iso else 0)
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
-    return TextWriter(sys.stdout.buffer.write, mode, slow_text, None, _control(shown, dialect))
+    return TextWriter(sys.stdout.buffer.write, mode, slow_text, None, _control(shown, dialect), _broken(shown, dialect))
 
 
 def _java_utf8(data: bytes) -> bytes:
@@ -262,3 +263,20 @@ def _edge(item: Item, dialect: Dialect, *, iso: bool) -> Iterable[str]:
     from kdump.render.text.state import state_text
 
     return state_text(item, dialect, iso=iso)
+
+
+def _broken(shown: RecordFormat, dialect: Dialect) -> Callable[[int, LegacyMessage], tuple[bytes, str | None]]:
+    """What makes the text of messages whose key or value cannot be read."""
+    first = b"| " if shown.skip_metadata else b" "
+
+    def broken(offset: int, message: LegacyMessage) -> tuple[bytes, str | None]:
+        from kdump.decode import classes, decoder
+        from kdump.decode.broken_message import broken_message
+
+        plain = classes(shown.key_class, shown.value_class, dialect.release)
+        decode = decoder(shown.decoder, dialect.release) if shown.decoder is not None else plain
+        decoded = broken_message(shown.decoder, None if isinstance(decode, str) else decode, offset, message)
+        name, text = ("key", decoded.key) if decoded.payload is None else ("payload", decoded.payload)
+        return (b"" if text is None else b"%b%b: %b" % (first, name.encode(), text)), decoded.stop
+
+    return broken

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.compat.kafka_legacy import LegacyMessage
 from kdump.format.batch import layout
 from kdump.render.text import _text
 from kdump.render.text.buffer import MOST_ROOM, PIECE, LineBuffer
@@ -27,6 +28,8 @@ class TextWriter(LineBuffer):
         slow_text: makes text of bytes that cannot be written as they are.
         contents: makes the text of a record's key and payload; None for UTF-8. Another may come with each file.
         control: makes the text of a control record.
+        broken: makes the text of a message of magic 0 or 1 whose key or value cannot be read, and says why Kafka's tool
+            ends there; None for the reason where it does not.
     """
 
     def __init__(
@@ -36,8 +39,10 @@ class TextWriter(LineBuffer):
         slow_text: Callable[[bytes], bytes],
         contents: _text.Contents | None,
         control: _text.Contents,
+        broken: Callable[[int, LegacyMessage], tuple[bytes, str | None]],
     ) -> None:
         super().__init__(write)
+        self._broken = broken
         self._mode = mode
         self._slow_text = slow_text
         self.contents = contents
@@ -71,7 +76,14 @@ class TextWriter(LineBuffer):
             if why == _text.DONE:
                 return None
             if why == _text.STOPPED:
-                return reason
+                if r == 0 or not self._is_broken(chunk, k, r - 1):
+                    return reason
+                text, reason = self._broken_message(chunk, r - 1)
+                self.text(text.decode())
+                if reason is not None:
+                    return reason
+                self.text("\n")
+                continue
             if why == _text.NO_ROOM:
                 self.flush()
             elif not self._enlarge(chunk, r):
@@ -79,6 +91,16 @@ class TextWriter(LineBuffer):
                 if reason is not None:
                     return reason
                 r += 1
+
+    def _is_broken(self, chunk: Chunk, k: int, r: int) -> bool:
+        """Whether record r, of magic 0 or 1, was stopped at for its key or value; else it was batch k."""
+        row = chunk.rows[r * layout.RECORD_WIDTH : (r + 1) * layout.RECORD_WIDTH]
+        is_legacy = chunk.window.cell(k, layout.MAGIC) < layout.MAGIC_V2
+        return is_legacy and row[layout.R_BATCH] == k and bool(row[layout.R_FLAGS] & layout.VALUE_OVERRUNS)
+
+    def _broken_message(self, chunk: Chunk, r: int) -> tuple[bytes, str | None]:
+        row = chunk.rows[r * layout.RECORD_WIDTH : (r + 1) * layout.RECORD_WIDTH]
+        return self._broken(row[layout.R_OFFSET], LegacyMessage(chunk.view[row[layout.R_AT] : row[layout.R_END]]))
 
     def _enlarge(self, chunk: Chunk, r: int) -> bool:
         """Make room for the line of record r, unless it is too long to be held."""
