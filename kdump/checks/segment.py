@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.replay import ProducerFold
-from kdump.checks.epochs import CheckpointFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import SegmentFacts, SegmentJob, times_of
 from kdump.checks.read_errors import broken_off, not_opened
+from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
@@ -24,7 +24,7 @@ from kdump.storage.segment import Segment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.checks.index_fold import IndexFold
+    from kdump.checks.indexes import IndexFold
     from kdump.checks.options import VerifyOptions
     from kdump.format.batch.offset_order import OffsetFold
     from kdump.format.batch.window import Window

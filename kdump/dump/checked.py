@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from kdump.item import FileStart
 from kdump.storage.file_source import DoorProblem
-from kdump.storage.input_directory import InputDirectory
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import FileKind, java_file, java_name, parse_name
-from kdump.storage.partition_dir import PartitionDir
+from kdump.storage.partition_dir import InputDirectory, PartitionDir
 from kdump.storage.paths import above, is_dir
 from kdump.storage.segment import Segment, sibling
 from kdump.value import Value

@@ -18,9 +18,9 @@ from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import A_LINK, NO_FILE, expanded
 from kdump.storage.file_source import DoorProblem
-from kdump.storage.input_directory import InputDirectory
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import OpenFileCache, open_source
+from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.segment import Segment, sibling
 from kdump.value import Value
 

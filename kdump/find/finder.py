@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.lookup import Lookup
 from kdump.broker.lookup_results import NO_TIMESTAMP, Batch, Found, Refused
-from kdump.find.answers import Places
-from kdump.find.batch_records import Inside
+from kdump.find.answers import Inside, Places, Sentences
 from kdump.find.lookup_audit import Way
 from kdump.find.query import Ask
-from kdump.find.sentences import Sentences
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk

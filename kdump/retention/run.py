@@ -17,12 +17,11 @@ from kdump.format.index.offset_and_time import TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.item import Progress
-from kdump.retention.log_facts import LogReader
-from kdump.retention.log_files import LogFiles
+from kdump.retention.log_facts import LogFiles, LogReader
 from kdump.retention.producer_end import last_records, producers_at
 from kdump.storage.file_source import DoorProblem
-from kdump.storage.input_directory import InputDirectory
 from kdump.storage.open_files import open_source
+from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import is_dir, parent
 from kdump.storage.segment import UnreadableError
 from kdump.value import Value

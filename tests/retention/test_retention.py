@@ -15,8 +15,7 @@ from kdump.format.batch.window import Buffer
 from kdump.format.source import BytesSource
 from kdump.render.json.lines import line
 from kdump.render.json.retention import retained_json
-from kdump.retention.log_facts import LogReader
-from kdump.retention.log_files import LogFiles
+from kdump.retention.log_facts import LogFiles, LogReader
 from kdump.storage.file_source import DoorProblem
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir

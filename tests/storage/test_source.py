@@ -12,8 +12,8 @@ import pytest
 from kdump.dump.checked import InputFile, input_files
 from kdump.storage.directory import Contents, Skipped
 from kdump.storage.file_source import DoorProblem, FileShrankError, FileSource, NotRegularError
-from kdump.storage.input_directory import InputDirectory
 from kdump.storage.open_files import open_source
+from kdump.storage.partition_dir import InputDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
