@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.checks.indexes import index_fold
-from kdump.checks.job import SegmentFacts, SegmentJob
+from kdump.checks.job import SegmentJob, SegmentSummary
 from kdump.checks.partition import PartitionCheck
 from kdump.checks.read_errors import judged
 from kdump.checks.segment import check_segment
@@ -82,7 +82,7 @@ def _of_segment(path: str, kind: FileKind, base: int, options: VerifyOptions) ->
 
 def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator[Item]:
     for result in check_segment(job, options):
-        if isinstance(result, SegmentFacts):
+        if isinstance(result, SegmentSummary):
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
             if kind is FileKind.LOG:
                 yield result.checked(job, deep=options.deep)

@@ -19,7 +19,7 @@ from kdump.storage.open_files import open_source
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.checks.job import SegmentFacts, SegmentJob
+    from kdump.checks.job import SegmentJob, SegmentSummary
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
     from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.source import Source
@@ -46,7 +46,7 @@ class Replay:
         self._has_begun = False
         self._is_whole = True  # nothing was compacted, damaged or not read so far
 
-    def segment(self, job: SegmentJob, facts: SegmentFacts) -> Iterator[Result]:
+    def segment(self, job: SegmentJob, facts: SegmentSummary) -> Iterator[Result]:
         """Yield what is wrong with the snapshot at the start of a segment and with its aborted transactions.
 
         Args:
@@ -107,7 +107,7 @@ class Replay:
             self.producers = self.producers.replace(complete=False)
 
 
-def _aborted(job: SegmentJob, facts: SegmentFacts, expected: list[AbortedTxn], *, complete: bool) -> Iterator[Result]:
+def _aborted(job: SegmentJob, facts: SegmentSummary, expected: list[AbortedTxn], *, complete: bool) -> Iterator[Result]:
     """Judge the index of aborted transactions, which is not there when there are none."""
     path = job.files.get(FileKind.TXNINDEX)
     found: list[Finding | DoorProblem] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.producer.replay import ProducerFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
-from kdump.checks.job import SegmentFacts, SegmentJob, times_of
+from kdump.checks.job import SegmentJob, SegmentSummary, times_of
 from kdump.checks.read_errors import broken_off, not_opened
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity
@@ -39,7 +39,7 @@ _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
 _TORN = (Code.L01, Code.L02, Code.L03)
 _BEYOND = (Code.O07, Code.X07, Code.T04)
 
-Result = Finding | DoorProblem | Progress | SegmentFacts
+Result = Finding | DoorProblem | Progress | SegmentSummary
 
 
 def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
@@ -123,9 +123,9 @@ class _SegmentCheck:
             self._found.append(broken_off(error, self._path, log.size))
         yield Progress(log.size, log.size, self._path)
 
-    def facts(self) -> SegmentFacts:
+    def facts(self) -> SegmentSummary:
         """Return what the partition needs to know."""
-        return SegmentFacts(
+        return SegmentSummary(
             self._batches,
             self._records,
             self._end,

@@ -20,7 +20,7 @@ from kdump.format.kinds import FileKind
 from kdump.storage.file_source import DoorProblem
 
 if TYPE_CHECKING:
-    from kdump.dump.checked import InputFile
+    from kdump.dump.input_file import InputFile
     from kdump.dump.selection import Selection
     from kdump.finding import Report
     from kdump.format.batch.window import Window

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
-    from kdump.dump.checked import InputFile
+    from kdump.dump.input_file import InputFile
     from kdump.format.source import Source
     from kdump.item import Item
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.dump.checked import identify, input_files
-from kdump.dump.checked_log import Records, check_end, cut, drain, log_head, open_walk
+from kdump.dump.checked_log import CheckedRecords, check_end, cut, drain, log_head, open_walk
 from kdump.dump.index_seek import Starts
+from kdump.dump.input_file import identify, input_files
 from kdump.dump.selection import Filter, Selection
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
-    from kdump.dump.checked import InputFile
+    from kdump.dump.input_file import InputFile
     from kdump.dump.transaction_outcomes import Outcomes
     from kdump.finding import Finding
     from kdump.format.batch.walk import CheckedWalk
@@ -73,7 +73,7 @@ class SelectedLog:
         self._selection = selection
         self._filter = wanted
         self._outcomes = outcomes
-        self._records = Records(self.path, options) if options.deep else None
+        self._records = CheckedRecords(self.path, options) if options.deep else None
         self._is_cut_short = False
 
     def items(self, source: Source, tail: Tail | None) -> Iterator[Item]:

@@ -54,7 +54,7 @@ def _text(value: int | str | None) -> str | None:
     return None if value is None else printable(str(value))
 
 
-class Segments:
+class SegmentRows:
     """Makes a row of the table `segments` for each segment, once all that its partition says is known.
 
     Args:
@@ -94,7 +94,7 @@ def segment_rows(items: Iterable[Item], origins: Origins) -> Iterator[Row]:
         items: of verify.
         origins: tells where files are from.
     """
-    segments = Segments(origins)
+    segments = SegmentRows(origins)
     for item in items:
         yield from segments.see(item)
     yield from segments.rest()

@@ -34,7 +34,7 @@ from kdump.export.split import SPLIT_SIZE, LogFile, Wanted, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, Kind, columns_of
 from kdump.export.verdicts import finding_row, segment_rows
 from kdump.finding import Finding
-from kdump.spark.units import Directory, Judge
+from kdump.spark.units import Directory, DirectoryJudge
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import DoorProblem
 from kdump.storage.open_files import open_source
@@ -279,7 +279,7 @@ class _WholeReader(DataSourceReader):
 
     def _rows(self, work: Sequence[Directory | str | list[Item]]) -> Iterator[dict[str, object]]:
         origins = Origins(self._options.roots)
-        judge = Judge(self._options.verify)
+        judge = DirectoryJudge(self._options.verify)
         for one in work:
             items = self._items(judge, one)
             if self._options.table == "segments":
@@ -287,7 +287,7 @@ class _WholeReader(DataSourceReader):
             else:
                 yield from (finding_row(item, origins) for item in items if isinstance(item, Finding))
 
-    def _items(self, judge: Judge, one: Directory | str | list[Item]) -> Iterator[Item]:
+    def _items(self, judge: DirectoryJudge, one: Directory | str | list[Item]) -> Iterator[Item]:
         if isinstance(one, Directory):
             late: list[Finding] = []
             yield from judge.partition(one, late)

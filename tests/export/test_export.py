@@ -348,7 +348,7 @@ def test_an_export_that_was_killed_goes_on_without_doing_twice(
     writing = job.write_part
     calls: list[str] = []
 
-    def killed(part: job.Part, *args: Any) -> job.Result:
+    def killed(part: job.ExportPart, *args: Any) -> job.Result:
         calls.append(part.name)
         if len(calls) == 4:
             leaving = target / part.folder / f".{part.name}.{kind}.0badcafe.tmp"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.dump.checked import InputFile, input_files
+from kdump.dump.input_file import InputFile, input_files
 from kdump.storage.directory import Contents, Skipped
 from kdump.storage.file_source import DoorProblem, FileShrankError, FileSource, NotRegularError
 from kdump.storage.open_files import open_source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.load.disk import Part
+from kdump.broker.load.disk import FilePart
 from kdump.broker.load.outcome import Action, SegmentOutcome
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
@@ -79,7 +79,7 @@ def count_records(log: Source, start: int) -> int:
         log: the log.
         start: file position of a batch, bytes.
     """
-    walk = CheckedWalk(Part(log, start, log.size), lambda _finding: None, max_batch_bytes=_BATCH_BYTES)
+    walk = CheckedWalk(FilePart(log, start, log.size), lambda _finding: None, max_batch_bytes=_BATCH_BYTES)
     reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES)
     return sum(_records(window, reader) for window in walk.windows())
 
