@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import struct
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,10 +10,11 @@ from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import exists
-from kdump.storage.state_file import StateFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from kdump.storage.state_file import StateFile
 
 
 _FLOCK = "hhqqi"  # l_type, l_whence, l_start, l_len, l_pid, as Linux has them on 64 bits
@@ -30,6 +29,9 @@ def is_held(log_dir: str) -> bool:
 
     Source: kafka.utils.FileLock.
     """
+    import fcntl
+    import struct
+
     try:
         lock = os.open(os.path.join(log_dir, _LOCK), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:
@@ -89,6 +91,8 @@ class LogDir:
     def file(self, kind: FileKind) -> StateFile:
         """Return one of its text files; `failure` tells that there is none."""
         if kind not in self._files:
+            from kdump.storage.state_file import StateFile  # its parsers cost milliseconds
+
             self._files[kind] = StateFile(self.path_of(kind), kind, self.cache)
             self.on_read(self._files[kind])
         return self._files[kind]

@@ -12,7 +12,7 @@ from kdump.storage.paths import is_remote
 if TYPE_CHECKING:
     from typing import Self
 
-_MOST_OPEN = 128
+_MOST_OPEN = 384  # three files of 128 segments
 _MOST_HELD = 32 * 1024 * 1024  # bytes of small files
 
 
@@ -103,7 +103,8 @@ class OpenFileCache:
         return known[0]
 
     def _keep(self, path: str, file: FileSource, *, is_link: bool) -> tuple[FileSource, bool]:
-        self.close_file(path)
+        if path in self._open:
+            self.close_file(path)
         found = self._open[path] = file, is_link
         if len(self._open) > _MOST_OPEN:
             self.close_file(next(iter(self._open)))

@@ -20,7 +20,6 @@ from kdump.storage.names import log_bases, parse_partition
 from kdump.storage.open_files import CachedFile
 from kdump.storage.paths import above, base_name, parent
 from kdump.storage.segment import Segment, UnreadableError
-from kdump.storage.state_file import StateFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,9 +27,10 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.source import Source
     from kdump.storage.directory import Contents
+    from kdump.storage.state_file import StateFile
 
 
-_MOST_OPEN = 128  # segments
+_MOST_KEPT = 2048  # segments: pages of their indexes; of their files only the latest are open
 
 
 class PartitionDir:
@@ -57,6 +57,7 @@ class PartitionDir:
         self.name = base_name(path)
         self.parsed = parse_partition(self.name)
         self.cache = log_dir.cache
+        self._prefix = os.path.join(path, "")
         self._is_partition = is_partition
         self._files: dict[str, StateFile] = {}
         self._open: OrderedDict[int, Segment] = OrderedDict()
@@ -119,12 +120,13 @@ class PartitionDir:
 
     def next_base(self, base: int) -> int | None:
         """Return the base offset of the next segment whose log is a regular file, None after the last."""
-        later = self.listing.bases[bisect_right(self.listing.bases, base) :]
+        bases = self.listing.bases
+        later = (bases[at] for at in range(bisect_right(bases, base), len(bases)))
         return next((one for one in later if self.listing.is_regular(f"{one:020}.{FileKind.LOG.value}")), None)
 
     def path_of(self, base: int, kind: FileKind) -> str:
         """Return the path of a file of a segment."""
-        return self.listing.join(f"{base:020}.{kind.value}")
+        return f"{self._prefix}{base:020}.{kind.value}"
 
     def has(self, base: int, kind: FileKind) -> bool:
         """Tell whether a file of a segment is there."""
@@ -141,7 +143,7 @@ class PartitionDir:
             is_open = not self._was_closed and number == len(self.bases) - 1
             path = self.path_of(self.bases[number], FileKind.LOG)
             segment = self._open[number] = Segment(path, self.bases[number], self.cache, is_open=is_open).open_all()
-            if len(self._open) > _MOST_OPEN:
+            if len(self._open) > _MOST_KEPT:
                 self._open.popitem(last=False)[1].close()
         else:
             self._open.move_to_end(number)
@@ -166,6 +168,8 @@ class PartitionDir:
     def file(self, name: str, kind: FileKind) -> StateFile:
         """Return a small file: text, or a producer snapshot; `failure` tells that there is none."""
         if name not in self._files:
+            from kdump.storage.state_file import StateFile  # its parsers cost milliseconds
+
             self._files[name] = StateFile(self.listing.join(name), kind, self.cache)
         return self._files[name]
 

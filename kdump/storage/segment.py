@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
-from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
-from kdump.format.source import BytesSource
 from kdump.storage.file_source import DoorProblem
 from kdump.storage.paths import size as _size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+    from kdump.format.source import Source
     from kdump.storage.open_files import CachedFile, OpenFileCache
 
 _CHUNK = 1024  # entries of an index
@@ -69,7 +69,9 @@ class Segment:
 
     def path_of(self, kind: FileKind) -> str:
         """Return the path of one of the files, whether there is one or not."""
-        return self.path if kind is FileKind.LOG else sibling(self.path, kind.value)
+        if kind is FileKind.LOG:
+            return self.path
+        return f"{self.path[:-3]}{kind.value}" if self.path.endswith(".log") else sibling(self.path, kind.value)
 
     def file(self, kind: FileKind) -> CachedFile | DoorProblem:
         """Return one of the files, opened at the first time, or why there is none."""
@@ -114,11 +116,16 @@ class Segment:
         Raises:
             UnreadableError: it is there and cannot be opened.
         """
-        source = self._demand(FileKind.INDEX) or BytesSource(b"", self.path_of(FileKind.INDEX))
-        index = OffsetIndex(source, self.base_offset)
+        source = self._demand(FileKind.INDEX) or _empty(self.path_of(FileKind.INDEX))
+        index = self._offsets(source)
         if self.is_open:
             index.trim()
         return index
+
+    def _offsets(self, source: Source) -> OffsetIndex:
+        from kdump.format.index.offset_and_time import OffsetIndex  # a dump of a log alone need not import it
+
+        return OffsetIndex(source, self.base_offset)
 
     @cached_property
     def time_index(self) -> TimeIndex:
@@ -127,7 +134,9 @@ class Segment:
         Raises:
             UnreadableError: it is there and cannot be opened.
         """
-        source = self._demand(FileKind.TIMEINDEX) or BytesSource(b"", self.path_of(FileKind.TIMEINDEX))
+        source = self._demand(FileKind.TIMEINDEX) or _empty(self.path_of(FileKind.TIMEINDEX))
+        from kdump.format.index.offset_and_time import TimeIndex
+
         index = TimeIndex(source, self.base_offset)
         if self.is_open:
             index.trim()
@@ -146,9 +155,7 @@ class Segment:
         """Return the positions that the offset index has, as far as they ascend; none where it cannot be read."""
         source = self.file(FileKind.INDEX)
         try:
-            return (
-                () if isinstance(source, DoorProblem) else OffsetIndex(source, self.base_offset).ascending_positions()
-            )
+            return () if isinstance(source, DoorProblem) else self._offsets(source).ascending_positions()
         except OSError:
             return ()
 
@@ -204,7 +211,7 @@ class Segment:
         source = self.file(FileKind.INDEX)
         if isinstance(source, DoorProblem):
             return None
-        index = OffsetIndex(source, self.base_offset)
+        index = self._offsets(source)
         largest, stop = None, index.entries
         while stop:  # entries ascend: those that point behind the log are the last ones
             start = max(0, stop - _CHUNK)
@@ -221,3 +228,9 @@ class Segment:
         for file in self._files.values():
             if not isinstance(file, DoorProblem):
                 file.close()
+
+
+def _empty(path: str) -> Source:
+    from kdump.format.source import BytesSource
+
+    return BytesSource(b"", path)
