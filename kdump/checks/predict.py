@@ -16,7 +16,7 @@ from kdump.broker.load.log_manager import METADATA_TOPIC, Cause, LogManager, wor
 from kdump.broker.load.outcome import Stops
 from kdump.broker.load.recovered_segments import Recoveries
 from kdump.item import Prediction, SegmentFate
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _ALONE = "the other partitions of the log directory can be loaded"
 
 def predict(
     log_dir: LogDir, partitions: Sequence[PartitionDir], options: VerifyOptions, *, is_alone: bool
-) -> Iterator[Prediction | DoorProblem]:
+) -> Iterator[Prediction | OpenFailure]:
     """Yield what becomes of each partition with each start.
 
     Args:
@@ -58,7 +58,7 @@ def predict(
         except OSError as error:
             not_known = (*not_known, f"{path} can be loaded")
             why = error.strerror or str(error)
-            yield DoorProblem(path, "read", f"{path}: what a broker does with it is not known: {why}")
+            yield OpenFailure(path, "read", f"{path}: what a broker does with it is not known: {why}")
             continue
         for row, cause in outcomes:
             if cause is not None:

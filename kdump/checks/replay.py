@@ -13,7 +13,7 @@ from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.item import CheckedFile
-from kdump.storage.file_source import DoorProblem, FileSource
+from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
 
-Result = Finding | DoorProblem | CheckedFile
+Result = Finding | OpenFailure | CheckedFile
 _NEVER = 2**63
 
 
@@ -110,13 +110,13 @@ class Replay:
 def _aborted(job: SegmentJob, facts: SegmentSummary, expected: list[AbortedTxn], *, complete: bool) -> Iterator[Result]:
     """Judge the index of aborted transactions, which is not there when there are none."""
     path = job.files.get(FileKind.TXNINDEX)
-    found: list[Finding | DoorProblem] = []
+    found: list[Finding | OpenFailure] = []
     if path is None:
         beside = job.files[FileKind.LOG].removesuffix(FileKind.LOG.value) + FileKind.TXNINDEX.value
-        opened: Source | DoorProblem = BytesSource(b"", beside)
+        opened: Source | OpenFailure = BytesSource(b"", beside)
     else:
         opened = open_source(path)
-    if isinstance(opened, DoorProblem):
+    if isinstance(opened, OpenFailure):
         yield not_opened(opened)
         return
     end = max(facts.end_offset, job.base_offset) if facts.is_read else _NEVER

@@ -21,7 +21,7 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked
-from kdump.storage.file_source import DoorProblem, FileSource
+from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
             replicas.setdefault((check.name.topic, check.name.partition), []).append(check)
     if all(len(checks) < 2 for checks in replicas.values()):
         sentence = "--replicas: no partition lies under two of these paths: nothing was compared"
-        yield DoorProblem(paths[0], "other", sentence)
+        yield OpenFailure(paths[0], "other", sentence)
     yield from engine.replicas([checks for _, checks in sorted(replicas.items())], options)
 
 
@@ -139,7 +139,7 @@ class _Replica:
         last = -1
         for job in self._check.jobs:
             source = open_source(job.files[FileKind.LOG])
-            if isinstance(source, DoorProblem):
+            if isinstance(source, OpenFailure):
                 continue
             with source:
                 walk = CheckedWalk(
@@ -260,7 +260,7 @@ class _Pair:
         """Yield offset and content of each record that can be read."""
         limit, unpacked = self._options.max_batch_bytes, self._options.max_uncompressed_bytes
         source = open_source(batch.log.name)
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             return
         with source:
             walk = KafkaWalk(source, source.name, batch.position, batch.position + batch.size, limit)

@@ -11,7 +11,7 @@ from kdump.checks.loose import check_loose
 from kdump.checks.workers import Workers
 from kdump.item import Progress
 from kdump.storage.directory import expanded
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | N
         elif (directory := DirectoryCheck(path)).is_broker_directory:
             directories.append(directory)
         else:
-            yield DoorProblem(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
+            yield OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
     yield from duplicates(directories)
     checks = [check for directory in directories for check in directory.partitions]
     with closing((engine or LocalVerify()).partitions(checks, options)) as judged:  # type: ignore[type-var]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
-    from kdump.storage.file_source import DoorProblem
+    from kdump.storage.file_source import OpenFailure
     from kdump.storage.log_dir import LogDir
     from kdump.storage.state_file import StateFile
 
@@ -95,7 +95,7 @@ _OFFSETS = {
 }
 
 
-def check_text(file: StateFile) -> Iterator[Finding | DoorProblem | CheckedFile]:
+def check_text(file: StateFile) -> Iterator[Finding | OpenFailure | CheckedFile]:
     """Yield what is wrong with a text file, and the file.
 
     Args:
@@ -166,7 +166,7 @@ def check_epochs(file: StateFile, end: int, *, has_epochs: bool) -> Iterator[Fin
 
 def read_producers(
     file: StateFile,
-) -> tuple[Sequence[ProducerStateEntry] | None, list[Finding | DoorProblem | CheckedFile]]:
+) -> tuple[Sequence[ProducerStateEntry] | None, list[Finding | OpenFailure | CheckedFile]]:
     """Read a producer snapshot.
 
     Args:

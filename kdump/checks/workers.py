@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from kdump.checks.job import SegmentSummary, nothing_known
 from kdump.checks.segment import check_segment
 from kdump.format.kinds import FileKind
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ class Workers:
             except EOFError:
                 path = self._jobs[number].files[FileKind.LOG]
                 why = "not judged: the process that had it was ended; fewer of them (-j) leave more memory to each"
-                yield DoorProblem(path, "read", f"{path}: {why}")
+                yield OpenFailure(path, "read", f"{path}: {why}")
                 yield nothing_known(self._jobs[number])
                 return
             yield from results

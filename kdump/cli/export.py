@@ -14,7 +14,7 @@ from kdump.cli.options.engine import demand_arrow, demand_outside, engine_option
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import absolute
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class _Export:
                 self._outcome.damaged()
                 self._errors[one.path] += one.errors
             for line in one.problems:
-                self._problem(DoorProblem(one.path, "read", line))
+                self._problem(OpenFailure(one.path, "read", line))
 
     def _verdicts(self, spark: SparkSession | None) -> None:
         from kdump.checks.options import VerifyOptions
@@ -205,7 +205,7 @@ class _Export:
         for item in items:
             if isinstance(item, Progress):
                 self._show(item)
-            elif isinstance(item, DoorProblem):
+            elif isinstance(item, OpenFailure):
                 self._problem(item)
             else:
                 self._outcome.see(item)
@@ -219,7 +219,7 @@ class _Export:
         if self._bar is not None:
             self._bar.hide()
 
-    def _problem(self, problem: DoorProblem) -> None:
+    def _problem(self, problem: OpenFailure) -> None:
         self._hide()
         self._outcome.see(problem)
         self._unchecked.append((problem.path, problem.sentence))

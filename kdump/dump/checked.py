@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kdump.dump.input_file import InputFile, identify, input_files
 from kdump.item import FileStart
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, java_file
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class CheckedDump:
         self._options = options
 
     def files(self, paths: list[str]) -> Iterator[Item]:
-        """Yield the items of all files, in order; what cannot be read is a DoorProblem among them.
+        """Yield the items of all files, in order; what cannot be read is a OpenFailure among them.
 
         Args:
             paths: files and directories, as the user wrote them.
@@ -42,7 +42,7 @@ class CheckedDump:
         Reports: as findings among the items, all codes that one file and the names beside it show.
         """
         for file in input_files(paths):
-            if isinstance(file, DoorProblem):
+            if isinstance(file, OpenFailure):
                 yield file
             else:
                 yield from self._one(file)
@@ -50,17 +50,17 @@ class CheckedDump:
     def _one(self, file: InputFile) -> Iterator[Item]:
         """One file, whatever happens to it."""
         source = file.open()
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             yield source
             return
         try:
             yield from self._file(file, source)
         except OSError as error:
-            yield DoorProblem(file.path, "read", f"{file.path}: cannot be read further: {error.strerror}")
+            yield OpenFailure(file.path, "read", f"{file.path}: cannot be read further: {error.strerror}")
 
     def _file(self, unknown: InputFile, source: Source) -> Iterator[Item]:
         file = identify(unknown, self._options)
-        if isinstance(file, DoorProblem):
+        if isinstance(file, OpenFailure):
             yield file
             return
         yield FileStart(java_file(file.path), file.kind, file.base, source.size)

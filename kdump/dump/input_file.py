@@ -6,7 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import FileKind, java_name, parse_name
 from kdump.storage.partition_dir import InputDirectory, PartitionDir
@@ -53,7 +53,7 @@ class InputFile(Value):
         """The base offset of a log; None for a KRaft snapshot."""
         return self.base if self.kind is FileKind.LOG else None
 
-    def open(self) -> CachedFile | DoorProblem:
+    def open(self) -> CachedFile | OpenFailure:
         """Open it, or say why not; it stays open for the other files of its segment."""
         return self.directory.cache.open(self.path, follow=self.follow)
 
@@ -64,7 +64,7 @@ class InputFile(Value):
         return Segment(log, self.base or 0, self.directory.cache, follow=self.follow)
 
 
-def input_files(paths: list[str]) -> Iterator[InputFile | DoorProblem]:
+def input_files(paths: list[str]) -> Iterator[InputFile | OpenFailure]:
     """Yield the files that paths stand for, in order, and what is left out of directories.
 
     Args:
@@ -81,7 +81,7 @@ def input_files(paths: list[str]) -> Iterator[InputFile | DoorProblem]:
         yield InputFile(path, True, around[head], parse_name(name))
 
 
-def _in_directory(path: str) -> Iterator[InputFile | DoorProblem]:
+def _in_directory(path: str) -> Iterator[InputFile | OpenFailure]:
     directory = InputDirectory(path)
     leftovers: list[str] = []
     skipped = []
@@ -93,14 +93,14 @@ def _in_directory(path: str) -> Iterator[InputFile | DoorProblem]:
     for problem in skipped:
         out_of_reach = problem.reason.startswith(("cannot", "not a regular"))
         kind = "read" if out_of_reach else "skipped"
-        yield DoorProblem(problem.path, kind, f"{problem.path}: not read: {problem.reason}")
+        yield OpenFailure(problem.path, kind, f"{problem.path}: not read: {problem.reason}")
     if leftovers:
         first = os.path.basename(leftovers[0])
         count = f"{len(leftovers)} files that no broker reads are not shown ({first} ...)"
-        yield DoorProblem(path, "skipped", f"{path}: {count}: name them to see them")
+        yield OpenFailure(path, "skipped", f"{path}: {count}: name them to see them")
 
 
-def identify(file: InputFile, options: DumpOptions) -> InputFile | DoorProblem:
+def identify(file: InputFile, options: DumpOptions) -> InputFile | OpenFailure:
     """Return a file with its kind and its base offset, by what the user says, else by its name.
 
     Args:
@@ -111,9 +111,9 @@ def identify(file: InputFile, options: DumpOptions) -> InputFile | DoorProblem:
     kind = FileKind(options.kind) if options.kind else file.name.kind
     base = _base_offset(file, options)
     if kind is FileKind.UNKNOWN:
-        return DoorProblem(path, "type", f"{path}: the name does not tell what this is; say it with --type KIND")
+        return OpenFailure(path, "type", f"{path}: the name does not tell what this is; say it with --type KIND")
     if base is None and kind in _NEED_BASE:
-        return DoorProblem(path, "base", f"{path}: no base offset in the name; say it with --base-offset N")
+        return OpenFailure(path, "base", f"{path}: no base offset in the name; say it with --base-offset N")
     return InputFile(path, file.follow, file.directory, file.name, kind, base)
 
 

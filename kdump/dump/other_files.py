@@ -20,7 +20,7 @@ from kdump.item import (
     SanityFailed,
     TimeEntries,
 )
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from array import array
@@ -246,7 +246,7 @@ def _index(file: InputFile, source: Source, options: DumpOptions) -> Iterator[It
 def _beside(file: InputFile, kind: FileKind) -> Source | None:
     """Another file of the same segment, where there is one."""
     found = file.segment.file(kind)
-    return None if isinstance(found, DoorProblem) else found
+    return None if isinstance(found, OpenFailure) else found
 
 
 def _transactions(path: str, source: Source, base: int) -> Iterator[Item]:

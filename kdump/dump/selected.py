@@ -16,7 +16,7 @@ from kdump.dump.input_file import identify, input_files
 from kdump.dump.selection import Filter, Selection
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, java_file
 from kdump.value import Value
 
@@ -198,7 +198,7 @@ class SelectedDump:
         self._stopped = False
 
     def files(self, paths: list[str]) -> Iterator[Item]:
-        """Yield the items of all logs, in order; what cannot be read is a DoorProblem among them.
+        """Yield the items of all logs, in order; what cannot be read is a OpenFailure among them.
 
         Args:
             paths: files and directories, as the user wrote them.
@@ -208,8 +208,8 @@ class SelectedDump:
         logs: list[InputFile] = []
         others: list[str] = []
         for place in input_files(paths):
-            file = place if isinstance(place, DoorProblem) else self._identify(place)
-            if isinstance(file, DoorProblem):
+            file = place if isinstance(place, OpenFailure) else self._identify(place)
+            if isinstance(file, OpenFailure):
                 yield from self._partition(logs)
                 logs = []
                 if not self._stopped:
@@ -227,15 +227,15 @@ class SelectedDump:
         if others and not self._stopped:
             count = f"{len(others)} files without batches are not shown" if len(others) > 1 else "not shown"
             why = f"{others[0]}: {count}: only logs have what can be selected"
-            yield DoorProblem(others[0], "skipped", why)
+            yield OpenFailure(others[0], "skipped", why)
 
-    def _identify(self, unknown: InputFile) -> InputFile | DoorProblem:
+    def _identify(self, unknown: InputFile) -> InputFile | OpenFailure:
         """What a file is, or why it cannot be read: what has no batches is not opened again."""
         file = identify(unknown, self._options)
-        if not isinstance(file, DoorProblem) and file.is_log:
+        if not isinstance(file, OpenFailure) and file.is_log:
             return file
         opened = unknown.open()
-        return opened if isinstance(opened, DoorProblem) else file
+        return opened if isinstance(opened, OpenFailure) else file
 
     def _partition(self, all_logs: list[InputFile]) -> Iterator[Item]:
         """The logs of one directory, in order."""
@@ -276,20 +276,20 @@ class SelectedDump:
     def _read(self, log: SelectedLog, tail: Tail | None) -> Iterator[Item]:
         """One log, whatever happens to it."""
         source = log.file.open()
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             yield source
             return
         try:
             yield from log.items(source, tail)
         except OSError as error:
-            yield DoorProblem(log.path, "read", f"{log.path}: cannot be read further: {error.strerror}")
+            yield OpenFailure(log.path, "read", f"{log.path}: cannot be read further: {error.strerror}")
 
     def _find_tail(self, logs: list[InputFile], wanted: int, outcomes: Outcomes | None) -> tuple[int, Tail | None]:
         """Find where the last records begin, from the last log backwards: in which log, and where in it."""
         for number in range(len(logs) - 1, -1, -1):
             log = SelectedLog(logs[number], self._options, self._selection, self._filter, outcomes)
             source = log.file.open()
-            if isinstance(source, DoorProblem):
+            if isinstance(source, OpenFailure):
                 continue  # it is said when its turn comes
             try:
                 tail = log.from_end(source, wanted)

@@ -19,7 +19,7 @@ from kdump.export.write import TEMPORARY, RowFile
 from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import Border
 from kdump.item import Progress
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import real
 from kdump.value import Value
 
@@ -107,7 +107,7 @@ def name_of(*facts: object) -> str:
     return hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def plan_of(logs: Iterable[LogFile | DoorProblem], size: int) -> ExportPlan:
+def plan_of(logs: Iterable[LogFile | OpenFailure], size: int) -> ExportPlan:
     """Return the plan for some logs, in which each is once.
 
     Args:
@@ -120,7 +120,7 @@ def plan_of(logs: Iterable[LogFile | DoorProblem], size: int) -> ExportPlan:
         if isinstance(log, LogFile):
             each.setdefault(real(log.path), log)
     splits = [split for log in each.values() for split in splits_of(log, size)]
-    return ExportPlan(tuple(_parts(splits)), tuple(one for one in found if isinstance(one, DoorProblem)))
+    return ExportPlan(tuple(_parts(splits)), tuple(one for one in found if isinstance(one, OpenFailure)))
 
 
 def _parts(splits: Iterable[Split]) -> list[ExportPart]:
@@ -143,7 +143,7 @@ class ExportPlan(Value):
     """
 
     parts: tuple[ExportPart, ...] = ()
-    problems: tuple[DoorProblem, ...] = ()
+    problems: tuple[OpenFailure, ...] = ()
 
 
 def begun(target: ExportTarget, asked: dict[str, object]) -> ExportPlan | None:
@@ -160,7 +160,7 @@ def begun(target: ExportTarget, asked: dict[str, object]) -> ExportPlan | None:
         with open(os.path.join(target.state, _PLAN), encoding="utf-8") as file:  # noqa: PTH123
             plan = json.load(file)
         before = plan["asked"]
-        problems = tuple(DoorProblem(*facts) for facts in plan["problems"])
+        problems = tuple(OpenFailure(*facts) for facts in plan["problems"])
         parts = tuple(_part(one) for one in plan["parts"])
     except FileNotFoundError:
         if os.path.isdir(target.directory) and any(name != STATE for name in os.listdir(target.directory)):

@@ -14,7 +14,7 @@ from kdump.export.verdicts import SegmentRows, finding_row
 from kdump.export.write import RowFile
 from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Summary:
         for item in items:
             if isinstance(item, Finding):
                 self._counts[self._origins.of(item.file)][_COUNTED[item.severity]] += 1
-            elif isinstance(item, DoorProblem):
+            elif isinstance(item, OpenFailure):
                 self._counts[self._origins.of(item.path)]["unread"] += 1
             elif isinstance(item, PartitionChecked):
                 self._counts[self._origins.of(item.path)]["segments"] += 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.export.origin import printable
 from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -72,7 +72,7 @@ class SegmentRows:
         if isinstance(item, Finding):
             stem = _stem(item.file)
             self._worst[stem] = max(self._worst.get(stem, 0), _RANK[item.severity])
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             self._unread.add(item.path)
         elif isinstance(item, SegmentChecked):
             self._held.append(item)

@@ -20,7 +20,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import Location
-from kdump.storage.file_source import DoorProblem, FileShrankError
+from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import SWAP
 from kdump.storage.open_files import open_source
@@ -58,7 +58,7 @@ def open_partition(path: str, report: Report) -> PartitionDir:
     partition.demand_listing()
     if not partition.bases:
         why = "no segment is here; name a partition directory, or a log.dir with --topic-partition"
-        raise UnreadableError(DoorProblem(path, "other", f"{path}: {why}"))
+        raise UnreadableError(OpenFailure(path, "other", f"{path}: {why}"))
     for name in sorted(one for one in partition.listing.names if one.endswith(tuple(_UNFINISHED))):
         severity, why = _UNFINISHED[os.path.splitext(name)[1]]
         report(Finding(Code.F08, partition.listing.join(name), values={"why": why}, severity_override=severity))
@@ -72,12 +72,12 @@ def open_partition(path: str, report: Report) -> PartitionDir:
     return partition
 
 
-def _no_segment(path: str) -> DoorProblem:
+def _no_segment(path: str) -> OpenFailure:
     opened = open_source(path)
-    if isinstance(opened, DoorProblem):
+    if isinstance(opened, OpenFailure):
         return opened
     opened.close()
-    return DoorProblem(path, "other", f"{path}: the name tells no base offset: a segment is named <20 digits>.log")
+    return OpenFailure(path, "other", f"{path}: the name tells no base offset: a segment is named <20 digits>.log")
 
 
 _UNFINISHED = {
@@ -124,7 +124,7 @@ class Finder:
         self._limits = limits
         self._times = times
 
-    def answers(self, queries: Iterable[Query]) -> Iterator[Location | Finding | DoorProblem]:
+    def answers(self, queries: Iterable[Query]) -> Iterator[Location | Finding | OpenFailure]:
         """Yield one location for each question, in order, each after what was met on the way to it.
 
         A file that cannot be read is a problem or a finding, and its sentence is the location's error.
@@ -132,7 +132,7 @@ class Finder:
         Reports: X04, X05, X07, T02-T05, K02, L13, V01, V02, and those of the checked walk, of headers and of records.
         """
         for query in queries:
-            problem: Finding | DoorProblem | None = None
+            problem: Finding | OpenFailure | None = None
             try:
                 answer = self._answer(query)
             except (UnreadableError, OSError) as error:
@@ -288,7 +288,7 @@ class Finder:
         )
 
 
-def _unread(error: UnreadableError | OSError) -> tuple[Finding | DoorProblem, str]:
+def _unread(error: UnreadableError | OSError) -> tuple[Finding | OpenFailure, str]:
     """What a file that cannot be read is to the run, and the sentence of the answer."""
     if isinstance(error, UnreadableError):
         problem = error.problem
@@ -296,7 +296,7 @@ def _unread(error: UnreadableError | OSError) -> tuple[Finding | DoorProblem, st
     sentence = f"{error.filename}: cannot be read: {error.strerror}"
     if isinstance(error, FileShrankError):
         return Finding(Code.V01, error.filename, error.position), sentence
-    return DoorProblem(error.filename, "read", sentence), sentence
+    return OpenFailure(error.filename, "read", sentence), sentence
 
 
 def _number(query: Query, location: Location) -> int | None:

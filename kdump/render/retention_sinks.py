@@ -12,7 +12,7 @@ from kdump.render.json.lines import finding_json
 from kdump.render.json.retention import compacted_json, retained_json
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.retention import compacted_lines, outcome, retained_lines
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from kdump.broker.retention_results import RetentionItem
@@ -40,7 +40,7 @@ class RetentionText:
                 self._line(line)
         elif isinstance(item, Finding):
             self._findings(item)
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             say(f"kdump: {item.sentence}")
 
     def end(self) -> None:
@@ -69,7 +69,7 @@ class RetentionJson:
                 say(f"kdump: {item.path}: the pass {outcome(item)}")
         elif isinstance(item, Finding):
             sys.stdout.write(f"{finding_json(item)}\n")
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             say(f"kdump: {item.sentence}")
 
     def end(self) -> None:

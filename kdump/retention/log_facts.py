@@ -17,7 +17,7 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import SWAP
 from kdump.storage.segment import UnreadableError
 
@@ -57,7 +57,7 @@ class LogFiles:
     """
 
     def __init__(
-        self, directory: PartitionDir, report: Callable[[Finding | DoorProblem], None], max_batch_bytes: int
+        self, directory: PartitionDir, report: Callable[[Finding | OpenFailure], None], max_batch_bytes: int
     ) -> None:
         directory.demand_listing()
         self.directory = directory
@@ -88,7 +88,7 @@ class LogFiles:
             UnreadableError: it cannot be.
         """
         source = self.directory.cache.open(self.file(number, kind), follow=False)
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             raise UnreadableError(source)
         return source
 
@@ -207,7 +207,7 @@ class LogReader:
         seen = self.outline(last)
         if seen is None:
             path = self.files.file(last, FileKind.LOG)
-            raise UnreadableError(DoorProblem(path, "other", f"{path}: without it the end of the log is not known"))
+            raise UnreadableError(OpenFailure(path, "other", f"{path}: without it the end of the log is not known"))
         return self.files.bases[last] if seen.end_offset is None else seen.end_offset
 
     def _segment(self, number: int, known: int | None, *, timeless: bool) -> SegmentFacts:
@@ -236,7 +236,7 @@ class LogReader:
             try:
                 found = self.files.directory.listing.status(os.path.basename(path))
             except OSError as error:
-                raise UnreadableError(DoorProblem(path, "other", f"{path}: {error.strerror}")) from None
+                raise UnreadableError(OpenFailure(path, "other", f"{path}: {error.strerror}")) from None
             self._status[number] = found
         return found
 
@@ -275,7 +275,7 @@ class LogReader:
         """Return what the headers of a log say; None, and a problem is reported, where it cannot be read."""
         if number not in self._outlines:
             source = self.files.directory.cache.open(self.files.file(number, FileKind.LOG), follow=False)
-            if isinstance(source, DoorProblem):
+            if isinstance(source, OpenFailure):
                 self.files.report(source)
                 self._outlines[number] = None
                 return None
@@ -286,7 +286,7 @@ class LogReader:
                 if not found.is_sound:
                     self.files.explain(source, number)
             except OSError as error:
-                self.files.report(DoorProblem(source.name, "read", f"{source.name}: cannot be read: {error.strerror}"))
+                self.files.report(OpenFailure(source.name, "read", f"{source.name}: cannot be read: {error.strerror}"))
                 self._outlines[number] = None
         return self._outlines[number]
 

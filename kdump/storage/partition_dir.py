@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import SEGMENT_KINDS, DirectoryListing
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases, parse_partition
 from kdump.storage.open_files import CachedFile
@@ -83,7 +83,7 @@ class PartitionDir:
         error = self.listing.error
         if error is not None:
             sentence = f"{self.path}: cannot be listed: {error.strerror}"
-            raise UnreadableError(DoorProblem(self.path, "permission", sentence))
+            raise UnreadableError(OpenFailure(self.path, "permission", sentence))
 
     @property
     def key(self) -> tuple[str, int] | None:

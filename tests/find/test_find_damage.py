@@ -30,7 +30,7 @@ from tests.support.scan_windows import COMPILED
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kdump.storage.file_source import DoorProblem
+    from kdump.storage.file_source import OpenFailure
 
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 INTACT = FIXTURES / "damage" / "intact"
@@ -49,7 +49,7 @@ def finder_in(path: Path, *, scan: bool = False, limits: Limits | None = None) -
     return Finder(open_partition(str(path), ignore), limits or Limits(1 << 28, 1 << 28), scan=scan, times=True)
 
 
-def ask(finder: Finder, query: Query) -> tuple[list[Finding | DoorProblem], Location]:
+def ask(finder: Finder, query: Query) -> tuple[list[Finding | OpenFailure], Location]:
     *met, location = finder.answers([query])
     assert isinstance(location, Location)
     return [one for one in met if not isinstance(one, Location)], location

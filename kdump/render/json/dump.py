@@ -15,7 +15,7 @@ from kdump.item import Complaint, FileStart, LogStart, OffsetEntries, SanityFail
 from kdump.render.figures import figures_json
 from kdump.render.json.lines import finding_json, line, name, summary_json
 from kdump.render.tally import Tally, status
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class DumpJson:
                 self._finding(item.finding)
         elif isinstance(item, FileStart):
             self._start(item)
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             self._tally.see(item)
             self._unread |= item.path == self._file.path
             self._writer.flush()

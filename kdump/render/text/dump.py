@@ -24,7 +24,7 @@ from kdump.item import (
 from kdump.render.escape import escape
 from kdump.render.text.complaints import Complaints
 from kdump.render.text.findings import FindingLines
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -87,7 +87,7 @@ class TextSink:
             self._line(f"Dumping {item.path}")
         elif isinstance(item, SnapshotError | SanityFailed):
             self._stderr(item.message)
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             self._stderr(f"kdump: {escape(item.sentence)}")
         elif isinstance(item, Unknown):
             self._stderr(self._name(f"Ignoring unknown file {item.path}"))
