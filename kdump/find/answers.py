@@ -90,7 +90,7 @@ class Sentences:
 _BY_KERNEL = layout.TIMES_VARY | layout.ODD_ORDER | layout.ODD_FIELDS
 
 
-class Inside:
+class BatchRecords:
     """Reads records as far as they can be read, and judges all of those of a batch whichever is wanted.
 
     Args:
@@ -148,7 +148,7 @@ class Inside:
             self._report(finding)
 
 
-class Places:
+class Answers:
     """Makes the answers of one partition, and has the records judged that they depend on.
 
     Args:
@@ -165,7 +165,7 @@ class Places:
     def __init__(
         self,
         partition: PartitionDir,
-        inside: Inside,
+        inside: BatchRecords,
         sentences: Sentences,
         batch_at: Callable[[int, int], Batch | Refused | None],
     ) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.lookup import Lookup
 from kdump.broker.lookup_results import NO_TIMESTAMP, Batch, Found, Refused
-from kdump.find.answers import Inside, Places, Sentences
-from kdump.find.lookup_audit import Way
+from kdump.find.answers import Answers, BatchRecords, Sentences
+from kdump.find.lookup_audit import LookupAudit
 from kdump.find.query import Ask
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
@@ -32,7 +32,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.find.log_scan import DataMap
+    from kdump.find.log_scan import LogScan
     from kdump.find.query import Query
     from kdump.finding import Report
 
@@ -116,11 +116,11 @@ class Finder:
         self._told: set[tuple[Code, str, int | None, str]] = set()
         self._damaged: set[tuple[str, int | None]] = set()
         unpacked, packed = limits.max_uncompressed_bytes, limits.max_batch_bytes
-        self._way = Way(partition, self._report)
+        self._way = LookupAudit(partition, self._report)
         self._lookup = Lookup(partition, unpacked, packed, self._way.passed)
-        self._inside = Inside(partition, unpacked, packed, self._report)
+        self._inside = BatchRecords(partition, unpacked, packed, self._report)
         self._sentences = Sentences(separators=separators)
-        self._places = Places(partition, self._inside, self._sentences, self._lookup.batch_at)
+        self._places = Answers(partition, self._inside, self._sentences, self._lookup.batch_at)
         self._limits = limits
         self._times = times
 
@@ -199,11 +199,11 @@ class Finder:
             yield Chunk(window, window.view, 0, 1, False, window.rows, 0)
 
     @cached_property
-    def _data(self) -> DataMap:
-        from kdump.find.log_scan import DataMap  # the walk over damage: most questions do not need it
+    def _data(self) -> LogScan:
+        from kdump.find.log_scan import LogScan  # the walk over damage: most questions do not need it
 
         unpacked, packed = self._limits.max_uncompressed_bytes, self._limits.max_batch_bytes
-        return DataMap(self._partition, self._report, unpacked, packed, times=self._times)
+        return LogScan(self._partition, self._report, unpacked, packed, times=self._times)
 
     # --- a broker -------------------------------------------------------------------------------------------
     def _by_broker(self, query: Query) -> Location:

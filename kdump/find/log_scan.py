@@ -97,7 +97,7 @@ RUN = 64  # batches
 _NO_BYTES = memoryview(b"\0")
 
 
-class DataMap:
+class LogScan:
     """The true batches of a partition.
 
     Args:

@@ -234,7 +234,7 @@ def test_the_largest_timestamp_may_be_where_no_index_names_it(plain: Path) -> No
 def test_an_empty_last_segment_costs_no_scan(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for suffix in ("log", "index", "timeindex"):
         (plain / "plain-0" / f"{297:020}.{suffix}").write_bytes(b"")
-    monkeypatch.setattr("kdump.find.log_scan.DataMap.runs", None)
+    monkeypatch.setattr("kdump.find.log_scan.LogScan.runs", None)
     for question in ("1800000000000", "1700000119777"):  # its own file time, and that of the one before
         assert not ask(finder_in(plain / "plain-0"), time_query(question))[0]
 
