@@ -365,7 +365,7 @@ def _before_zeros(source: Source, slot: int, entries: int) -> int:
 
 
 INTERVAL = 4096  # index.interval.bytes, unless a topic has another
-_OFFSET_SLOT, _TIME_SLOT = 8, 12
+_OFFSET_SLOT, _TIME_SLOT = OffsetIndex.entry_size, TimeIndex.entry_size
 _NO_TIMESTAMP = -1
 _NO_LIMIT = 2**63 - 1
 

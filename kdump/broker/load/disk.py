@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.source import BytesSource
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 KEPT_BYTES = 4 * 1024 * 1024  # of contents that nobody wants
-_ENTRY = 8  # bytes of an entry of an offset index
+_ENTRY = OffsetIndex.entry_size
 _THIN_ENTRIES = 1024
 _PIECE = 1 << 20
 
