@@ -6,7 +6,7 @@ from enum import IntEnum, unique
 
 from kdump.finding import NOT_ALL_READ, Finding, Severity
 from kdump.item import Complaint, Died, SanityFailed
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 
 @unique
@@ -71,7 +71,7 @@ class RunStatus:
             self._errors |= item.severity is Severity.ERROR
             self._warnings |= item.severity is Severity.WARNING
             self._incomplete |= item.code in NOT_ALL_READ
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             self._missing |= item.missing
             self._incomplete |= not item.missing and item.kind != "skipped"
         elif isinstance(item, Complaint | SanityFailed):
@@ -81,7 +81,7 @@ class RunStatus:
 
     def matters(self, item: object) -> bool:
         """Whether an item makes the exit status another than 0, or is an error; the rest is what `--quiet` hides."""
-        if isinstance(item, DoorProblem):
+        if isinstance(item, OpenFailure):
             return item.kind != "skipped"
         if not isinstance(item, Finding):
             return False

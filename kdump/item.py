@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.kinds import FileKind
     from kdump.format.record.chunk import Chunk
-    from kdump.storage.file_source import DoorProblem
+    from kdump.storage.file_source import OpenFailure
 
 
 class FileStart(Value):
@@ -359,7 +359,7 @@ if TYPE_CHECKING:
         | IndexEmpty
         | IndexPassed
         | SanityFailed
-        | DoorProblem
+        | OpenFailure
         | AbortedTxn
         | ProducerStateEntry
         | SnapshotError

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kdump.broker.retention import Append, Deletion, LogFacts, Rolling
     from kdump.finding import Finding
     from kdump.item import Progress
-    from kdump.storage.file_source import DoorProblem
+    from kdump.storage.file_source import OpenFailure
 
 
 class Retained(Value):
@@ -74,4 +74,4 @@ class Compacted(Value):
 
 
 if TYPE_CHECKING:
-    RetentionItem = Retained | Compacted | Finding | DoorProblem | Progress
+    RetentionItem = Retained | Compacted | Finding | OpenFailure | Progress

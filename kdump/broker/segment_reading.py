@@ -23,7 +23,7 @@ WINDOW = 6 * 1024  # bytes of a log read at once: an index points some 4 KB befo
 _NEGATIVE = "java.lang.IllegalArgumentException: Negative position"
 
 
-class Segment(Protocol):
+class ReadableSegment(Protocol):
     """What is read of a segment."""
 
     @property
@@ -39,10 +39,10 @@ class Segment(Protocol):
         """The offset index."""
 
 
-class Segments(Protocol):
+class ReadableSegments(Protocol):
     """The segments of a partition."""
 
-    def segment(self, number: int, /) -> Segment:
+    def segment(self, number: int, /) -> ReadableSegment:
         """Return a segment by its number."""
 
 
@@ -62,7 +62,7 @@ class Reading:
 
     def __init__(
         self,
-        partition: Segments,
+        partition: ReadableSegments,
         max_uncompressed_bytes: int,
         max_batch_bytes: int,
         passed: Callable[[int, Window, int], None],

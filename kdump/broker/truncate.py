@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
-from kdump.broker.load.disk import Disk, Part
+from kdump.broker.load.disk import Disk, FilePart
 from kdump.broker.load.log_loader import count_records, fates, losses, recover_segment, write_indexes
 from kdump.broker.load.outcome import Outcome, Stops
 from kdump.broker.load.segments import LoadedSegments
@@ -137,7 +137,7 @@ def _recovered(facts: PartitionFacts, base: int, size: int) -> Recovered:
             producers = states.producers
         except BrokerError:
             pass  # what lies before is damaged: whoever asks has said so
-    return recover_segment(facts, Part(facts.files[name], 0, size), base, producers)
+    return recover_segment(facts, FilePart(facts.files[name], 0, size), base, producers)
 
 
 def _cut_epochs(disk: Disk, end: int) -> None:

@@ -12,7 +12,7 @@ from kdump.finding import Code, Finding
 from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile
-from kdump.storage.input_directory import InputDirectory
+from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import may_list
 
 if TYPE_CHECKING:

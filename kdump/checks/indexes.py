@@ -8,27 +8,367 @@ the largest one up to the batch with its offset.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from heapq import heappop, heappush
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from kdump.checks.index_fold import NO_FAULT, ODD, WRONG, Fault, IndexFold
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
+from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from kdump.checks.order import Entry, Outlier
     from kdump.finding import Report
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
 
+
+_HELD = 64  # entries that are judged once more, with those that follow: the last of a chunk may be wrong
+
+Strict = tuple[bool, bool]  # of each column: must it rise from entry to entry, or may it stay
+
+
+class Entry(NamedTuple):
+    """One entry: its number in the index, and both columns."""
+
+    number: int
+    first: int
+    second: int
+
+
+class Entries:
+    """Some entries that ascend.
+
+    Args:
+        numbers: of the entries in the index.
+        first, second: both columns.
+    """
+
+    __slots__ = ("first", "numbers", "second")
+
+    def __init__(self, numbers: Sequence[int], first: array[int], second: array[int]) -> None:
+        self.numbers = numbers
+        self.first = first
+        self.second = second
+
+    def part(self, start: int, stop: int | None = None) -> Entries:
+        """Return the entries [start, stop) of these."""
+        return Entries(self.numbers[start:stop], self.first[start:stop], self.second[start:stop])
+
+    def rows(self) -> Iterator[Entry]:
+        """Yield each entry."""
+        return map(Entry, self.numbers, self.first, self.second)
+
+
+class Outlier(Value):
+    """An entry that is out of order.
+
+    Args:
+        entry: the entry.
+        near: the believed one that it is out of order with; before it when `is_low`, else after it.
+        is_low: too low for what is before it, else too high for what follows.
+    """
+
+    entry: Entry
+    near: Entry
+    is_low: bool
+
+
+def in_order(
+    chunks: Iterator[tuple[array[int], array[int]]], strict: Strict, floor: tuple[int, int]
+) -> Iterator[tuple[Entries, list[Outlier]]]:
+    """Sort out which entries ascend.
+
+    Args:
+        chunks: both columns, some thousand entries at a time.
+        strict: how each column is to ascend.
+        floor: what the first entry has to be above, in the same way.
+
+    Yields:
+        entries, each above all that were yielded before; the outliers between them.
+    """
+    number = 0  # of the first entry that is held
+    held = Entries(range(0), array("q"), array("q"))
+    last = Entry(-1, *floor)
+    found = next(chunks, None)
+    while found is not None:
+        following = next(chunks, None)
+        numbers = range(number, number + len(held.first) + len(found[0]))
+        chunk = Entries(numbers, held.first + found[0], held.second + found[1])
+        cut = len(numbers) if following is None else max(len(numbers) - _HELD, 0)
+        outliers: list[Outlier] = []
+        is_above = _is_above(next(chunk.rows()), last, strict)
+        if is_above and _scan.ascends(chunk.first, strict[0]) and _scan.ascends(chunk.second, strict[1]):
+            entries = chunk.part(0, cut)
+        else:
+            kept, outliers = _sorted_out(chunk, strict, last)
+            kept = [entry for entry in kept if entry.number < number + cut]
+            outliers = [one for one in outliers if one.entry.number < number + cut]
+            columns = [[entry[at] for entry in kept] for at in range(3)]
+            entries = Entries(columns[0], array("q", columns[1]), array("q", columns[2]))
+        if entries.numbers:
+            last = Entry(entries.numbers[-1], entries.first[-1], entries.second[-1])
+        yield entries, outliers
+        held = chunk.part(cut)
+        number += cut
+        found = following
+
+
+def _sorted_out(chunk: Entries, strict: Strict, last: Entry) -> tuple[list[Entry], list[Outlier]]:
+    """Which entries of a chunk ascend from `last` on, and the others."""
+    every = list(chunk.rows())
+    maybe = [k for k, entry in enumerate(every) if _is_above(entry, last, strict)]
+    believed = sorted(_longest(chunk.first, maybe, strict[0]) & _longest(chunk.second, maybe, strict[1]))
+    kept: list[Entry] = []
+    outliers: list[Outlier] = []
+    at = 0  # in `believed`
+    for entry in every:
+        after = every[believed[at]] if at < len(believed) else None
+        is_low = not _is_above(entry, last, strict)
+        if entry is after or not (is_low or (after is not None and not _is_above(after, entry, strict))):
+            at += entry is after
+            kept.append(entry)
+            last = entry
+        else:
+            near = last if is_low else after
+            assert near is not None
+            outliers.append(Outlier(entry, near, is_low))
+    return kept, outliers
+
+
+def _is_above(entry: Entry, other: Entry, strict: Strict) -> bool:
+    first, second = strict
+    return (entry.first > other.first or (entry.first == other.first and not first)) and (
+        entry.second > other.second or (entry.second == other.second and not second)
+    )
+
+
+def _longest(column: array[int], numbers: list[int], is_strict: bool) -> set[int]:
+    """The longest row of entries whose values ascend; of two the one with the earlier entries."""
+    search = bisect_left if is_strict else bisect_right
+    tails: list[int] = []  # of the rows of each length that go back from the end: the largest first value, negated
+    heads: list[int] = []
+    then: dict[int, int | None] = {}
+    for k in reversed(numbers):
+        value = -column[k]
+        length = search(tails, value)
+        then[k] = heads[length - 1] if length else None
+        tails[length : length + 1] = [value]
+        heads[length : length + 1] = [k]
+    found = set()
+    k_next = heads[-1] if heads else None
+    while k_next is not None:
+        found.add(k_next)
+        k_next = then[k_next]
+    return found
+
+
+_PIECE = 64 * 1024  # bytes of an index
+_ASIDE = 8192  # outliers that wait for their batches; what is more is not compared with the log
+
+FINE, ODD, WRONG = range(3)
+
+
+class Fault(Value):
+    """What the log says of an entry.
+
+    Args:
+        grade: FINE, ODD (a lookup is right with it) or WRONG.
+        code, values, expected: what there is to report; None for nothing.
+    """
+
+    grade: int
+    code: Code | None = None
+    values: Mapping[str, int | str | None] = {}
+    expected: int | None = None
+
+
+NO_FAULT = Fault(FINE)
+
+
+class IndexFold(ABC):
+    """Takes the entries in their order, as far as the walk has got, and what is odd about the file itself.
+
+    An entry that is out of order waits until the log has said what it is, and what its neighbour is. `step` and
+    `finish` yield after some thousand entries: what was found can be handed on, and need not be held.
+
+    Args:
+        index: the index.
+        source: its file.
+        floor: what both columns of its first entry have to be above.
+        report: takes each finding.
+        may_be_untrimmed: zeros at the end are what a broker at work, or one that crashed, leaves there.
+        tells_zeros: report zeros at the end.
+    """
+
+    _slot: ClassVar[int]
+    _offset_column: ClassVar[int]
+    _strict: ClassVar[Strict]
+    _odd_size: ClassVar[Code]
+    _zero_tail: ClassVar[Code]
+
+    def __init__(
+        self,
+        index: OffsetIndex | TimeIndex,
+        source: Source,
+        floor: tuple[int, int],
+        report: Report,
+        *,
+        may_be_untrimmed: bool,
+        tells_zeros: bool = True,
+    ) -> None:
+        self._index = index
+        self._size = source.size
+        self._report = report
+        self._may_be_untrimmed = may_be_untrimmed
+        self._tells_zeros = tells_zeros
+        self.used = _before_zeros(source, self._slot, index.entries)
+        self._latest = floor  # the entry that was taken last
+        self._parts = in_order(index.columns(0, self.used), self._strict, floor)
+        self._entries = Entries(range(0), array("q"), array("q"))
+        self._at = 0  # in them
+        self._aside: list[tuple[int, int, Outlier, int | None]] = []  # due from which key on; what the log has said
+        self._nears: dict[int, int] = {}  # what the log says of their neighbours
+        self._lost = False  # a gap lies before the next batch, or a batch whose CRC is wrong
+
+    def _take(self, limit: int) -> Iterator[Entries]:
+        """Yield the next entries that ascend, up to the first whose key is at or above the limit."""
+        while True:
+            keys = self._entries.second  # what entries meet batches by: positions, or offsets in a time index
+            if self._at == len(keys):
+                part = next(self._parts, None)
+                if part is None:
+                    return
+                self._entries, outliers = part
+                self._at = 0
+                for one in outliers:
+                    self._set_aside(one)
+                yield self._entries.part(0, 0)  # of this part none may be left
+                continue
+            stop = bisect_left(keys, limit, self._at)
+            if stop == self._at:
+                return
+            start, self._at = self._at, stop
+            self._latest = self._entries.first[stop - 1], self._entries.second[stop - 1]
+            yield self._entries.part(start, stop)
+
+    def _set_aside(self, one: Outlier) -> None:
+        if len(self._aside) < _ASIDE:
+            self._nears.setdefault(one.near.number, FINE)
+            heappush(self._aside, (one.entry.second, one.entry.number, one, None))
+        else:
+            self._out_of_order(one)
+
+    def _judge_aside(self, limit: int, fault_of: Callable[[Entry], Fault]) -> None:
+        """Judge the outliers whose key is below the limit, and settle those whose neighbour has been judged too."""
+        while self._aside and self._aside[0][0] < limit:
+            _, number, one, found = heappop(self._aside)
+            if found is not None:
+                self._settle(one, found)
+                continue
+            fault = fault_of(one.entry)
+            if fault.grade == WRONG and not one.is_low:
+                self._tell(one.entry, fault)
+            heappush(self._aside, (max(one.near.second, one.entry.second), number, one, fault.grade))
+        if not self._aside:
+            self._nears.clear()
+
+    def _settle(self, one: Outlier, found: int) -> None:
+        """Blame an outlier, or its neighbour when the log says that this is the worse of both."""
+        near = self._nears.get(one.near.number, FINE)
+        if near <= found:
+            if found != WRONG or one.is_low:
+                self._out_of_order(one)
+        elif near == ODD:
+            self._out_of_order(one.replace(entry=one.near, near=one.entry, is_low=not one.is_low))
+
+    def _tell(self, entry: Entry, fault: Fault) -> None:
+        """Report what the log says of an entry, and keep it when an outlier waits for that."""
+        if entry.number in self._nears:
+            self._nears[entry.number] = fault.grade
+        if fault.code is not None:
+            columns = entry[1:]
+            offset, found = columns[self._offset_column], columns[1 - self._offset_column]
+            self._blame(fault.code, entry.number, offset, found, fault.values, fault.expected)
+
+    @abstractmethod
+    def _out_of_order(self, one: Outlier) -> None:
+        """Report an entry that is out of order."""
+
+    def gap(self) -> None:
+        """Bytes of the log are no batch."""
+        self._lost = True
+
+    @abstractmethod
+    def step(self, window: Window, last: int, *, sure: bool) -> Iterator[None]:
+        """Take the next batches.
+
+        Args:
+            window: the batches.
+            last: the last offset that is believed after them.
+            sure: their offsets are right; else no entry is blamed for not agreeing with them.
+        """
+
+    def finish(self, end: int, size: int, last_batch_at: int) -> Iterator[None]:
+        """The log is at its end.
+
+        Args:
+            end: the offset after its last batch.
+            size: of the log, bytes.
+            last_batch_at: where its last batch begins, bytes.
+        """
+        if self._size % self._slot:
+            rest = self._size % self._slot
+            self._say(self._odd_size, self._size - rest, rest, found=self._size)
+        yield from self._rest(end, size, last_batch_at)
+        zeros = self._index.entries - self.used
+        if zeros and self._tells_zeros:
+            severity = Severity.NOTE if self._may_be_untrimmed else None
+            at, length = self.used * self._slot, zeros * self._slot
+            self._report(
+                Finding(self._zero_tail, self._index.name, at, length, count=zeros, found=0, severity_override=severity)
+            )
+
+    @abstractmethod
+    def _rest(self, end: int, size: int, last_batch_at: int) -> Iterator[None]:
+        """Judge the entries that no batch was left for."""
+
+    def _say(self, code: Code, at: int, length: int, **more: Any) -> None:  # noqa: ANN401 (fields of a Finding)
+        self._report(Finding(code, self._index.name, at, length, **more))
+
+    def _blame(
+        self,
+        code: Code,
+        number: int,
+        offset: int,
+        found: int,
+        values: Mapping[str, int | str | None],
+        expected: int | None = None,
+    ) -> None:
+        at = number * self._slot
+        self._say(code, at, self._slot, offset=offset, found=found, values=values, expected=expected)
+
+
+def _before_zeros(source: Source, slot: int, entries: int) -> int:
+    """How many entries come before the zeros at the end, which are none: a broker had not written there."""
+    end = entries * slot
+    while end:
+        start = max(0, end - _PIECE)
+        data = source.read_at(start, end - start).rstrip(b"\0")
+        if data:
+            return -(-(start + len(data)) // slot)
+        end = start
+    return 0
+
+
 INTERVAL = 4096  # index.interval.bytes, unless a topic has another
-_OFFSET_SLOT, _TIME_SLOT = 8, 12
+_OFFSET_SLOT, _TIME_SLOT = OffsetIndex.entry_size, TimeIndex.entry_size
 _NO_TIMESTAMP = -1
 _NO_LIMIT = 2**63 - 1
 

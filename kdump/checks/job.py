@@ -61,7 +61,7 @@ class SegmentJob(Value):
         return self.is_raft_log and self.is_last
 
 
-class SegmentFacts(Value):
+class SegmentSummary(Value):
     """What the partition needs to know of a judged segment.
 
     Args:
@@ -109,9 +109,9 @@ class SegmentFacts(Value):
         )
 
 
-def nothing_known(job: SegmentJob) -> SegmentFacts:
+def nothing_known(job: SegmentJob) -> SegmentSummary:
     """Return the facts of a segment that could not be judged."""
-    return SegmentFacts(0, 0, job.base_offset, False, False, False, False, None, {})
+    return SegmentSummary(0, 0, job.base_offset, False, False, False, False, None, {})
 
 
 def times_of(window: Window, first: int | None, largest: int | None) -> tuple[int | None, int | None]:

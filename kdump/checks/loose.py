@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.checks.indexes import index_fold
-from kdump.checks.job import SegmentFacts, SegmentJob
+from kdump.checks.job import SegmentJob, SegmentSummary
 from kdump.checks.partition import PartitionCheck
 from kdump.checks.read_errors import judged
 from kdump.checks.segment import check_segment
@@ -15,7 +15,7 @@ from kdump.checks.transactions import check_aborted
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile, Progress
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import parse_name
 from kdump.storage.open_files import OpenFileCache, open_source
@@ -46,14 +46,14 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
     """
     name = parse_name(os.path.basename(path))
     opened = open_source(path)
-    if isinstance(opened, DoorProblem):
+    if isinstance(opened, OpenFailure):
         yield opened
         return
     opened.close()
     if name.kind in _NEED_BASE and name.base_offset is None:
-        yield DoorProblem(path, "base", f"{path}: no base offset in the name: a segment is named <20 digits>.log")
+        yield OpenFailure(path, "base", f"{path}: no base offset in the name: a segment is named <20 digits>.log")
     elif name.kind is FileKind.UNKNOWN:
-        yield DoorProblem(path, "type", f"{path}: the name does not tell what this is")
+        yield OpenFailure(path, "type", f"{path}: the name does not tell what this is")
     elif name.kind in TEXT_KINDS:
         yield from _grouped(check_text(StateFile(path, name.kind, OpenFileCache())))
     elif name.kind is FileKind.SNAPSHOT:
@@ -82,7 +82,7 @@ def _of_segment(path: str, kind: FileKind, base: int, options: VerifyOptions) ->
 
 def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator[Item]:
     for result in check_segment(job, options):
-        if isinstance(result, SegmentFacts):
+        if isinstance(result, SegmentSummary):
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
             if kind is FileKind.LOG:
                 yield result.checked(job, deep=options.deep)
@@ -92,7 +92,7 @@ def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator
             yield result
 
 
-def _grouped(items: Iterator[Finding | DoorProblem | CheckedFile]) -> Iterator[Item]:
+def _grouped(items: Iterator[Finding | OpenFailure | CheckedFile]) -> Iterator[Item]:
     files: list[CheckedFile] = []
     for one in items:
         if isinstance(one, CheckedFile):
@@ -102,14 +102,14 @@ def _grouped(items: Iterator[Finding | DoorProblem | CheckedFile]) -> Iterator[I
     yield Checked(tuple(files), 0, 0)
 
 
-def _aborted(path: str, base: int) -> Iterator[Finding | DoorProblem | CheckedFile]:
+def _aborted(path: str, base: int) -> Iterator[Finding | OpenFailure | CheckedFile]:
     def judge(source: Source, report: Report) -> None:
         check_aborted(source, base, [], complete=False, first_known=0, end=_MAX_LONG, report=report)
 
     return judged(path, FileKind.TXNINDEX, judge)
 
 
-def _index_alone(path: str, kind: FileKind, base: int) -> Iterator[Finding | DoorProblem | CheckedFile]:
+def _index_alone(path: str, kind: FileKind, base: int) -> Iterator[Finding | OpenFailure | CheckedFile]:
     """An index without its log: only its size and its order can be judged."""
 
     def judge(source: Source, report: Report) -> None:

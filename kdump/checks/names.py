@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.storage.directory import A_LINK, IN_A_PARTITION, NO_FILE, NOT_A_PARTITION, Skipped
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import SWAP, FileKind, java_name, parse_name, parse_partition
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _LOADED_SUFFIXES = frozenset(f".{kind.value}" for kind in _LOADED)
 _UNFINISHED = (".cleaned", ".swap")
 
 
-def check_names(found: Contents) -> Iterator[Finding | DoorProblem]:
+def check_names(found: Contents) -> Iterator[Finding | OpenFailure]:
     """Yield what the names in one directory mean for the next start of a broker.
 
     Args:
@@ -36,7 +36,7 @@ def check_names(found: Contents) -> Iterator[Finding | DoorProblem]:
         yield _check_skipped(skipped)
         name = os.path.basename(skipped.path)
         if skipped.reason in (A_LINK, NO_FILE) and (parse_name(name).is_live or parse_partition(name) is not None):
-            yield DoorProblem(skipped.path, "symlink", f"{skipped.path}: not read: {skipped.reason}")
+            yield OpenFailure(skipped.path, "symlink", f"{skipped.path}: not read: {skipped.reason}")
 
 
 def _check_name(path: str) -> Finding | None:
@@ -63,13 +63,13 @@ def _check_name(path: str) -> Finding | None:
     return _leftover(path, "a copy, or what a write left behind: no broker reads it", Severity.NOTE)
 
 
-def _check_skipped(skipped: Skipped) -> Finding | DoorProblem:
+def _check_skipped(skipped: Skipped) -> Finding | OpenFailure:
     if skipped.reason == NOT_A_PARTITION:
         return Finding(Code.F11, skipped.path)
     if skipped.reason == IN_A_PARTITION:
         return _leftover(skipped.path, "a directory: no broker looks into it", Severity.NOTE)
     if skipped.reason.startswith("cannot"):
-        return DoorProblem(skipped.path, "read", f"{skipped.path}: not read: {skipped.reason}")
+        return OpenFailure(skipped.path, "read", f"{skipped.path}: not read: {skipped.reason}")
     return Finding(Code.F04, skipped.path, values={"why": skipped.reason})
 
 

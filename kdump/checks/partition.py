@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.checks.job import SegmentFacts, SegmentJob
+from kdump.checks.job import SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
@@ -89,7 +89,7 @@ class PartitionCheck:
         replay = Replay(self.directory)
         for number, job in enumerate(self.jobs):
             for result in results(number):
-                if isinstance(result, SegmentFacts):
+                if isinstance(result, SegmentSummary):
                     yield from self._after(job, result, replay, deep=options.deep)
                 else:
                     yield result
@@ -98,7 +98,7 @@ class PartitionCheck:
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size)
 
-    def _after(self, job: SegmentJob, facts: SegmentFacts, replay: Replay, *, deep: bool) -> Iterator[Item]:
+    def _after(self, job: SegmentJob, facts: SegmentSummary, replay: Replay, *, deep: bool) -> Iterator[Item]:
         """What a segment leaves to be judged, and the end of its group."""
         read = {kind: CheckedFile(job.files[kind], kind, size) for kind, size in facts.sizes.items()}
         for one in replay.segment(job, facts):
@@ -162,7 +162,7 @@ class PartitionCheck:
         """A snapshot of the metadata log: it has the format of a log, and offsets of its own."""
         job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, is_alone=True)
         for result in check_segment(job, options):
-            if not isinstance(result, SegmentFacts):
+            if not isinstance(result, SegmentSummary):
                 yield result
             elif FileKind.LOG in result.sizes:
                 yield CheckedFile(path, FileKind.CHECKPOINT, result.sizes[FileKind.LOG])

@@ -15,7 +15,7 @@ from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import Cause, LogManager, worst
 from kdump.broker.load.outcome import Stops
 from kdump.item import Prediction, SegmentFate
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ _ALONE = "the other partitions of the log directory can be loaded"
 
 def predict(
     log_dir: LogDir, partitions: Sequence[PartitionDir], options: VerifyOptions, *, is_alone: bool
-) -> Iterator[Prediction | DoorProblem]:
+) -> Iterator[Prediction | OpenFailure]:
     """Yield what becomes of each partition with each start.
 
     Args:
@@ -57,7 +57,7 @@ def predict(
         except OSError as error:
             not_known = (*not_known, f"{path} can be loaded")
             why = error.strerror or str(error)
-            yield DoorProblem(path, "read", f"{path}: what a broker does with it is not known: {why}")
+            yield OpenFailure(path, "read", f"{path}: what a broker does with it is not known: {why}")
             continue
         for row, cause in outcomes:
             if cause is not None:

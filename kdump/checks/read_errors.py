@@ -1,4 +1,4 @@
-"""Map open and read errors of a listed file to V01, V02 or DoorProblem."""
+"""Map open and read errors of a listed file to V01, V02 or OpenFailure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.item import CheckedFile
-from kdump.storage.file_source import DoorProblem, FileShrankError
+from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 
-def not_opened(problem: DoorProblem) -> Finding | DoorProblem:
+def not_opened(problem: OpenFailure) -> Finding | OpenFailure:
     """Return what a file is that cannot be opened: gone, or closed to the user.
 
     Reports: V02.
@@ -25,7 +25,7 @@ def not_opened(problem: DoorProblem) -> Finding | DoorProblem:
     return Finding(Code.V02, problem.path) if problem.missing else problem
 
 
-def broken_off(error: OSError, path: str, size: int) -> Finding | DoorProblem:
+def broken_off(error: OSError, path: str, size: int) -> Finding | OpenFailure:
     """Return why a file was not read to its end: it has become shorter, or the disk cannot read it.
 
     Args:
@@ -37,12 +37,12 @@ def broken_off(error: OSError, path: str, size: int) -> Finding | DoorProblem:
     """
     if isinstance(error, FileShrankError):
         return Finding(Code.V01, path, error.position, max(0, size - error.position))
-    return DoorProblem(path, "read", f"{path}: cannot be read further: {error.strerror}")
+    return OpenFailure(path, "read", f"{path}: cannot be read further: {error.strerror}")
 
 
 def judged(
     path: str, kind: FileKind, judge: Callable[[Source, Report], None]
-) -> Iterator[Finding | DoorProblem | CheckedFile]:
+) -> Iterator[Finding | OpenFailure | CheckedFile]:
     """Yield what is wrong with a small file, and the file.
 
     Args:
@@ -53,10 +53,10 @@ def judged(
     Reports: V01, V02, and what `judge` does.
     """
     source = open_source(path)
-    if isinstance(source, DoorProblem):
+    if isinstance(source, OpenFailure):
         yield not_opened(source)
         return
-    found: list[Finding | DoorProblem] = []
+    found: list[Finding | OpenFailure] = []
     with source:
         try:
             judge(source, found.append)

@@ -13,20 +13,20 @@ from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.item import CheckedFile
-from kdump.storage.file_source import DoorProblem, FileSource
+from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kdump.checks.job import SegmentFacts, SegmentJob
+    from kdump.checks.job import SegmentJob, SegmentSummary
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
     from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.source import Source
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
 
-Result = Finding | DoorProblem | CheckedFile
+Result = Finding | OpenFailure | CheckedFile
 _NEVER = 2**63
 
 
@@ -46,7 +46,7 @@ class Replay:
         self._has_begun = False
         self._is_whole = True  # nothing was compacted, damaged or not read so far
 
-    def segment(self, job: SegmentJob, facts: SegmentFacts) -> Iterator[Result]:
+    def segment(self, job: SegmentJob, facts: SegmentSummary) -> Iterator[Result]:
         """Yield what is wrong with the snapshot at the start of a segment and with its aborted transactions.
 
         Args:
@@ -107,16 +107,16 @@ class Replay:
             self.producers = self.producers.replace(complete=False)
 
 
-def _aborted(job: SegmentJob, facts: SegmentFacts, expected: list[AbortedTxn], *, complete: bool) -> Iterator[Result]:
+def _aborted(job: SegmentJob, facts: SegmentSummary, expected: list[AbortedTxn], *, complete: bool) -> Iterator[Result]:
     """Judge the index of aborted transactions, which is not there when there are none."""
     path = job.files.get(FileKind.TXNINDEX)
-    found: list[Finding | DoorProblem] = []
+    found: list[Finding | OpenFailure] = []
     if path is None:
         beside = job.files[FileKind.LOG].removesuffix(FileKind.LOG.value) + FileKind.TXNINDEX.value
-        opened: Source | DoorProblem = BytesSource(b"", beside)
+        opened: Source | OpenFailure = BytesSource(b"", beside)
     else:
         opened = open_source(path)
-    if isinstance(opened, DoorProblem):
+    if isinstance(opened, OpenFailure):
         yield not_opened(opened)
         return
     end = max(facts.end_offset, job.base_offset) if facts.is_read else _NEVER

@@ -13,7 +13,7 @@ from collections import deque
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.checks.run import Engine, partitions_of, verify
+from kdump.checks.run import LocalVerify, partitions_of, verify
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
@@ -21,7 +21,7 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked
-from kdump.storage.file_source import DoorProblem, FileSource
+from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
@@ -35,7 +35,23 @@ _MOST_TOGETHER = 1000  # batches whose records are compared at once, where the f
 _HELD = 10_000  # findings about missing offsets, until it is known whether compaction explains them
 
 
-def compare(paths: Sequence[str], options: VerifyOptions, engine: Engine | None = None) -> Iterator[Item]:
+class LocalReplicas(LocalVerify):
+    """Judges partitions, and compares their replicas, by processes of this machine."""
+
+    def replicas(self, groups: Sequence[Sequence[PartitionCheck]], options: VerifyOptions) -> Iterator[Item]:
+        """Yield where the replicas of partitions are not the same.
+
+        Args:
+            groups: the replicas of each partition.
+            options: what was asked for.
+
+        Reports: D01-D03.
+        """
+        for checks in groups:
+            yield from compare_all(checks, options)
+
+
+def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas | None = None) -> Iterator[Item]:
     """Yield what `verify` has to say, and then where the replicas of a partition are not the same.
 
     Args:
@@ -45,7 +61,7 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: Engine | None 
 
     Reports: D01-D03, and every code of verify.
     """
-    engine = engine or Engine()
+    engine = engine or LocalReplicas()
     yield from verify(paths, options, engine)
     replicas: dict[tuple[str, int], list[PartitionCheck]] = {}
     for check in partitions_of(paths):
@@ -53,7 +69,7 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: Engine | None 
             replicas.setdefault((check.name.topic, check.name.partition), []).append(check)
     if all(len(checks) < 2 for checks in replicas.values()):
         sentence = "--replicas: no partition lies under two of these paths: nothing was compared"
-        yield DoorProblem(paths[0], "other", sentence)
+        yield OpenFailure(paths[0], "other", sentence)
     yield from engine.replicas([checks for _, checks in sorted(replicas.items())], options)
 
 
@@ -71,7 +87,7 @@ def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Ite
         yield Checked((), 0, 0)
 
 
-class _Batch(NamedTuple):
+class _ReplicaBatch(NamedTuple):
     """What is compared of a batch, and where it is."""
 
     first: int
@@ -101,7 +117,7 @@ class _Replica:
         self._check = check
         self._options = options
         self._batches = self._walk()
-        self.batch: _Batch | None = None
+        self.batch: _ReplicaBatch | None = None
         self.end = 0
         self.was_compacted = False
         self.step()
@@ -119,11 +135,11 @@ class _Replica:
         while self.batch is not None:
             self.step()
 
-    def _walk(self) -> Iterator[_Batch]:
+    def _walk(self) -> Iterator[_ReplicaBatch]:
         last = -1
         for job in self._check.jobs:
             source = open_source(job.files[FileKind.LOG])
-            if isinstance(source, DoorProblem):
+            if isinstance(source, OpenFailure):
                 continue
             with source:
                 walk = CheckedWalk(
@@ -142,7 +158,7 @@ class _Replica:
                         is_whole = not is_v2 or row[layout.COUNT] > row[layout.LAST_OFFSET_DELTA]
                         place = (row[layout.POSITION], row[layout.SIZE])
                         crc, epoch = row[layout.CRC], row[layout.LEADER_EPOCH]
-                        yield _Batch(max(first, 0), last, crc, epoch, *place, is_true, is_whole, source)
+                        yield _ReplicaBatch(max(first, 0), last, crc, epoch, *place, is_true, is_whole, source)
 
 
 class _Pair:
@@ -200,8 +216,8 @@ class _Pair:
 
     def _look_closer(self) -> Iterator[Finding]:
         """Take batches of both until they end at one offset, and compare their records."""
-        ours: deque[_Batch] = deque(maxlen=_MOST_TOGETHER)
-        theirs: deque[_Batch] = deque(maxlen=_MOST_TOGETHER)
+        ours: deque[_ReplicaBatch] = deque(maxlen=_MOST_TOGETHER)
+        theirs: deque[_ReplicaBatch] = deque(maxlen=_MOST_TOGETHER)
         end = -1
         while True:
             for replica, taken in ((self._one, ours), (self._other, theirs)):
@@ -224,7 +240,9 @@ class _Pair:
                     yield self._differs(batch, f"the record of offset {offset} is another one", None, None, None)
                     return
 
-    def _differs(self, batch: _Batch, why: str, field: str | None, found: int | None, expected: int | None) -> Finding:
+    def _differs(
+        self, batch: _ReplicaBatch, why: str, field: str | None, found: int | None, expected: int | None
+    ) -> Finding:
         return Finding(
             Code.D01,
             batch.log.name,
@@ -238,11 +256,11 @@ class _Pair:
             values={"why": why, "other": self._one.path},
         )
 
-    def _records(self, batch: _Batch) -> Iterator[tuple[int, tuple[object, ...]]]:
+    def _records(self, batch: _ReplicaBatch) -> Iterator[tuple[int, tuple[object, ...]]]:
         """Yield offset and content of each record that can be read."""
         limit, unpacked = self._options.max_batch_bytes, self._options.max_uncompressed_bytes
         source = open_source(batch.log.name)
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             return
         with source:
             walk = KafkaWalk(source, source.name, batch.position, batch.position + batch.size, limit)

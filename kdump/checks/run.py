@@ -11,7 +11,7 @@ from kdump.checks.loose import check_loose
 from kdump.checks.workers import Workers
 from kdump.item import Progress
 from kdump.storage.directory import expanded
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 
-class Engine:
+class LocalVerify:
     """Judges partitions by processes of this machine."""
 
     def partitions(self, checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Iterator[Item]]:
@@ -45,22 +45,8 @@ class Engine:
                 yield check.check(results, options)
                 first += len(check.jobs)
 
-    def replicas(self, groups: Sequence[Sequence[PartitionCheck]], options: VerifyOptions) -> Iterator[Item]:
-        """Yield where the replicas of partitions are not the same.
 
-        Args:
-            groups: the replicas of each partition.
-            options: what was asked for.
-
-        Reports: D01-D03.
-        """
-        from kdump.checks.replicas import compare_all
-
-        for checks in groups:
-            yield from compare_all(checks, options)
-
-
-def verify(paths: Sequence[str], options: VerifyOptions, engine: Engine | None = None) -> Iterator[Item]:
+def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | None = None) -> Iterator[Item]:
     """Yield what is wrong with files, partition directories and log directories.
 
     The order is the same for any number of processes: path by path, partition by partition, segment by segment; the
@@ -80,10 +66,10 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: Engine | None =
         elif (directory := DirectoryCheck(path)).is_broker_directory:
             directories.append(directory)
         else:
-            yield DoorProblem(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
+            yield OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
     yield from duplicates(directories)
     checks = [check for directory in directories for check in directory.partitions]
-    with closing((engine or Engine()).partitions(checks, options)) as judged:  # type: ignore[type-var]
+    with closing((engine or LocalVerify()).partitions(checks, options)) as judged:  # type: ignore[type-var]
         for directory in directories:
             for _ in directory.partitions:
                 yield from next(judged)

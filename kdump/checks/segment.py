@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.replay import ProducerFold
-from kdump.checks.epochs import CheckpointFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
-from kdump.checks.job import SegmentFacts, SegmentJob, times_of
+from kdump.checks.job import SegmentJob, SegmentSummary, times_of
 from kdump.checks.read_errors import broken_off, not_opened
+from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
@@ -17,14 +17,14 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import check_records
 from kdump.item import Progress
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.segment import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.checks.index_fold import IndexFold
+    from kdump.checks.indexes import IndexFold
     from kdump.checks.options import VerifyOptions
     from kdump.format.batch.offset_order import OffsetFold
     from kdump.format.batch.window import Window
@@ -39,7 +39,7 @@ _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
 _TORN = (Code.L01, Code.L02, Code.L03)
 _BEYOND = (Code.O07, Code.X07, Code.T04)
 
-Result = Finding | DoorProblem | Progress | SegmentFacts
+Result = Finding | OpenFailure | Progress | SegmentSummary
 
 
 def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
@@ -52,7 +52,7 @@ def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
     Reports: F02, F03, F09, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records and
         the producers show.
     """
-    found: list[Finding | DoorProblem] = []
+    found: list[Finding | OpenFailure] = []
     with OpenFileCache() as cache:
         segment = _SegmentCheck(job, options, cache, found)
         for progress in segment.walk():
@@ -62,7 +62,7 @@ def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
         yield segment.facts()
 
 
-def _wanted(found: list[Finding | DoorProblem], only: str | None) -> Iterator[Finding | DoorProblem]:
+def _wanted(found: list[Finding | OpenFailure], only: str | None) -> Iterator[Finding | OpenFailure]:
     """Hand on what was found since the last time."""
     for one in found:
         file = one.file if isinstance(one, Finding) else one.path
@@ -86,7 +86,7 @@ class _SegmentCheck:
         job: SegmentJob,
         options: VerifyOptions,
         cache: OpenFileCache,
-        found: list[Finding | DoorProblem],
+        found: list[Finding | OpenFailure],
     ) -> None:
         self._job = job
         self._options = options
@@ -123,9 +123,9 @@ class _SegmentCheck:
             self._found.append(broken_off(error, self._path, log.size))
         yield Progress(log.size, log.size, self._path)
 
-    def facts(self) -> SegmentFacts:
+    def facts(self) -> SegmentSummary:
         """Return what the partition needs to know."""
-        return SegmentFacts(
+        return SegmentSummary(
             self._batches,
             self._records,
             self._end,
@@ -143,7 +143,7 @@ class _SegmentCheck:
         if kind not in self._job.files:
             return None
         opened = self._segment.file(kind)
-        if isinstance(opened, DoorProblem):
+        if isinstance(opened, OpenFailure):
             self._found.append(opened if self._job.only is not None else not_opened(opened))
             return None
         self._sizes[kind] = opened.size

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Self
 
-from kdump.checks.job import SegmentFacts, nothing_known
+from kdump.checks.job import SegmentSummary, nothing_known
 from kdump.checks.segment import check_segment
 from kdump.format.kinds import FileKind
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,11 +66,11 @@ class Workers:
             except EOFError:
                 path = self._jobs[number].files[FileKind.LOG]
                 why = "not judged: the process that had it was ended; fewer of them (-j) leave more memory to each"
-                yield DoorProblem(path, "read", f"{path}: {why}")
+                yield OpenFailure(path, "read", f"{path}: {why}")
                 yield nothing_known(self._jobs[number])
                 return
             yield from results
-            if isinstance(results[-1], SegmentFacts):
+            if isinstance(results[-1], SegmentSummary):
                 return
 
     def _work(self, number: int, pipe: Connection) -> None:
@@ -82,7 +82,7 @@ class Workers:
             held: list[Result] = []
             for result in check_segment(job, self._options):
                 held.append(result)
-                if len(held) >= _TOGETHER or isinstance(result, SegmentFacts):
+                if len(held) >= _TOGETHER or isinstance(result, SegmentSummary):
                     try:
                         pipe.send(held)
                     except BrokenPipeError:  # nobody reads any more

@@ -14,7 +14,7 @@ from kdump.cli.options.engine import demand_arrow, demand_outside, engine_option
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import absolute
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from kdump.export.job import Target
+    from kdump.export.job import ExportTarget
     from kdump.export.origin import Origins
     from kdump.item import Item
     from kdump.render.terminal.progress import Bar
@@ -97,7 +97,7 @@ class _Export:
     """
 
     def __init__(self, given: dict[str, Any], paths: Sequence[str], origins: Origins) -> None:
-        from kdump.export.job import Target
+        from kdump.export.job import ExportTarget
         from kdump.export.tables import FOLDERS, UnknownNameError, columns_of
 
         names = given["columns"]
@@ -113,7 +113,7 @@ class _Export:
         self._given = given
         self._paths = paths
         self._origins = origins
-        self._target: Target = Target(given["directory"], given["kind"], given["table"], columns)
+        self._target: ExportTarget = ExportTarget(given["directory"], given["kind"], given["table"], columns)
         self._asked: dict[str, object] = {
             "paths": [absolute(path) for path in paths],
             **{name: given[name] for name in ("table", "kind", "decoder", "max_batch_bytes", "max_uncompressed_bytes")},
@@ -147,7 +147,7 @@ class _Export:
         self._end()
 
     def _split_table(self, spark: SparkSession | None) -> None:
-        from kdump.export.job import Engine, begin, begun, done, plan_of
+        from kdump.export.job import LocalExport, begin, begun, done, plan_of
         from kdump.export.read import ReadOptions
         from kdump.export.split import SPLIT_SIZE, Wanted, logs_of
 
@@ -167,7 +167,7 @@ class _Export:
         for problem in plan.problems:
             self._problem(problem)
         written = done(target)
-        engine: Engine = Engine()
+        engine = LocalExport()
         if spark is not None:
             from kdump.spark.jobs import ExportEngine
 
@@ -183,14 +183,14 @@ class _Export:
                 self._outcome.damaged()
                 self._errors[one.path] += one.errors
             for line in one.problems:
-                self._problem(DoorProblem(one.path, "read", line))
+                self._problem(OpenFailure(one.path, "read", line))
 
     def _verdicts(self, spark: SparkSession | None) -> None:
         from kdump.checks.options import VerifyOptions
-        from kdump.checks.run import Engine, verify
+        from kdump.checks.run import LocalVerify, verify
         from kdump.export.verdict_files import VerdictFiles
 
-        engine: Engine | None = None
+        engine: LocalVerify | None = None
         if spark is not None:
             from kdump.spark.jobs import VerifyEngine
 
@@ -205,7 +205,7 @@ class _Export:
         for item in items:
             if isinstance(item, Progress):
                 self._show(item)
-            elif isinstance(item, DoorProblem):
+            elif isinstance(item, OpenFailure):
                 self._problem(item)
             else:
                 self._outcome.see(item)
@@ -219,7 +219,7 @@ class _Export:
         if self._bar is not None:
             self._bar.hide()
 
-    def _problem(self, problem: DoorProblem) -> None:
+    def _problem(self, problem: OpenFailure) -> None:
         self._hide()
         self._outcome.see(problem)
         self._unchecked.append((problem.path, problem.sentence))

@@ -21,7 +21,7 @@ from kdump.finding import Finding
 from kdump.item import Location
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _read_stdin() -> bytes:
         UnreadableError: it cannot be read.
     """
     if sys.stdin is None:
-        raise UnreadableError(DoorProblem(STDIN, "other", "standard input is closed: no questions can be read"))
+        raise UnreadableError(OpenFailure(STDIN, "other", "standard input is closed: no questions can be read"))
     while True:
         try:
             return os.read(sys.stdin.fileno(), _READ)
@@ -214,7 +214,7 @@ def _read_stdin() -> bytes:
             select([sys.stdin], [], [])
         except OSError as error:
             sentence = f"standard input cannot be read: {error.strerror}"
-            raise UnreadableError(DoorProblem(STDIN, "other", sentence)) from None
+            raise UnreadableError(OpenFailure(STDIN, "other", sentence)) from None
 
 
 def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:

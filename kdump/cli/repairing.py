@@ -20,7 +20,7 @@ from kdump.render.terminal.numbers import counted
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_json, plan_lines
 from kdump.repair.errors import FailedError, RefusedError
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,7 +71,7 @@ class Repair:
             if isinstance(item, Finding):
                 found.severities[item.severity] += 1
                 see(item)
-            elif isinstance(item, DoorProblem):
+            elif isinstance(item, OpenFailure):
                 say(f"kdump: {item.sentence}")
             elif isinstance(item, PartitionChecked):
                 found.end_offset = item.end_offset
@@ -99,7 +99,7 @@ class Repair:
                 if directory not in reasons:
                     reasons[directory] = Reasons(directory)
                 reasons[directory].see(item)
-            elif isinstance(item, DoorProblem):
+            elif isinstance(item, OpenFailure):
                 say(f"kdump: {item.sentence}")
             elif isinstance(item, PartitionChecked):
                 found.end_offset = item.end_offset
@@ -115,7 +115,7 @@ class Repair:
         self._tally.severities += found.severities
 
     def _count(self, item: Item) -> None:
-        if isinstance(item, Checked | PartitionChecked | DoorProblem):
+        if isinstance(item, Checked | PartitionChecked | OpenFailure):
             self._tally.see(item)
 
     # --- what is to be done ---------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class Repair:
             if isinstance(item, Finding) and (item.code in _ANNOUNCED or item.severity is Severity.NOTE):
                 continue
             self.outcome.see(item)
-            if isinstance(item, DoorProblem):
+            if isinstance(item, OpenFailure):
                 say(f"kdump: {item.sentence}")
             if isinstance(item, Finding):
                 self._tally.see(item)

@@ -63,7 +63,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
 
 def _run(repair: Repair, path: str, given: dict[str, Any]) -> None:
-    from kdump.repair.truncate import Damage, Target, plan_truncate
+    from kdump.repair.truncate import CutTarget, LogDamage, plan_truncate
 
     named = (path, None) if os.path.isdir(path) else segment_bases(path)
     if named is None:
@@ -71,8 +71,8 @@ def _run(repair: Repair, path: str, given: dict[str, Any]) -> None:
         return
     directory, bases = named
     base = None if bases is None else min(bases)
-    damage = Damage(directory)
+    damage = LogDamage(directory)
     examined = repair.examine([directory], damage.see, deep=True)
-    target = Target(given["to_offset"], given["to_position"], given["at_damage"], base, given["with_later_segments"])
+    target = CutTarget(given["to_offset"], given["to_position"], given["at_damage"], base, given["with_later_segments"])
     plan = plan_truncate(directory, target, damage, settings({**given, "now": None}))
     repair.carry_out(plan, path, examined, [directory])

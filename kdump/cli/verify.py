@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from kdump.checks.run import Engine
-    from kdump.export.verdict_files import Disk
+    from kdump.checks.replicas import LocalReplicas
+    from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
     from kdump.render.terminal.progress import Bar
 
@@ -102,7 +102,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         **_predictions(given),
     )
     items = _items(paths, options, spark, replicas=given["replicas"])
-    disks: list[Disk] = []
+    disks: list[LogDirRow] = []
     if spark is not None or given["out"] is not None:
         from kdump.cli.verifyout import with_tables
 
@@ -154,7 +154,7 @@ def _run(items: Iterator[Item], sink: Sink, outcome: RunStatus, bar: Bar | None)
 
 
 def _items(paths: list[str], options: VerifyOptions, spark: SparkSession | None, *, replicas: bool) -> Iterator[Item]:
-    more: tuple[Engine, ...] = ()
+    more: tuple[LocalReplicas, ...] = ()
     if spark is not None:
         from kdump.spark.jobs import VerifyEngine
 

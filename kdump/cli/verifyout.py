@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.export.origin import Root
-    from kdump.export.verdict_files import Disk, Summary
+    from kdump.export.verdict_files import LogDirRow, Summary
     from kdump.item import Item
 
 _TABLES = ("findings", "segments")
 
 
 def with_tables(
-    items: Iterator[Item], named: Sequence[str], roots: Sequence[Root] | None, out: str | None, disks: list[Disk]
+    items: Iterator[Item], named: Sequence[str], roots: Sequence[Root] | None, out: str | None, disks: list[LogDirRow]
 ) -> Iterator[Item]:
     """Return items that are counted as they go by, and written as tables.
 
@@ -30,7 +30,7 @@ def with_tables(
         disks: takes what each log directory comes to, at the end.
     """
     demand_arrow()
-    from kdump.export.job import NotThisExportError, Target
+    from kdump.export.job import ExportTarget, NotThisExportError
     from kdump.export.origin import Origins, read_roots
     from kdump.export.tables import columns_of
     from kdump.export.verdict_files import Summary, VerdictFiles
@@ -43,7 +43,7 @@ def with_tables(
         demand_outside(out, [root.path for root in roots], "--out")
         try:
             for table in _TABLES:
-                target = Target(os.path.join(out, table), "parquet", table, columns_of(table))
+                target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table))
                 items = VerdictFiles(target, origins, {"verify": table}).through(items)
         except NotThisExportError as error:
             refuse(str(error))
@@ -52,7 +52,7 @@ def with_tables(
     return _summed(items, summary, out, disks)
 
 
-def _summed(items: Iterator[Item], summary: Summary, out: str | None, disks: list[Disk]) -> Iterator[Item]:
+def _summed(items: Iterator[Item], summary: Summary, out: str | None, disks: list[LogDirRow]) -> Iterator[Item]:
     yield from items
     disks.extend(summary.disks())
     if out is not None:

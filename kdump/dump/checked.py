@@ -6,19 +6,12 @@ imported when a file of that kind comes.
 
 from __future__ import annotations
 
-import os
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kdump.dump.input_file import InputFile, identify, input_files
 from kdump.item import FileStart
-from kdump.storage.file_source import DoorProblem
-from kdump.storage.input_directory import InputDirectory
-from kdump.storage.log_dir import LogDir
-from kdump.storage.names import FileKind, java_file, java_name, parse_name
-from kdump.storage.partition_dir import PartitionDir
-from kdump.storage.paths import above, is_dir
-from kdump.storage.segment import Segment, sibling
-from kdump.value import Value
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import FileKind, java_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,50 +19,8 @@ if TYPE_CHECKING:
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.format.source import Source
     from kdump.item import Item
-    from kdump.storage.names import FileName
-    from kdump.storage.open_files import CachedFile
 
 _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
-
-
-class InputFile(Value):
-    """A file to show.
-
-    Args:
-        path: as the user wrote it, or below what the user wrote.
-        follow: whether a symbolic link is followed, as it is where the user names it.
-        directory: that it lies in.
-        name: what its name tells.
-        kind: which file it is, by what the user says, else by its name.
-        base: its base offset, by what the user says, else by its name; None where neither tells one.
-    """
-
-    path: str
-    follow: bool
-    directory: PartitionDir
-    name: FileName
-    kind: FileKind = FileKind.UNKNOWN
-    base: int | None = None
-
-    @property
-    def is_log(self) -> bool:
-        """Whether batches are in it."""
-        return self.kind in (FileKind.LOG, FileKind.CHECKPOINT)
-
-    @property
-    def log_base(self) -> int | None:
-        """The base offset of a log; None for a KRaft snapshot."""
-        return self.base if self.kind is FileKind.LOG else None
-
-    def open(self) -> CachedFile | DoorProblem:
-        """Open it, or say why not; it stays open for the other files of its segment."""
-        return self.directory.cache.open(self.path, follow=self.follow)
-
-    @cached_property
-    def segment(self) -> Segment:
-        """The files of the same base offset; of a copy, the copies."""
-        log = self.path if self.is_log else sibling(self.path, FileKind.LOG.value)
-        return Segment(log, self.base or 0, self.directory.cache, follow=self.follow)
 
 
 class CheckedDump:
@@ -83,7 +34,7 @@ class CheckedDump:
         self._options = options
 
     def files(self, paths: list[str]) -> Iterator[Item]:
-        """Yield the items of all files, in order; what cannot be read is a DoorProblem among them.
+        """Yield the items of all files, in order; what cannot be read is a OpenFailure among them.
 
         Args:
             paths: files and directories, as the user wrote them.
@@ -91,7 +42,7 @@ class CheckedDump:
         Reports: as findings among the items, all codes that one file and the names beside it show.
         """
         for file in input_files(paths):
-            if isinstance(file, DoorProblem):
+            if isinstance(file, OpenFailure):
                 yield file
             else:
                 yield from self._one(file)
@@ -99,17 +50,17 @@ class CheckedDump:
     def _one(self, file: InputFile) -> Iterator[Item]:
         """One file, whatever happens to it."""
         source = file.open()
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             yield source
             return
         try:
             yield from self._file(file, source)
         except OSError as error:
-            yield DoorProblem(file.path, "read", f"{file.path}: cannot be read further: {error.strerror}")
+            yield OpenFailure(file.path, "read", f"{file.path}: cannot be read further: {error.strerror}")
 
     def _file(self, unknown: InputFile, source: Source) -> Iterator[Item]:
         file = identify(unknown, self._options)
-        if isinstance(file, DoorProblem):
+        if isinstance(file, OpenFailure):
             yield file
             return
         yield FileStart(java_file(file.path), file.kind, file.base, source.size)
@@ -121,65 +72,3 @@ class CheckedDump:
             from kdump.dump.other_files import dump_state
 
             yield from dump_state(file, source, self._options)
-
-
-def input_files(paths: list[str]) -> Iterator[InputFile | DoorProblem]:
-    """Yield the files that paths stand for, in order, and what is left out of directories.
-
-    Args:
-        paths: files and directories, as the user wrote them.
-    """
-    around: dict[str, PartitionDir] = {}
-    for path in paths:
-        if is_dir(path):
-            yield from _in_directory(path)
-            continue
-        head, name = os.path.split(path)
-        if head not in around:
-            around[head] = PartitionDir(head or ".", LogDir(above(head)))
-        yield InputFile(path, True, around[head], parse_name(name))
-
-
-def _in_directory(path: str) -> Iterator[InputFile | DoorProblem]:
-    directory = InputDirectory(path)
-    leftovers: list[str] = []
-    skipped = []
-    for one in directory.listed():
-        for file in one.contents.files:
-            yield InputFile(file.path, False, one, file.name)
-        skipped += one.contents.skipped
-        leftovers += one.contents.leftovers
-    for problem in skipped:
-        out_of_reach = problem.reason.startswith(("cannot", "not a regular"))
-        kind = "read" if out_of_reach else "skipped"
-        yield DoorProblem(problem.path, kind, f"{problem.path}: not read: {problem.reason}")
-    if leftovers:
-        first = os.path.basename(leftovers[0])
-        count = f"{len(leftovers)} files that no broker reads are not shown ({first} ...)"
-        yield DoorProblem(path, "skipped", f"{path}: {count}: name them to see them")
-
-
-def identify(file: InputFile, options: DumpOptions) -> InputFile | DoorProblem:
-    """Return a file with its kind and its base offset, by what the user says, else by its name.
-
-    Args:
-        file: it.
-        options: what was asked for.
-    """
-    path = file.path
-    kind = FileKind(options.kind) if options.kind else file.name.kind
-    base = _base_offset(file, options)
-    if kind is FileKind.UNKNOWN:
-        return DoorProblem(path, "type", f"{path}: the name does not tell what this is; say it with --type KIND")
-    if base is None and kind in _NEED_BASE:
-        return DoorProblem(path, "base", f"{path}: no base offset in the name; say it with --base-offset N")
-    return InputFile(path, file.follow, file.directory, file.name, kind, base)
-
-
-def _base_offset(file: InputFile, options: DumpOptions) -> int | None:
-    """What the user says, or the name as brokers write it, or the name as Kafka's tool takes it."""
-    if options.base_offset is not None:
-        return options.base_offset
-    if file.name.base_offset is not None or file.name.kind not in _NEED_BASE:
-        return file.name.base_offset
-    return java_name(file.path).base_offset

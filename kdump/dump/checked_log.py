@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
-    from kdump.dump.checked import InputFile
+    from kdump.dump.input_file import InputFile
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
     from kdump.item import Item
@@ -35,7 +35,7 @@ def dump_log(file: InputFile, source: Source, options: DumpOptions) -> Iterator[
     yield from log_head(file, source)
     findings: list[Finding] = []
     walk = open_walk(file, source, options, findings)
-    records = Records(file.path, options) if options.deep else None
+    records = CheckedRecords(file.path, options) if options.deep else None
     for window in walk.windows(options.max_bytes):
         yield from drain(findings)
         cut(window, options.max_bytes)
@@ -102,7 +102,7 @@ def check_end(file: InputFile, walk: CheckedWalk) -> Iterator[Finding]:
         yield from file.segment.check_end(walk.checks.offsets.last, file.directory.next_base(base))
 
 
-class Records:
+class CheckedRecords:
     """Reads and checks the records of windows; imported and made only where records are wanted."""
 
     def __init__(self, path: str, options: DumpOptions) -> None:

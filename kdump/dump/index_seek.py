@@ -17,10 +17,10 @@ from kdump.format.batch.resync import Resync
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
-    from kdump.dump.checked import InputFile
+    from kdump.dump.input_file import InputFile
     from kdump.dump.selection import Selection
     from kdump.finding import Report
     from kdump.format.batch.window import Window
@@ -113,7 +113,7 @@ class Starts:
     @cached_property
     def _index(self) -> OffsetIndex | None:
         opened = None if self._base is None else self._segment.file(FileKind.INDEX)
-        if self._base is None or opened is None or isinstance(opened, DoorProblem):
+        if self._base is None or opened is None or isinstance(opened, OpenFailure):
             return None
         index = OffsetIndex(opened, self._base)
         index.trim()
@@ -142,7 +142,7 @@ class Starts:
     def _time(self, timestamp: int) -> int:
         """The position of a batch before which all are earlier than a time, as their headers say."""
         opened = None if self._base is None else self._segment.file(FileKind.TIMEINDEX)
-        if self._base is None or opened is None or isinstance(opened, DoorProblem):
+        if self._base is None or opened is None or isinstance(opened, OpenFailure):
             return 0
         times = TimeIndex(opened, self._base)
         times.trim()

@@ -5,20 +5,210 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.dump.indexes import CheckedIndexes
+from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding
-from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.batch import layout
+from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex, TimestampOffset
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
-from kdump.storage.file_source import DoorProblem
+from kdump.item import (
+    Complaint,
+    ComplaintKind,
+    IndexEmpty,
+    IndexPassed,
+    OffsetEntries,
+    SanityFailed,
+    TimeEntries,
+)
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
-    from kdump.dump.checked import InputFile
+    from kdump.dump.input_file import InputFile
     from kdump.format.source import Source
     from kdump.item import Item
+
+
+class CheckedIndexes:
+    """Reads the indexes of one segment.
+
+    Args:
+        log: the segment's log; None where it is not there: entries are shown without checks.
+        options: what was asked for.
+        absolute: absolute path of the index, for complaints.
+    """
+
+    def __init__(self, log: Source | None, options: DumpOptions, absolute: str) -> None:
+        self._log = log
+        self._options = options
+        self._absolute = absolute
+
+    def offset_index(self, index: OffsetIndex, path: str) -> Iterator[Item]:
+        """Yield entries and true complaints.
+
+        Args:
+            index: the index.
+            path: as the user wrote it.
+        """
+        if index.entries == 0:
+            yield IndexEmpty(path)
+            return
+        if self._options.index_sanity_check:
+            yield self._sanity(index, path)
+            return
+        before = number = 0
+        first = True
+        for offsets, positions in index.columns():
+            count = _until_zeros(offsets, index.base_offset, first=first)
+            first = False
+            if self._log is not None:
+                for i, (offset, position) in enumerate(zip(offsets[:count], positions[:count], strict=True), number):
+                    if (offset, position) == (index.base_offset, 0):
+                        continue  # never written
+                    found = self._unsound(offset, position, before)
+                    if found is not None:
+                        entry = Finding(Code.X04, path, i * index.entry_size, index.entry_size, offset=offset)
+                        finding = self._mismatch(entry.replace(found=position), position)
+                        yield Complaint(ComplaintKind.MISMATCH, self._absolute, offset, found, finding)
+                    else:
+                        before = position
+            if not self._options.verify_index_only:
+                yield OffsetEntries(offsets[:count], positions[:count])
+            if count < len(offsets):
+                return
+            number += count
+
+    def _mismatch(self, entry: Finding, position: int) -> Finding:
+        """What is wrong with an entry of the offset index that leads astray."""
+        assert self._log is not None
+        if _last_offset(self._log, position) is None:
+            return entry
+        base = int.from_bytes(self._log.read_at(position, layout.SIZE_AT), "big", signed=True)
+        return entry.replace(code=Code.X05, values={"base": base})
+
+    def _sanity(self, index: OffsetIndex | TimeIndex, path: str) -> Item:
+        """The check that brokers had; what fails it is said in the broker's words."""
+        complaint = index.sanity_check()
+        if complaint is None:
+            return IndexPassed(path)
+        return SanityFailed(complaint.replace("{file}", self._absolute), self._insane(index, path))
+
+    def _insane(self, index: OffsetIndex | TimeIndex, path: str) -> Finding:
+        """What the check that brokers had does not like: the size, or the last entry."""
+        is_time = isinstance(index, TimeIndex)
+        size, left_over = index.entry_size, index.size % index.entry_size
+        if left_over:
+            code = Code.T01 if is_time else Code.X01
+            return Finding(code, path, index.size - left_over, left_over, found=index.size)
+        at = (index.entries - 1) * size
+        last, first = index.last_entry(), index.entry(0)
+        if isinstance(last, TimestampOffset):
+            values = _before(TimestampOffset(*first))
+            return Finding(Code.T03, path, at, size, offset=last.offset, found=last.timestamp, values=values)
+        values = {"other": index.base_offset, "position": 0, "side": "before"}
+        return Finding(Code.X03, path, at, size, offset=last.offset, found=last.position, values=values)
+
+    def _unsound(self, offset: int, position: int, before: int) -> int | None:
+        """The offset that a lookup of `offset` would begin at, where that is not right; None for a sound entry."""
+        assert self._log is not None
+        last = _last_offset(self._log, position)
+        if last == offset:
+            return None
+        if last is None or not before <= position:
+            return -1
+        previous = -1
+        walk = KafkaWalk(self._log, "", before, self._log.size, self._options.max_batch_bytes)
+        for window in walk.windows():
+            for at, last_offset in zip(window.column(layout.POSITION), window.column(layout.LAST_OFFSET), strict=True):
+                if at == position:
+                    return None if previous < offset else last
+                if at > position:
+                    return last
+                previous = last_offset
+        return last
+
+    def time_index(self, index: TimeIndex, offsets: OffsetIndex | None, path: str) -> Iterator[Item]:
+        """Yield entries and true complaints.
+
+        Args:
+            index: the index.
+            offsets: the offset index of the segment; None where it is not there.
+            path: as the user wrote it.
+        """
+        if self._options.index_sanity_check:
+            yield self._sanity(index, path)
+            return
+        previous, number = TimestampOffset(-1, index.base_offset), 0
+        first = True
+        for timestamps, targets in index.columns():
+            count = _until_zeros(targets, index.base_offset, first=first)
+            first = False
+            for i, (timestamp, target) in enumerate(zip(timestamps[:count], targets[:count], strict=True), number):
+                if (timestamp, target) == (0, index.base_offset):
+                    continue  # never written
+                at, size = i * index.entry_size, index.entry_size
+                entry = Finding(Code.T03, path, at, size, offset=target, found=timestamp)
+                if previous.timestamp >= timestamp:
+                    finding = entry.replace(values=_before(previous))
+                    yield Complaint(ComplaintKind.UNORDERED, self._absolute, timestamp, previous.timestamp, finding)
+                previous = TimestampOffset(timestamp, target)
+                if self._log is not None and offsets is not None:
+                    yield from self._time_entry(entry, timestamp, target, offsets.lookup(target).position)
+            if not self._options.verify_index_only:
+                yield TimeEntries(timestamps[:count], targets[:count])
+            if count < len(targets):
+                return
+            number += count
+
+    def _time_entry(self, entry: Finding, timestamp: int, target: int, position: int) -> Iterator[Item]:
+        assert self._log is not None
+        if _last_offset(self._log, position) is None and position:
+            return  # the offset index is wrong, and says so itself
+        walk = KafkaWalk(self._log, "", position, self._log.size, self._options.max_batch_bytes)
+        for window in walk.windows():
+            for k, last_offset in enumerate(window.column(layout.LAST_OFFSET)):
+                if last_offset < target:
+                    continue
+                has_time = window.cell(k, layout.MAGIC) > 0 and window.cell(k, layout.COUNT) != 0
+                largest = window.cell(k, layout.MAX_TIMESTAMP)
+                if last_offset == target and has_time and largest != timestamp:
+                    finding = entry.replace(code=Code.T04, expected=largest, values={"largest": largest})
+                    yield Complaint(ComplaintKind.TIMESTAMP, self._absolute, timestamp, largest, finding)
+                return
+        if walk.failure is None and walk.position == self._log.size:
+            finding = entry.replace(code=Code.T04, values={"largest": "no record"})
+            yield Complaint(ComplaintKind.NOT_FOUND, self._absolute, target, -1, finding)
+
+
+def _until_zeros(offsets: array[int], base_offset: int, *, first: bool) -> int:
+    """How many entries come before the zero tail of a file that was never trimmed."""
+    for i, offset in enumerate(offsets):
+        if offset == base_offset and not (first and i == 0):
+            return i
+    return len(offsets)
+
+
+def _last_offset(log: Source, position: int) -> int | None:
+    """The last offset of the batch at a position; None where no header can be."""
+    header = log.read_at(position, layout.RECORDS_AT) if position >= 0 else b""
+    if len(header) <= layout.HEADER_UP_TO_MAGIC:
+        return None
+    offset = int.from_bytes(header[:8], "big", signed=True)
+    size = int.from_bytes(header[8:12], "big", signed=True)
+    if size < layout.MIN_SIZE_V0 or position + layout.LOG_OVERHEAD + size > log.size:
+        return None
+    if header[layout.MAGIC_AT] < layout.MAGIC_V2 or len(header) < layout.RECORDS_AT:
+        return offset
+    at = layout.LAST_OFFSET_DELTA_AT
+    return offset + int.from_bytes(header[at : at + 4], "big", signed=True)
+
+
+def _before(entry: TimestampOffset) -> dict[str, int | str | None]:
+    """What is said of the entry that another one should not come after."""
+    return {"other": entry.timestamp, "other_offset": entry.offset, "side": "before"}
 
 
 def dump_state(file: InputFile, source: Source, options: DumpOptions) -> Iterator[Item]:
@@ -56,7 +246,7 @@ def _index(file: InputFile, source: Source, options: DumpOptions) -> Iterator[It
 def _beside(file: InputFile, kind: FileKind) -> Source | None:
     """Another file of the same segment, where there is one."""
     found = file.segment.file(kind)
-    return None if isinstance(found, DoorProblem) else found
+    return None if isinstance(found, OpenFailure) else found
 
 
 def _transactions(path: str, source: Source, base: int) -> Iterator[Item]:

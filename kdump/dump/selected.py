@@ -10,20 +10,177 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.dump.checked import identify, input_files
-from kdump.dump.selected_log import SelectedLog
+from kdump.dump.checked_log import CheckedRecords, check_end, cut, drain, log_head, open_walk
+from kdump.dump.index_seek import Starts
+from kdump.dump.input_file import identify, input_files
 from kdump.dump.selection import Filter, Selection
-from kdump.storage.file_source import DoorProblem
-from kdump.storage.names import FileKind
+from kdump.format.record.chunk import Chunk
+from kdump.item import FileStart
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import FileKind, java_file
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
-    from kdump.dump.checked import InputFile
-    from kdump.dump.selected_log import Tail
+    from kdump.dump.input_file import InputFile
     from kdump.dump.transaction_outcomes import Outcomes
+    from kdump.finding import Finding
+    from kdump.format.batch.walk import CheckedWalk
+    from kdump.format.batch.window import Window
+    from kdump.format.index.offset_and_time import OffsetPosition
+    from kdump.format.source import Source
     from kdump.item import Item
+
+
+_PIECE = 64 * 1024  # bytes at the end of a log in which its last records are looked for first
+_GROWTH = 4
+
+
+class Tail(Value):
+    """Where the last records of a log begin.
+
+    Args:
+        position: of a batch.
+        count: records that are selected from there on.
+        doubts: entries of the offset index that were passed over on the way, by position.
+        findings: about the indexes, made on the way.
+    """
+
+    position: int
+    count: int
+    doubts: dict[int, OffsetPosition]
+    findings: list[Finding]
+
+
+class SelectedLog:
+    """What is selected of one log.
+
+    Args:
+        file: which one.
+        options, selection: what was asked for.
+        wanted: leaves what is selected.
+        outcomes: of transactions; None where they do not matter.
+    """
+
+    def __init__(
+        self, file: InputFile, options: DumpOptions, selection: Selection, wanted: Filter, outcomes: Outcomes | None
+    ) -> None:
+        self.file = file
+        self.path = file.path
+        self._options = options
+        self._selection = selection
+        self._filter = wanted
+        self._outcomes = outcomes
+        self._records = CheckedRecords(self.path, options) if options.deep else None
+        self._is_cut_short = False
+
+    def items(self, source: Source, tail: Tail | None) -> Iterator[Item]:
+        """Yield what is selected, with a header before it, and what is wrong with what is read.
+
+        Args:
+            source: the log.
+            tail: where to begin; None for where the selection does.
+
+        Reports: X04, X05, T04 of the indexes that are used, and what `dump_log` reports.
+        """
+        findings: list[Finding] = []
+        starts = self._starts(source, findings)
+        if tail is None:
+            start = starts.first(self._selection)
+        else:
+            start = tail.position
+            starts.doubts.update(tail.doubts)
+            findings.extend(tail.findings)
+        walk = open_walk(self.file, source, self._options, findings, start)
+        is_announced = False
+        for window in self._windows(walk, starts, findings, source):
+            yield from drain(findings)
+            for item in self._wanted(window):
+                if isinstance(item, Chunk) and not is_announced:
+                    is_announced = True
+                    yield FileStart(java_file(self.path), self.file.kind, self.file.base, source.size)
+                    yield from log_head(self.file, source)
+                yield item
+            if self._filter.is_full:
+                return
+        if not self._is_cut_short:
+            starts.settle()
+        yield from drain(findings)
+        if not self._is_cut_short and self._options.max_bytes >= source.size:
+            yield from check_end(self.file, walk)
+
+    def from_end(self, source: Source, wanted: int) -> Tail:
+        """Find a place from which on at least some records are selected.
+
+        Args:
+            source: the log.
+            wanted: how many records, if there are so many.
+        """
+        findings: list[Finding] = []
+        starts = self._starts(source, findings)
+        low = starts.first(self._selection)
+        end = min(source.size, self._options.max_bytes)
+        piece = _PIECE
+        while True:
+            place = max(low, starts.at_or_before(end - piece)) if end - piece > low else low
+            count = self._count(source, place)
+            if count >= wanted or place <= low:
+                return Tail(place, count, starts.doubts, findings)
+            piece = max(piece, end - place) * _GROWTH
+
+    def _count(self, source: Source, start: int) -> int:
+        findings: list[Finding] = []
+        walk = open_walk(self.file, source, self._options, findings, start)
+        assert self._records is not None
+        count = 0
+        for window in self._windows(walk, self._starts(source, []), findings, source):
+            findings.clear()
+            kept = self._filtered(window)
+            if kept.count:
+                count += sum(map(self._filter.count, self._records.reader.chunks(kept)))
+        return count
+
+    def _starts(self, source: Source, findings: list[Finding]) -> Starts:
+        return Starts(self.file, source, self._options.max_batch_bytes, findings.append)
+
+    def _windows(self, walk: CheckedWalk, starts: Starts, findings: list[Finding], source: Source) -> Iterator[Window]:
+        """Yield the windows of a walk up to the one after which nothing in the range of offsets can follow."""
+        to_offset, end = self._selection.to_offset, min(self._options.max_bytes, source.size)
+        for window in walk.windows(end):
+            starts.pass_window(window)
+            for finding in findings:
+                starts.pass_damage(finding)
+            cut(window, end)
+            yield window
+            if to_offset is not None and walk.border.floor >= to_offset - 1:
+                self._is_cut_short = True
+                return
+        for finding in findings:
+            starts.pass_damage(finding)
+
+    def _filtered(self, window: Window) -> Window:
+        kept = self._filter.window(window)
+        if self._outcomes is not None and kept.count:
+            kept = self._outcomes.window(self.path, kept, self._selection.outcome or "")
+        return kept
+
+    def _wanted(self, window: Window) -> Iterator[Chunk | Finding]:
+        kept = self._filtered(window)
+        if not kept.count:
+            return
+        if self._records is None:
+            yield Chunk(kept, kept.view, 0, kept.count, False, kept.rows, 0)
+            return
+        for chunk in self._records.reader.chunks(kept):
+            found = self._records.judge(chunk)
+            wanted = self._filter.chunk(chunk)
+            if wanted is not None:
+                yield wanted
+            yield from found
+            if self._filter.is_full:
+                return
 
 
 class SelectedDump:
@@ -41,7 +198,7 @@ class SelectedDump:
         self._stopped = False
 
     def files(self, paths: list[str]) -> Iterator[Item]:
-        """Yield the items of all logs, in order; what cannot be read is a DoorProblem among them.
+        """Yield the items of all logs, in order; what cannot be read is a OpenFailure among them.
 
         Args:
             paths: files and directories, as the user wrote them.
@@ -51,8 +208,8 @@ class SelectedDump:
         logs: list[InputFile] = []
         others: list[str] = []
         for place in input_files(paths):
-            file = place if isinstance(place, DoorProblem) else self._identify(place)
-            if isinstance(file, DoorProblem):
+            file = place if isinstance(place, OpenFailure) else self._identify(place)
+            if isinstance(file, OpenFailure):
                 yield from self._partition(logs)
                 logs = []
                 if not self._stopped:
@@ -70,15 +227,15 @@ class SelectedDump:
         if others and not self._stopped:
             count = f"{len(others)} files without batches are not shown" if len(others) > 1 else "not shown"
             why = f"{others[0]}: {count}: only logs have what can be selected"
-            yield DoorProblem(others[0], "skipped", why)
+            yield OpenFailure(others[0], "skipped", why)
 
-    def _identify(self, unknown: InputFile) -> InputFile | DoorProblem:
+    def _identify(self, unknown: InputFile) -> InputFile | OpenFailure:
         """What a file is, or why it cannot be read: what has no batches is not opened again."""
         file = identify(unknown, self._options)
-        if not isinstance(file, DoorProblem) and file.is_log:
+        if not isinstance(file, OpenFailure) and file.is_log:
             return file
         opened = unknown.open()
-        return opened if isinstance(opened, DoorProblem) else file
+        return opened if isinstance(opened, OpenFailure) else file
 
     def _partition(self, all_logs: list[InputFile]) -> Iterator[Item]:
         """The logs of one directory, in order."""
@@ -119,20 +276,20 @@ class SelectedDump:
     def _read(self, log: SelectedLog, tail: Tail | None) -> Iterator[Item]:
         """One log, whatever happens to it."""
         source = log.file.open()
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             yield source
             return
         try:
             yield from log.items(source, tail)
         except OSError as error:
-            yield DoorProblem(log.path, "read", f"{log.path}: cannot be read further: {error.strerror}")
+            yield OpenFailure(log.path, "read", f"{log.path}: cannot be read further: {error.strerror}")
 
     def _find_tail(self, logs: list[InputFile], wanted: int, outcomes: Outcomes | None) -> tuple[int, Tail | None]:
         """Find where the last records begin, from the last log backwards: in which log, and where in it."""
         for number in range(len(logs) - 1, -1, -1):
             log = SelectedLog(logs[number], self._options, self._selection, self._filter, outcomes)
             source = log.file.open()
-            if isinstance(source, DoorProblem):
+            if isinstance(source, OpenFailure):
                 continue  # it is said when its turn comes
             try:
                 tail = log.from_end(source, wanted)

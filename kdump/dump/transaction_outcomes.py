@@ -14,15 +14,15 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.end_markers import Marker, read_markers
-from kdump.dump.checked import InputFile
 from kdump.dump.checked_log import open_walk
+from kdump.dump.input_file import InputFile
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
 from kdump.format.record.reader import RecordReader
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, parse_name
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Outcomes:
 
     def _walk(self, number: int, log: InputFile) -> None:
         source = log.open()
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             return  # what ends in it stays open, and is said to
         try:
             walk = open_walk(log, source, self._options, [])
@@ -148,7 +148,7 @@ class Outcomes:
         """Look into the transaction indexes for what is still open at the end of the logs."""
         for log in self._logs if self._running else ():
             opened = log.segment.file(FileKind.TXNINDEX)
-            if isinstance(opened, DoorProblem):
+            if isinstance(opened, OpenFailure):
                 continue
             for entry in TransactionIndex(opened, log.base or 0):
                 running = self._running.get(entry.producer_id)

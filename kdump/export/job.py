@@ -19,7 +19,7 @@ from kdump.export.write import TEMPORARY, RowFile
 from kdump.finding import Finding, Severity
 from kdump.format.batch.walk import Border
 from kdump.item import Progress
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import real
 from kdump.value import Value
 
@@ -38,7 +38,7 @@ class NotThisExportError(ValueError):
     """The directory has something else in it; the message is one line for the user."""
 
 
-class Part(Value):
+class ExportPart(Value):
     """One file of an export.
 
     Args:
@@ -70,7 +70,7 @@ class Result(Value):
     problems: tuple[str, ...]
 
 
-class Target(Value):
+class ExportTarget(Value):
     """Where an export goes, and how.
 
     Args:
@@ -107,7 +107,7 @@ def name_of(*facts: object) -> str:
     return hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def plan_of(logs: Iterable[LogFile | DoorProblem], size: int) -> Plan:
+def plan_of(logs: Iterable[LogFile | OpenFailure], size: int) -> ExportPlan:
     """Return the plan for some logs, in which each is once.
 
     Args:
@@ -120,12 +120,12 @@ def plan_of(logs: Iterable[LogFile | DoorProblem], size: int) -> Plan:
         if isinstance(log, LogFile):
             each.setdefault(real(log.path), log)
     splits = [split for log in each.values() for split in splits_of(log, size)]
-    return Plan(tuple(_parts(splits)), tuple(one for one in found if isinstance(one, DoorProblem)))
+    return ExportPlan(tuple(_parts(splits)), tuple(one for one in found if isinstance(one, OpenFailure)))
 
 
-def _parts(splits: Iterable[Split]) -> list[Part]:
+def _parts(splits: Iterable[Split]) -> list[ExportPart]:
     return [
-        Part(
+        ExportPart(
             f"{split.log.base_offset or 0:020}-{split.border.position:010}-{name_of(split.log.path, split.log.origin)}",
             folder_of(split.log.origin.topic, split.log.origin.partition),
             split,
@@ -134,7 +134,7 @@ def _parts(splits: Iterable[Split]) -> list[Part]:
     ]
 
 
-class Plan(Value):
+class ExportPlan(Value):
     """What an export does.
 
     Args:
@@ -142,11 +142,11 @@ class Plan(Value):
         problems: what could not be read when it was made.
     """
 
-    parts: tuple[Part, ...] = ()
-    problems: tuple[DoorProblem, ...] = ()
+    parts: tuple[ExportPart, ...] = ()
+    problems: tuple[OpenFailure, ...] = ()
 
 
-def begun(target: Target, asked: dict[str, object]) -> Plan | None:
+def begun(target: ExportTarget, asked: dict[str, object]) -> ExportPlan | None:
     """Return the plan that lies in the directory of an export; None where there is none.
 
     Args:
@@ -160,7 +160,7 @@ def begun(target: Target, asked: dict[str, object]) -> Plan | None:
         with open(os.path.join(target.state, _PLAN), encoding="utf-8") as file:  # noqa: PTH123
             plan = json.load(file)
         before = plan["asked"]
-        problems = tuple(DoorProblem(*facts) for facts in plan["problems"])
+        problems = tuple(OpenFailure(*facts) for facts in plan["problems"])
         parts = tuple(_part(one) for one in plan["parts"])
     except FileNotFoundError:
         if os.path.isdir(target.directory) and any(name != STATE for name in os.listdir(target.directory)):
@@ -177,10 +177,10 @@ def begun(target: Target, asked: dict[str, object]) -> Plan | None:
         for name in names:
             if name.startswith(".") and name.endswith(TEMPORARY):
                 os.unlink(os.path.join(folder, name))  # noqa: PTH108
-    return Plan(parts, problems)
+    return ExportPlan(parts, problems)
 
 
-def begin(target: Target, asked: dict[str, object], plan: Plan) -> None:
+def begin(target: ExportTarget, asked: dict[str, object], plan: ExportPlan) -> None:
     """Write the plan.
 
     Args:
@@ -194,18 +194,18 @@ def begin(target: Target, asked: dict[str, object], plan: Plan) -> None:
     _write(os.path.join(target.state, _PLAN), facts)
 
 
-def _facts(part: Part) -> list[object]:
+def _facts(part: ExportPart) -> list[object]:
     log, border = part.split.log, part.split.border
     where = [log.path, log.size, log.base_offset, log.next_base, *log.origin.columns().values()]
     facts = [border.position, border.last_offset, border.epoch, border.floor, part.split.stop]
     return [part.name, part.folder, where, facts]
 
 
-def _part(facts: list[Any]) -> Part:
+def _part(facts: list[Any]) -> ExportPart:
     name, folder, where, border = facts
     path, size, base, next_base, *origin = where
     log = LogFile(path, size, base, next_base, Origin(*origin))
-    return Part(name, folder, Split(log, Border(*border[:4]), border[4]))
+    return ExportPart(name, folder, Split(log, Border(*border[:4]), border[4]))
 
 
 def _write(path: str, value: object) -> None:
@@ -217,7 +217,7 @@ def _write(path: str, value: object) -> None:
     os.replace(temporary, path)  # noqa: PTH105
 
 
-def done(target: Target) -> dict[str, Result]:
+def done(target: ExportTarget) -> dict[str, Result]:
     """Return what became of the parts that are written, by name.
 
     Raises:
@@ -236,7 +236,7 @@ def done(target: Target) -> dict[str, Result]:
     return found
 
 
-def write_part(part: Part, target: Target, options: ReadOptions) -> Result:
+def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> Result:
     """Write the file of a part and the note about it.
 
     Args:
@@ -267,16 +267,18 @@ def write_part(part: Part, target: Target, options: ReadOptions) -> Result:
     return result
 
 
-def note(target: Target, result: Result) -> None:
+def note(target: ExportTarget, result: Result) -> None:
     """Write down what became of a part."""
     values = {name: getattr(result, name) for name in Result.__match_args__}
     _write(os.path.join(target.state, f"{result.name}.done"), values)
 
 
-class Engine:
+class LocalExport:
     """Writes parts one after the other, in this process."""
 
-    def write(self, parts: Sequence[Part], target: Target, options: ReadOptions) -> Iterator[Result | Progress]:
+    def write(
+        self, parts: Sequence[ExportPart], target: ExportTarget, options: ReadOptions
+    ) -> Iterator[Result | Progress]:
         """Yield what becomes of each part, and how far all are."""
         total = sum(part.split.size for part in parts)
         size = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import normal, parent, relative_to
@@ -121,7 +121,7 @@ def read_roots(paths: Iterable[str]) -> list[Root]:
 
 def _manifest(path: str) -> list[Root]:
     source = open_source(path)
-    if isinstance(source, DoorProblem):
+    if isinstance(source, OpenFailure):
         if source.missing:  # whoever reads the paths says so
             return [Root(path)]
         raise ManifestError(source.sentence)

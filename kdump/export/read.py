@@ -18,7 +18,7 @@ from kdump.export.tables import TABLES
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.value import Value
 
@@ -101,7 +101,7 @@ def _windows(
     """The windows of each piece."""
     for split in splits:
         source = open_source(split.log.path)
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             problem(source.sentence)
             continue
         with source:

@@ -17,10 +17,10 @@ from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import A_LINK, NO_FILE, expanded
-from kdump.storage.file_source import DoorProblem
-from kdump.storage.input_directory import InputDirectory
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import OpenFileCache, open_source
+from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.segment import Segment, sibling
 from kdump.value import Value
 
@@ -116,7 +116,7 @@ class Wanted(Value):
 def _latest(path: str, base: int) -> int | None:
     """The largest timestamp of a closed segment by its time index; None where that cannot be relied on."""
     source = open_source(sibling(path, "timeindex"), follow=False)
-    if isinstance(source, DoorProblem):
+    if isinstance(source, OpenFailure):
         return None
     with source:
         try:
@@ -129,7 +129,7 @@ def _latest(path: str, base: int) -> int | None:
     return latest if latest > 0 else None
 
 
-def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[LogFile | DoorProblem]:
+def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[LogFile | OpenFailure]:
     """Yield the logs under some paths, in order, and the paths that lead to none.
 
     Args:
@@ -144,7 +144,7 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[
         directory = InputDirectory(path)
         contents = directory.contents
         if directory.is_log_dir and not (directory.partitions or contents.files or contents.skipped):
-            yield DoorProblem(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
+            yield OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
         if directory.is_log_dir:
             yield from _not_followed(contents)
         for one in directory.partitions:
@@ -154,23 +154,23 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[
                 yield from _logs(logs, origins, wanted, follow=False)
 
 
-def _not_followed(found: Contents) -> Iterator[DoorProblem]:
+def _not_followed(found: Contents) -> Iterator[OpenFailure]:
     """What may have rows, and is left out."""
     for path, reason in ((skipped.path, skipped.reason) for skipped in found.skipped):
         name = parse_name(os.path.basename(path))
         is_log = name.is_live and name.kind is FileKind.LOG
         is_wanted = is_log or parse_partition(os.path.basename(path)) is not None
         if reason.startswith("cannot") or (reason in (A_LINK, NO_FILE) and is_wanted):
-            yield DoorProblem(path, "read", f"{path}: not read: {reason}")
+            yield OpenFailure(path, "read", f"{path}: not read: {reason}")
 
 
 def _logs(
     paths: Sequence[str], origins: Origins, wanted: Wanted, *, follow: bool = True
-) -> Iterator[LogFile | DoorProblem]:
+) -> Iterator[LogFile | OpenFailure]:
     bases = [parse_name(os.path.basename(path)).base_offset for path in paths]
     for at, path in enumerate(paths):
         source = open_source(path, follow=follow)
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             yield source
             continue
         source.close()
@@ -192,7 +192,7 @@ def splits_of(log: LogFile, size: int) -> list[Split]:
     borders = [start]
     if pieces > 1:
         source = open_source(log.path)
-        if not isinstance(source, DoorProblem):
+        if not isinstance(source, OpenFailure):
             with source:
                 targets = [log.size * k // pieces for k in range(1, pieces)]
                 try:
@@ -206,7 +206,7 @@ def splits_of(log: LogFile, size: int) -> list[Split]:
 def _cuts(source: FileSource, log: LogFile, base: int, targets: Sequence[int]) -> list[Border]:
     """Borders at or after each of some positions; fewer where they fall together."""
     beside = open_source(sibling(log.path, "index")) if base != layout.UNKNOWN else None
-    if beside is not None and not isinstance(beside, DoorProblem):
+    if beside is not None and not isinstance(beside, OpenFailure):
         with beside:
             index = OffsetIndex(beside, base)
             index.trim()

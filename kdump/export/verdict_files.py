@@ -8,13 +8,13 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from kdump.export.arrow import from_rows
-from kdump.export.job import Plan, Result, Target, begin, begun, done, folder_of, name_of, note
+from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note
 from kdump.export.tables import PLACE, SUMMARY
-from kdump.export.verdicts import Segments, finding_row
+from kdump.export.verdicts import SegmentRows, finding_row
 from kdump.export.write import RowFile
 from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ class VerdictFiles:
         NotThisExportError: something else lies there.
     """
 
-    def __init__(self, target: Target, origins: Origins, asked: dict[str, object]) -> None:
+    def __init__(self, target: ExportTarget, origins: Origins, asked: dict[str, object]) -> None:
         self._target = target
         self._origins = origins
-        self._segments = Segments(origins)
+        self._segments = SegmentRows(origins)
         self._held: dict[str, list[Row]] = defaultdict(list)
         self._files: dict[str, RowFile] = {}
         self._used: set[tuple[str, int]] = set()
@@ -58,7 +58,7 @@ class VerdictFiles:
                 for path in (os.path.join(target.directory, result.path), os.path.join(target.state, f"{name}.done")):
                     if os.path.exists(path):
                         os.unlink(path)  # noqa: PTH108
-        begin(target, asked, Plan())
+        begin(target, asked, ExportPlan())
 
     def through(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield items of verify as they come, and write what they say."""
@@ -124,7 +124,7 @@ class Summary:
         for item in items:
             if isinstance(item, Finding):
                 self._counts[self._origins.of(item.file)][_COUNTED[item.severity]] += 1
-            elif isinstance(item, DoorProblem):
+            elif isinstance(item, OpenFailure):
                 self._counts[self._origins.of(item.path)]["unread"] += 1
             elif isinstance(item, PartitionChecked):
                 self._counts[self._origins.of(item.path)]["segments"] += 0
@@ -140,7 +140,7 @@ class Summary:
             {**origin.columns(), **{name: counts[name] for name in names}} for origin, counts in self._counts.items()
         ]
 
-    def disks(self) -> list[Disk]:
+    def disks(self) -> list[LogDirRow]:
         """Return what each log directory comes to, the worst first."""
         found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for origin, counts in self._counts.items():
@@ -150,7 +150,7 @@ class Summary:
                 sums["partitions"] += 1
                 sums["bad"] += bool(counts["errors"] or counts["unread"])
         disks = [
-            Disk(*place, one["partitions"], one["bad"], one["errors"], one["warnings"], one["unread"])
+            LogDirRow(*place, one["partitions"], one["bad"], one["errors"], one["warnings"], one["unread"])
             for place, one in found.items()
         ]
         return sorted(disks, key=lambda disk: (-disk.bad, -disk.errors, -disk.unread, disk.host, disk.log_dir))
@@ -165,7 +165,7 @@ class Summary:
             file.write(from_rows(self.rows(), SUMMARY))
 
 
-class Disk(Value):
+class LogDirRow(Value):
     """What a log directory comes to.
 
     Args:

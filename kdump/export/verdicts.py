@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.export.origin import printable
 from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,7 +54,7 @@ def _text(value: int | str | None) -> str | None:
     return None if value is None else printable(str(value))
 
 
-class Segments:
+class SegmentRows:
     """Makes a row of the table `segments` for each segment, once all that its partition says is known.
 
     Args:
@@ -72,7 +72,7 @@ class Segments:
         if isinstance(item, Finding):
             stem = _stem(item.file)
             self._worst[stem] = max(self._worst.get(stem, 0), _RANK[item.severity])
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             self._unread.add(item.path)
         elif isinstance(item, SegmentChecked):
             self._held.append(item)
@@ -94,7 +94,7 @@ def segment_rows(items: Iterable[Item], origins: Origins) -> Iterator[Row]:
         items: of verify.
         origins: tells where files are from.
     """
-    segments = Segments(origins)
+    segments = SegmentRows(origins)
     for item in items:
         yield from segments.see(item)
     yield from segments.rest()

@@ -1,23 +1,154 @@
-"""What was found, as answers: the place, or a sentence why there is none."""
+"""What was found, as answers: the place and its records, or a sentence why there is none."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.lookup_results import Batch, Found, Refused
+from kdump.broker.lookup_results import Batch, Found, Refused, find_record
+from kdump.find.query import Ask
 from kdump.format.batch import layout
+from kdump.format.record import _records
+from kdump.format.record.chunk import Chunk
+from kdump.format.record.reader import RecordReader
+from kdump.format.record.record_checks import check_records
 from kdump.item import Location
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.find.batch_records import Inside
     from kdump.find.query import Query
-    from kdump.find.sentences import Sentences
+    from kdump.finding import Report
     from kdump.storage.partition_dir import PartitionDir
 
 
-class Places:
+class Sentences:
+    """Words why there is no answer.
+
+    Args:
+        separators: numbers get thousands separators: a person reads them.
+    """
+
+    def __init__(self, *, separators: bool) -> None:
+        self._number = "{:,}".format if separators else str
+
+    def past_end(self, offset: int, end: int) -> str:
+        """The offset is the end of the log, or beyond."""
+        if offset == end:
+            return f"offset {self._number(offset)} is the end of the log: the next record gets it"
+        return f"offset {self._number(offset)} is past the end: the log ends at {self._number(end)}"
+
+    def before_start(self, offset: int, start: int) -> str:
+        """The offset is below the log start offset."""
+        return f"offset {self._number(offset)} is before the start: the log begins at {self._number(start)}"
+
+    def no_batch(self, offset: int) -> str:
+        """The offset is inside the log, and a broker finds nothing."""
+        return f"nothing is at or after offset {self._number(offset)}: a broker answers with no records"
+
+    def refused(self, refused: Refused, path: str) -> str:
+        """A broker throws, or the records that say more were not read.
+
+        Args:
+            refused: which of them.
+            path: of the log that its place is in.
+        """
+        if refused.limit and refused.place is not None:
+            at = self._number(refused.place[1])
+            return f"not known: the records of the batch at byte {at} of {path} were not all read ({refused.limit})"
+        return f"a broker fails here: {refused.exception}"
+
+    def no_time(self, query: Query) -> str:
+        """No record is late enough, or none has a timestamp."""
+        return (
+            f"no record is at or after {query.text.strip()}"
+            if query.ask is not Ask.MAX
+            else "no record has a timestamp"
+        )
+
+    def no_named(self, timestamp: int, index: str) -> str:
+        """A broker does not find what a time index names as the largest timestamp.
+
+        Args:
+            timestamp: ms since the epoch.
+            index: path of the time index.
+        """
+        return f"a broker finds no record with the timestamp {timestamp}, which {index} names as the largest"
+
+    def broker_only(self, query: Query, reason: str) -> str:
+        """A broker finds no record, and the data has one.
+
+        Args:
+            query: about a time, or the largest one.
+            reason: why the broker does not; empty where findings say why.
+        """
+        what = "a broker finds no record"
+        if query.ask is not Ask.MAX:
+            what += f" at or after {query.text.strip()}"
+        return f"{what}: {reason}" if reason else what
+
+
+_BY_KERNEL = layout.TIMES_VARY | layout.ODD_ORDER | layout.ODD_FIELDS
+
+
+class BatchRecords:
+    """Reads records as far as they can be read, and judges all of those of a batch whichever is wanted.
+
+    Args:
+        partition: its segments.
+        max_uncompressed_bytes, max_batch_bytes: limits.
+        report: takes the findings.
+
+    Reports: those of `check_records`.
+    """
+
+    def __init__(
+        self, partition: PartitionDir, max_uncompressed_bytes: int, max_batch_bytes: int, report: Report
+    ) -> None:
+        self._partition = partition
+        self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
+        self._report = report
+        self._segment = 0
+
+    def find(self, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
+        """Return the first record of a batch that is wanted; Refused where its records end early before that.
+
+        Args:
+            batch: the batch.
+            wanted: decides by timestamp (ms) and offset (absolute).
+        """
+        rows = batch.window.rows  # what the kernel has noted of it: it may have been read before
+        rows[layout.SEEN_MAX_TIMESTAMP], rows[layout.SEEN_DELTA] = layout.UNKNOWN, -1
+        rows[layout.SUSPICION] &= ~_BY_KERNEL
+        if not batch.window.whole and batch.cell(layout.SIZE) < layout.RECORDS_AT:  # no batch at all: the walk says so
+            return find_record(self._reader, batch, wanted)
+        self._segment = batch.segment
+        return find_record(self._reader, batch, wanted, self._judge)
+
+    def judge(self, batch: Batch) -> None:
+        """Report what is wrong with the records of a batch."""
+        self.find(batch, lambda _time, _at: False)
+
+    def first_offset(self, batch: Batch) -> Found | Refused | None:
+        """Return the first record of a batch."""
+        return find_record(self._reader, batch, lambda _time, _at: True)
+
+    def record(self, batch: Batch, offset: int) -> Chunk | None:
+        """Return the record with an offset as a chunk of its own, without the batch; None when there is none."""
+        width = layout.RECORD_WIDTH
+        for chunk in self._reader.chunks(batch.window):
+            for at in range(0, chunk.filled * width, width):
+                if chunk.rows[at + layout.R_OFFSET] == offset:
+                    return Chunk(batch.window, chunk.view, 0, 1, True, chunk.rows[at : at + width], 1)
+        return None
+
+    def _judge(self, chunk: Chunk) -> None:
+        if chunk.problem is None and _records.next_odd(chunk.window.rows, chunk.first, chunk.last) == chunk.last:
+            return
+        for finding in check_records(self._partition.segment(self._segment).path, chunk):
+            self._report(finding)
+
+
+class Answers:
     """Makes the answers of one partition, and has the records judged that they depend on.
 
     Args:
@@ -34,7 +165,7 @@ class Places:
     def __init__(
         self,
         partition: PartitionDir,
-        inside: Inside,
+        inside: BatchRecords,
         sentences: Sentences,
         batch_at: Callable[[int, int], Batch | Refused | None],
     ) -> None:

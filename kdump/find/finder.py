@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.lookup import Lookup
 from kdump.broker.lookup_results import NO_TIMESTAMP, Batch, Found, Refused
-from kdump.find.answers import Places
-from kdump.find.batch_records import Inside
-from kdump.find.lookup_audit import Way
+from kdump.find.answers import Answers, BatchRecords, Sentences
+from kdump.find.lookup_audit import LookupAudit
 from kdump.find.query import Ask
-from kdump.find.sentences import Sentences
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import Location
-from kdump.storage.file_source import DoorProblem, FileShrankError
+from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import SWAP
 from kdump.storage.open_files import open_source
@@ -34,7 +32,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.find.log_scan import DataMap
+    from kdump.find.log_scan import LogScan
     from kdump.find.query import Query
     from kdump.finding import Report
 
@@ -60,7 +58,7 @@ def open_partition(path: str, report: Report) -> PartitionDir:
     partition.demand_listing()
     if not partition.bases:
         why = "no segment is here; name a partition directory, or a log.dir with --topic-partition"
-        raise UnreadableError(DoorProblem(path, "other", f"{path}: {why}"))
+        raise UnreadableError(OpenFailure(path, "other", f"{path}: {why}"))
     for name in sorted(one for one in partition.listing.names if one.endswith(tuple(_UNFINISHED))):
         severity, why = _UNFINISHED[os.path.splitext(name)[1]]
         report(Finding(Code.F08, partition.listing.join(name), values={"why": why}, severity_override=severity))
@@ -74,12 +72,12 @@ def open_partition(path: str, report: Report) -> PartitionDir:
     return partition
 
 
-def _no_segment(path: str) -> DoorProblem:
+def _no_segment(path: str) -> OpenFailure:
     opened = open_source(path)
-    if isinstance(opened, DoorProblem):
+    if isinstance(opened, OpenFailure):
         return opened
     opened.close()
-    return DoorProblem(path, "other", f"{path}: the name tells no base offset: a segment is named <20 digits>.log")
+    return OpenFailure(path, "other", f"{path}: the name tells no base offset: a segment is named <20 digits>.log")
 
 
 _UNFINISHED = {
@@ -118,15 +116,15 @@ class Finder:
         self._told: set[tuple[Code, str, int | None, str]] = set()
         self._damaged: set[tuple[str, int | None]] = set()
         unpacked, packed = limits.max_uncompressed_bytes, limits.max_batch_bytes
-        self._way = Way(partition, self._report)
+        self._way = LookupAudit(partition, self._report)
         self._lookup = Lookup(partition, unpacked, packed, self._way.passed)
-        self._inside = Inside(partition, unpacked, packed, self._report)
+        self._inside = BatchRecords(partition, unpacked, packed, self._report)
         self._sentences = Sentences(separators=separators)
-        self._places = Places(partition, self._inside, self._sentences, self._lookup.batch_at)
+        self._places = Answers(partition, self._inside, self._sentences, self._lookup.batch_at)
         self._limits = limits
         self._times = times
 
-    def answers(self, queries: Iterable[Query]) -> Iterator[Location | Finding | DoorProblem]:
+    def answers(self, queries: Iterable[Query]) -> Iterator[Location | Finding | OpenFailure]:
         """Yield one location for each question, in order, each after what was met on the way to it.
 
         A file that cannot be read is a problem or a finding, and its sentence is the location's error.
@@ -134,7 +132,7 @@ class Finder:
         Reports: X04, X05, X07, T02-T05, K02, L13, V01, V02, and those of the checked walk, of headers and of records.
         """
         for query in queries:
-            problem: Finding | DoorProblem | None = None
+            problem: Finding | OpenFailure | None = None
             try:
                 answer = self._answer(query)
             except (UnreadableError, OSError) as error:
@@ -201,11 +199,11 @@ class Finder:
             yield Chunk(window, window.view, 0, 1, False, window.rows, 0)
 
     @cached_property
-    def _data(self) -> DataMap:
-        from kdump.find.log_scan import DataMap  # the walk over damage: most questions do not need it
+    def _data(self) -> LogScan:
+        from kdump.find.log_scan import LogScan  # the walk over damage: most questions do not need it
 
         unpacked, packed = self._limits.max_uncompressed_bytes, self._limits.max_batch_bytes
-        return DataMap(self._partition, self._report, unpacked, packed, times=self._times)
+        return LogScan(self._partition, self._report, unpacked, packed, times=self._times)
 
     # --- a broker -------------------------------------------------------------------------------------------
     def _by_broker(self, query: Query) -> Location:
@@ -290,7 +288,7 @@ class Finder:
         )
 
 
-def _unread(error: UnreadableError | OSError) -> tuple[Finding | DoorProblem, str]:
+def _unread(error: UnreadableError | OSError) -> tuple[Finding | OpenFailure, str]:
     """What a file that cannot be read is to the run, and the sentence of the answer."""
     if isinstance(error, UnreadableError):
         problem = error.problem
@@ -298,7 +296,7 @@ def _unread(error: UnreadableError | OSError) -> tuple[Finding | DoorProblem, st
     sentence = f"{error.filename}: cannot be read: {error.strerror}"
     if isinstance(error, FileShrankError):
         return Finding(Code.V01, error.filename, error.position), sentence
-    return DoorProblem(error.filename, "read", sentence), sentence
+    return OpenFailure(error.filename, "read", sentence), sentence
 
 
 def _number(query: Query, location: Location) -> int | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from kdump.broker.lookup import Lookup
-    from kdump.find.log_scan import DataMap
+    from kdump.find.log_scan import LogScan
     from kdump.finding import Report
     from kdump.format.batch.window import Window
     from kdump.format.index.offset_and_time import OffsetPosition
@@ -30,7 +30,7 @@ _HEADER = layout.ODD_CODEC | layout.ODD_ATTRIBUTES | layout.ODD_DELTA | layout.O
 _MARKS = _HEADER | layout.NOT_ABOVE | layout.EPOCH_CHANGES
 
 
-class Way:
+class LookupAudit:
     """Watches lookups in one partition.
 
     Args:
@@ -206,7 +206,7 @@ class Way:
         self.by_file_time = True
         self.reason = self.reason or f"the time index of {self._partition.segment(number).path} is empty, {effect}"
 
-    def settle(self, data: DataMap, damaged: Collection[tuple[str, int | None]]) -> None:
+    def settle(self, data: LogScan, damaged: Collection[tuple[str, int | None]]) -> None:
         """Judge the entries that were in doubt, now that the data has been looked at.
 
         Args:

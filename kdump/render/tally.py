@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import NOT_ALL_READ, Finding, Severity
 from kdump.item import Checked, PartitionChecked
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from kdump.item import Item
@@ -42,7 +42,7 @@ class Tally:
             if item.code in NOT_ALL_READ and item.file not in self._partly:
                 self._partly.add(item.file)
                 self.unchecked.append((item.file, item.message))
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             self.unchecked.append((item.path, item.sentence.removeprefix(f"{item.path}: ")))
         elif isinstance(item, Checked):
             self.files += len(item.files)

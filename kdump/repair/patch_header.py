@@ -19,7 +19,7 @@ from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
 from kdump.repair.plan import Change, Patch, Plan, names_of
 from kdump.storage.directory import DirectoryListing
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import log_bases, parse_name
 from kdump.storage.open_files import open_source
 
@@ -57,7 +57,7 @@ def plan_patches(path: str, findings: Iterable[Finding]) -> Plan:
     if not found.is_live or found.kind is not FileKind.LOG:
         raise RefusedError(f"{path}: is no log under the name that a broker gives it, <20 digits>.log")
     source = open_source(path, follow=False)
-    if isinstance(source, DoorProblem):
+    if isinstance(source, OpenFailure):
         raise RefusedError(source.sentence)
     with source:
         fd = open_directory(directory or ".")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
 from kdump.broker.index_interval import DEFAULT, infer_interval
-from kdump.broker.load.disk import Part
+from kdump.broker.load.disk import FilePart
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.log_manager import LogManager
 from kdump.broker.producer.producer_state_manager import SNAPSHOT, offset_of
@@ -49,7 +49,7 @@ _LOADED = (".log", ".index", ".timeindex", ".txnindex", SNAPSHOT)  # what a brok
 _BEYOND = (Code.O06, Code.O07)
 
 
-class Target(Value):
+class CutTarget(Value):
     """Where to cut; one of the three.
 
     Args:
@@ -67,7 +67,7 @@ class Target(Value):
     with_later: bool = False
 
 
-class Damage:
+class LogDamage:
     """Takes findings, and keeps where logs are damaged.
 
     Args:
@@ -96,7 +96,7 @@ class Damage:
             kept[found.base_offset] = finding
 
 
-def plan_truncate(directory: str, target: Target, damage: Damage, settings: Settings) -> Plan:
+def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings: Settings) -> Plan:
     """Return what would be done to one partition directory.
 
     Args:
@@ -152,7 +152,7 @@ def plan_truncate(directory: str, target: Target, damage: Damage, settings: Sett
     )
 
 
-def _where(directory: str, bases: Sequence[int], target: Target, damage: Damage) -> Cut | None:
+def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogDamage) -> Cut | None:
     """Return where to cut, None where there is nothing to cut."""
     if target.base is not None and target.base not in bases:
         raise RefusedError(f"{directory}: there is no segment {target.base}")
@@ -198,7 +198,7 @@ def _demand_regular(directory: str, states: dict[str, FileState | None]) -> None
             raise RefusedError(f"{path}: {why}; move it away") from None
 
 
-def _demand(directory: str, facts: PartitionFacts, outcome: Outcome, cut: Cut, damage: Damage) -> None:
+def _demand(directory: str, facts: PartitionFacts, outcome: Outcome, cut: Cut, damage: LogDamage) -> None:
     """Refuse a cut after damage, and one that would make a broker delete all."""
     kept = next((one.size for one in outcome.segments if one.base_offset == cut.base_offset), 0)
     both = [*damage.first.items(), *damage.patchable.items()]
@@ -229,7 +229,7 @@ def _changes(outcome: Outcome, states: dict[str, FileState | None]) -> tuple[Cha
         state = states.get(name)
         if now is None:
             found[name] = Change(name, "delete", state, 0, name)
-        elif isinstance(now, Part) and before is not None and now.size < before.size:
+        elif isinstance(now, FilePart) and before is not None and now.size < before.size:
             action = "truncate" if now.size else "empty"
             found[name] = Change(name, action, state, now.size, name, why=f"at byte {now.size}")
         elif disk.is_changed(name):

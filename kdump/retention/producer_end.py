@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
-    from kdump.retention.log_files import LogFiles
+    from kdump.retention.log_facts import LogFiles
 
 _LIMIT = 64 * 1024 * 1024
 

@@ -17,12 +17,11 @@ from kdump.format.index.offset_and_time import TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.item import Progress
-from kdump.retention.log_facts import LogReader
-from kdump.retention.log_files import LogFiles
+from kdump.retention.log_facts import LogFiles, LogReader
 from kdump.retention.producer_end import last_records, producers_at
-from kdump.storage.file_source import DoorProblem
-from kdump.storage.input_directory import InputDirectory
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
+from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import is_dir, parent
 from kdump.storage.segment import UnreadableError
 from kdump.value import Value
@@ -63,16 +62,16 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
         if not is_dir(path):
             yield _no_directory(path)
             continue
-        held: list[Finding | DoorProblem] = []
+        held: list[Finding | OpenFailure] = []
         directory = InputDirectory(path, parent)
         skipped = [] if directory.is_partition else directory.contents.skipped
         for one in skipped:
             kind = "permission" if one.path == path else "skipped"
-            held.append(DoorProblem(one.path, kind, f"{one.path}: {one.reason}: not looked at"))
+            held.append(OpenFailure(one.path, kind, f"{one.path}: {one.reason}: not looked at"))
         partitions = [] if any(one.path == path for one in skipped) else directory.partitions
         if not (partitions or held):
             sentence = f"{path}: neither a partition directory nor a log directory of a broker"
-            held.append(DoorProblem(path, "other", sentence))
+            held.append(OpenFailure(path, "other", sentence))
         yield from held
         held.clear()
         directory.log_dir.on_read = partial(_report, held)
@@ -82,21 +81,21 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
                 yield Progress(number + 1, len(partitions), partition.path)
 
 
-def _report(held: list[Finding | DoorProblem], file: StateFile) -> None:
+def _report(held: list[Finding | OpenFailure], file: StateFile) -> None:
     """Report what is wrong with a checkpoint, or why it cannot be read."""
     if file.failure is not None and not file.is_missing:
         held.append(file.failure)
     held.extend(file.findings)
     if file.error is not None:
-        held.append(DoorProblem(file.path, "read", f"{file.path}: cannot be read: {file.error.strerror}"))
+        held.append(OpenFailure(file.path, "read", f"{file.path}: cannot be read: {file.error.strerror}"))
 
 
-def _no_directory(path: str) -> DoorProblem:
+def _no_directory(path: str) -> OpenFailure:
     source = open_source(path)  # knows links that lead nowhere
-    if isinstance(source, DoorProblem):
+    if isinstance(source, OpenFailure):
         return source
     source.close()
-    return DoorProblem(path, "other", f"{path}: name a partition directory or a log directory, not a file in it")
+    return OpenFailure(path, "other", f"{path}: name a partition directory or a log directory, not a file in it")
 
 
 class _Task(Value):
@@ -105,14 +104,14 @@ class _Task(Value):
     directory: PartitionDir
     buffer: Buffer
     options: RetentionOptions
-    held: list[Finding | DoorProblem]
+    held: list[Finding | OpenFailure]
 
 
 def _partition(task: _Task) -> Iterator[RetentionItem]:
     directory, path = task.directory, task.directory.path
     parsed = directory.parsed
     if parsed is not None and parsed.state:
-        yield DoorProblem(path, "skipped", f"{path}: {_STATES[parsed.state]}")
+        yield OpenFailure(path, "skipped", f"{path}: {_STATES[parsed.state]}")
         return
     rows: list[RetentionItem] = []
     try:
@@ -120,12 +119,12 @@ def _partition(task: _Task) -> Iterator[RetentionItem]:
         if files.bases:
             rows = _rows(LogReader(files, task.buffer), task)
         else:
-            task.held.append(DoorProblem(path, "other", f"{path}: no segment is here"))
+            task.held.append(OpenFailure(path, "other", f"{path}: no segment is here"))
     except UnreadableError as error:
         task.held.append(error.problem)
     except OSError as error:
         where = error.filename or path
-        task.held.append(DoorProblem(where, "read", f"{where}: cannot be read: {error.strerror}"))
+        task.held.append(OpenFailure(where, "read", f"{where}: cannot be read: {error.strerror}"))
     finally:
         directory.close()
     yield from task.held
@@ -190,7 +189,7 @@ def _compacted(
     config: TopicConfig,
     options: RetentionOptions,
     largest: dict[int, int],
-    report: Callable[[Finding | DoorProblem], None],
+    report: Callable[[Finding | OpenFailure], None],
 ) -> Compacted:
     timeless = options.clean and config.min_compaction_lag_ms == 0
     files = reader.files
@@ -218,7 +217,7 @@ def _pass(
     row: Compacted,
     active: Mapping[int, LastRecord],
     largest: dict[int, int],
-    report: Callable[[Finding | DoorProblem], None],
+    report: Callable[[Finding | OpenFailure], None],
 ) -> Compacted:
     """Simulate a pass; one that fails leaves what it had not come to as it is."""
     files = reader.files
@@ -267,7 +266,7 @@ def _pass(
     return row.replace(cleaned=cleaned, before=before, end_offset=end, failure=failure)
 
 
-def _explain(files: LogFiles, error: CleaningError, report: Callable[[Finding | DoorProblem], None]) -> None:
+def _explain(files: LogFiles, error: CleaningError, report: Callable[[Finding | OpenFailure], None]) -> None:
     """Report what is wrong with the log in which a pass fails."""
     path = files.file(error.number, FileKind.LOG)
     if error.limit:

@@ -12,13 +12,13 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from kdump.checks import run as verify_run
+from kdump.checks import replicas
 from kdump.export import job as export_job
 from kdump.export.pack import pack
 from kdump.export.split import SPLIT_SIZE
 from kdump.item import Progress
 from kdump.spark.errors import SparkFailedError
-from kdump.spark.units import Directory, Judge
+from kdump.spark.units import Directory, DirectoryJudge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition import PartitionCheck
-    from kdump.export.job import Part, Result, Target
+    from kdump.export.job import ExportPart, ExportTarget, Result
     from kdump.export.read import ReadOptions
     from kdump.finding import Finding
     from kdump.item import Item
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _OFTEN = 0.25  # seconds between two looks at the stages
 
 
-class VerifyEngine(verify_run.Engine):
+class VerifyEngine(replicas.LocalReplicas):
     """Judges partition directories in tasks of Spark.
 
     Args:
@@ -95,7 +95,7 @@ class VerifyEngine(verify_run.Engine):
             yield from found[number]
 
 
-class ExportEngine(export_job.Engine):
+class ExportEngine(export_job.LocalExport):
     """Writes parts in tasks of Spark.
 
     Args:
@@ -105,7 +105,9 @@ class ExportEngine(export_job.Engine):
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
 
-    def write(self, parts: Sequence[Part], target: Target, options: ReadOptions) -> Iterator[Result | Progress]:
+    def write(
+        self, parts: Sequence[ExportPart], target: ExportTarget, options: ReadOptions
+    ) -> Iterator[Result | Progress]:
         """Yield what becomes of each part, and how far all are."""
         sizes = [part.split.size for part in parts]
         work = partial(_write, target=target, options=options)
@@ -113,19 +115,19 @@ class ExportEngine(export_job.Engine):
 
 
 def _judge(group: list[tuple[int, Directory]], options: VerifyOptions) -> Iterator[Judged]:
-    judge = Judge(options)
+    judge = DirectoryJudge(options)
     for number, directory in group:
         late: list[Finding] = []
         yield number, list(judge.partition(directory, late)), late
 
 
 def _compare(group: list[tuple[int, list[Directory]]], options: VerifyOptions) -> Iterator[tuple[int, list[Item]]]:
-    judge = Judge(options)
+    judge = DirectoryJudge(options)
     for number, directories in group:
         yield number, list(judge.replicas(directories))
 
 
-def _write(group: list[Part], target: Target, options: ReadOptions) -> Iterator[Result]:
+def _write(group: list[ExportPart], target: ExportTarget, options: ReadOptions) -> Iterator[Result]:
     for part in group:
         yield export_job.write_part(part, target, options)
 

@@ -34,9 +34,9 @@ from kdump.export.split import SPLIT_SIZE, LogFile, Wanted, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, Kind, columns_of
 from kdump.export.verdicts import finding_row, segment_rows
 from kdump.finding import Finding
-from kdump.spark.units import Directory, Judge
+from kdump.spark.units import Directory, DirectoryJudge
 from kdump.storage.directory import expanded
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import is_remote
 
@@ -195,7 +195,7 @@ def _complain(line: str) -> None:
     sys.stderr.write(f"kafka-segments: {line}\n")
 
 
-def _left_out(problem: DoorProblem, roots: Sequence[Root]) -> None:
+def _left_out(problem: OpenFailure, roots: Sequence[Root]) -> None:
     """Say what is left out; that a path of the user leads nowhere, or a store does not answer, is a mistake instead."""
     if (problem.missing or is_remote(problem.path)) and any(problem.path == root.path for root in roots):
         raise OptionError(problem.sentence)
@@ -248,7 +248,7 @@ class _WholeReader(DataSourceReader):
         for path, is_directory in expanded([root.path for root in roots]):
             if not is_directory:
                 opened = open_source(path)
-                if isinstance(opened, DoorProblem):
+                if isinstance(opened, OpenFailure):
                     _left_out(opened, roots)
                     continue
                 opened.close()
@@ -279,7 +279,7 @@ class _WholeReader(DataSourceReader):
 
     def _rows(self, work: Sequence[Directory | str | list[Item]]) -> Iterator[dict[str, object]]:
         origins = Origins(self._options.roots)
-        judge = Judge(self._options.verify)
+        judge = DirectoryJudge(self._options.verify)
         for one in work:
             items = self._items(judge, one)
             if self._options.table == "segments":
@@ -287,7 +287,7 @@ class _WholeReader(DataSourceReader):
             else:
                 yield from (finding_row(item, origins) for item in items if isinstance(item, Finding))
 
-    def _items(self, judge: Judge, one: Directory | str | list[Item]) -> Iterator[Item]:
+    def _items(self, judge: DirectoryJudge, one: Directory | str | list[Item]) -> Iterator[Item]:
         if isinstance(one, Directory):
             late: list[Finding] = []
             yield from judge.partition(one, late)

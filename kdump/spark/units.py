@@ -34,7 +34,7 @@ class Directory(Value):
         return cls(check.path, check.directory.log_dir.path)
 
 
-class Judge:
+class DirectoryJudge:
     """Judges partition directories; what lies around them is read once.
 
     Args:

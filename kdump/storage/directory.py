@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.storage.names import TEXT_KINDS, FileKind, FileName, log_bases, parse_name, parse_partition
 from kdump.storage.paths import is_dir, is_remote, real
@@ -35,7 +35,7 @@ class Skipped(Value):
     reason: str
 
 
-class FoundFile(Value):
+class FoundFile(NamedTuple):
     """A regular file: its path, and what its name tells."""
 
     path: str

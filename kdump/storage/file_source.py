@@ -23,7 +23,7 @@ _SPECIAL = (
 )
 
 
-class DoorProblem(Value):
+class OpenFailure(Value):
     """Why a file is not read at all.
 
     Args:

@@ -8,13 +8,42 @@ from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing
-from kdump.storage.lock_state import is_held
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import exists
-from kdump.storage.state_file import StateFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from kdump.storage.state_file import StateFile
+
+
+_FLOCK = "hhqqi"  # l_type, l_whence, l_start, l_len, l_pid, as Linux has them on 64 bits
+_LOCK = ".lock"
+
+
+def is_held(log_dir: str) -> bool:
+    """Tell whether another process holds the lock of a log directory, as a running broker does.
+
+    Args:
+        log_dir: its path. Without a lock file nobody holds it.
+
+    Source: kafka.utils.FileLock.
+    """
+    import fcntl
+    import struct
+
+    try:
+        lock = os.open(os.path.join(log_dir, _LOCK), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+        answer = fcntl.fcntl(lock, fcntl.F_GETLK, asked)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
 
 
 class LogDir:
@@ -62,6 +91,8 @@ class LogDir:
     def file(self, kind: FileKind) -> StateFile:
         """Return one of its text files; `failure` tells that there is none."""
         if kind not in self._files:
+            from kdump.storage.state_file import StateFile  # its parsers cost milliseconds
+
             self._files[kind] = StateFile(self.path_of(kind), kind, self.cache)
             self.on_read(self._files[kind])
         return self._files[kind]

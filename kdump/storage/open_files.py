@@ -6,17 +6,17 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from kdump.storage.file_source import DoorProblem, FileSource, NotRegularError, first_line
+from kdump.storage.file_source import FileSource, NotRegularError, OpenFailure, first_line
 from kdump.storage.paths import is_remote
 
 if TYPE_CHECKING:
     from typing import Self
 
-_MOST_OPEN = 128
+_MOST_OPEN = 384  # three files of 128 segments
 _MOST_HELD = 32 * 1024 * 1024  # bytes of small files
 
 
-def open_source(path: str, *, follow: bool = True) -> FileSource | DoorProblem:
+def open_source(path: str, *, follow: bool = True) -> FileSource | OpenFailure:
     """Open a file, or say in one line why not; neither waits nor raises.
 
     Args:
@@ -26,7 +26,7 @@ def open_source(path: str, *, follow: bool = True) -> FileSource | DoorProblem:
     try:
         return _source(path, follow=follow)
     except ValueError:  # a NUL, or a character that no file name can have
-        return DoorProblem(path, "missing", f"no such file: {path}")
+        return OpenFailure(path, "missing", f"no such file: {path}")
     except OSError as error:
         return _problem(path, error, follow=follow)
 
@@ -39,25 +39,25 @@ def _source(path: str, *, follow: bool) -> FileSource:
     return FileSource(path, follow=follow)
 
 
-def _problem(path: str, error: OSError, *, follow: bool) -> DoorProblem:
+def _problem(path: str, error: OSError, *, follow: bool) -> OpenFailure:
     if is_remote(path) and not isinstance(error, FileNotFoundError | IsADirectoryError):
         if isinstance(error, PermissionError):
-            return DoorProblem(path, "permission", f"{path}: permission denied by the store")
-        return DoorProblem(path, "other", f"{path}: cannot be opened: {first_line(error)}")
+            return OpenFailure(path, "permission", f"{path}: permission denied by the store")
+        return OpenFailure(path, "other", f"{path}: cannot be opened: {first_line(error)}")
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         sentence = f"no such file: {path}"
         if os.path.islink(path):
             sentence = f"{path}: is a symbolic link to a file that is not there"
-        return DoorProblem(path, "missing", sentence)
+        return OpenFailure(path, "missing", sentence)
     if isinstance(error, IsADirectoryError):
-        return DoorProblem(path, "directory", f"{path}: is a directory, and a file is meant here")
+        return OpenFailure(path, "directory", f"{path}: is a directory, and a file is meant here")
     if isinstance(error, NotRegularError) and not follow and os.path.islink(path):
-        return DoorProblem(path, "symlink", f"{path}: is a symbolic link; none is followed inside a directory")
+        return OpenFailure(path, "symlink", f"{path}: is a symbolic link; none is followed inside a directory")
     if isinstance(error, NotRegularError):
-        return DoorProblem(path, "special", f"{path}: is {error.what}; only regular files are read")
+        return OpenFailure(path, "special", f"{path}: is {error.what}; only regular files are read")
     if isinstance(error, PermissionError):
-        return DoorProblem(path, "permission", f"{path}: permission denied: run as the owner of the file")
-    return DoorProblem(path, "other", f"{path}: cannot be opened: {error.strerror}")
+        return OpenFailure(path, "permission", f"{path}: permission denied: run as the owner of the file")
+    return OpenFailure(path, "other", f"{path}: cannot be opened: {error.strerror}")
 
 
 class OpenFileCache:
@@ -71,7 +71,7 @@ class OpenFileCache:
         self._open: dict[str, tuple[FileSource, bool]] = {}  # and whether a symbolic link leads to it
         self.held = 0
 
-    def open(self, path: str, *, follow: bool = True) -> CachedFile | DoorProblem:
+    def open(self, path: str, *, follow: bool = True) -> CachedFile | OpenFailure:
         """Open a file, or say in one line why not; one that is open already is not opened again.
 
         Args:
@@ -81,10 +81,10 @@ class OpenFileCache:
         known = self._open.get(path)
         if known is None or (known[1] and not follow):
             opened = open_source(path, follow=False)
-            is_link = isinstance(opened, DoorProblem) and opened.kind == "symlink"
+            is_link = isinstance(opened, OpenFailure) and opened.kind == "symlink"
             if is_link and follow:
                 opened = open_source(path)
-            if isinstance(opened, DoorProblem):
+            if isinstance(opened, OpenFailure):
                 return opened
             known = self._keep(path, opened, is_link=is_link)
         return CachedFile(path, known[0].size, known[0].modified, self, follow=follow)
@@ -103,7 +103,8 @@ class OpenFileCache:
         return known[0]
 
     def _keep(self, path: str, file: FileSource, *, is_link: bool) -> tuple[FileSource, bool]:
-        self.close_file(path)
+        if path in self._open:
+            self.close_file(path)
         found = self._open[path] = file, is_link
         if len(self._open) > _MOST_OPEN:
             self.close_file(next(iter(self._open)))

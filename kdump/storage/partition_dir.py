@@ -14,22 +14,23 @@ from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import SEGMENT_KINDS, DirectoryListing
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases, parse_partition
 from kdump.storage.open_files import CachedFile
-from kdump.storage.paths import base_name, parent
+from kdump.storage.paths import above, base_name, parent
 from kdump.storage.segment import Segment, UnreadableError
-from kdump.storage.state_file import StateFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.source import Source
     from kdump.storage.directory import Contents
+    from kdump.storage.state_file import StateFile
 
-_MOST_OPEN = 128  # segments
+
+_MOST_KEPT = 2048  # segments: pages of their indexes; of their files only the latest are open
 
 
 class PartitionDir:
@@ -56,6 +57,7 @@ class PartitionDir:
         self.name = base_name(path)
         self.parsed = parse_partition(self.name)
         self.cache = log_dir.cache
+        self._prefix = os.path.join(path, "")
         self._is_partition = is_partition
         self._files: dict[str, StateFile] = {}
         self._open: OrderedDict[int, Segment] = OrderedDict()
@@ -81,7 +83,7 @@ class PartitionDir:
         error = self.listing.error
         if error is not None:
             sentence = f"{self.path}: cannot be listed: {error.strerror}"
-            raise UnreadableError(DoorProblem(self.path, "permission", sentence))
+            raise UnreadableError(OpenFailure(self.path, "permission", sentence))
 
     @property
     def key(self) -> tuple[str, int] | None:
@@ -118,12 +120,13 @@ class PartitionDir:
 
     def next_base(self, base: int) -> int | None:
         """Return the base offset of the next segment whose log is a regular file, None after the last."""
-        later = self.listing.bases[bisect_right(self.listing.bases, base) :]
+        bases = self.listing.bases
+        later = (bases[at] for at in range(bisect_right(bases, base), len(bases)))
         return next((one for one in later if self.listing.is_regular(f"{one:020}.{FileKind.LOG.value}")), None)
 
     def path_of(self, base: int, kind: FileKind) -> str:
         """Return the path of a file of a segment."""
-        return self.listing.join(f"{base:020}.{kind.value}")
+        return f"{self._prefix}{base:020}.{kind.value}"
 
     def has(self, base: int, kind: FileKind) -> bool:
         """Tell whether a file of a segment is there."""
@@ -140,7 +143,7 @@ class PartitionDir:
             is_open = not self.was_closed and number == len(self.bases) - 1
             path = self.path_of(self.bases[number], FileKind.LOG)
             segment = self._open[number] = Segment(path, self.bases[number], self.cache, is_open=is_open).open_all()
-            if len(self._open) > _MOST_OPEN:
+            if len(self._open) > _MOST_KEPT:
                 self._open.popitem(last=False)[1].close()
         else:
             self._open.move_to_end(number)
@@ -167,6 +170,8 @@ class PartitionDir:
     def file(self, name: str, kind: FileKind) -> StateFile:
         """Return a small file: text, or a producer snapshot; `failure` tells that there is none."""
         if name not in self._files:
+            from kdump.storage.state_file import StateFile  # its parsers cost milliseconds
+
             self._files[name] = StateFile(self.listing.join(name), kind, self.cache)
         return self._files[name]
 
@@ -240,3 +245,52 @@ class LogAlone(PartitionDir):
     def log_start(self) -> int:
         """0: what is said of the partition does not count."""
         return 0
+
+
+class InputDirectory:
+    """A directory that the user named; it is listed once.
+
+    A directory with files of segments is a partition directory, another one a log.dir.
+
+    Args:
+        path: as the user wrote it.
+        above: tells the path of the log directory that a partition directory lies in.
+
+    Attributes:
+        path: the same.
+        is_partition: it has files of segments.
+        is_named_so: its name is that of a partition directory.
+        log_dir: the directory itself, or the one that it lies in.
+        partitions: the directory itself, or those in it, by topic and partition.
+    """
+
+    def __init__(self, path: str, above: Callable[[str], str] = above) -> None:
+        self.path = path
+        listing = DirectoryListing(path)
+        self.is_partition = listing.has_segments
+        self.is_named_so = parse_partition(base_name(path)) is not None
+        directories = [] if self.is_partition else listing.partitions()
+        if self.is_partition or (self.is_named_so and not directories):
+            self.log_dir = LogDir(above(path))
+            self._itself = PartitionDir(path, self.log_dir, listing)
+            self.partitions = [self._itself]
+        else:
+            self.log_dir = LogDir(path, listing)
+            self._itself = PartitionDir(path, self.log_dir, listing, is_partition=False)
+            self.partitions = [PartitionDir(one, self.log_dir) for one in directories]
+
+    @property
+    def is_log_dir(self) -> bool:
+        """Whether it is taken for a log.dir: it has no file of a segment, and is not named as a partition directory."""
+        return self.log_dir.path == self.path
+
+    @property
+    def contents(self) -> Contents:
+        """What lies in it, in order; partition directories are none of it."""
+        return self._itself.contents
+
+    def listed(self) -> Iterator[PartitionDir]:
+        """Yield the directories in the order in which they are shown: a log.dir itself, then its partitions."""
+        if self.is_log_dir:
+            yield self._itself
+        yield from self.partitions

@@ -7,15 +7,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
-from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
-from kdump.format.source import BytesSource
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import size as _size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+    from kdump.format.source import Source
     from kdump.storage.open_files import CachedFile, OpenFileCache
 
 _CHUNK = 1024  # entries of an index
@@ -24,7 +24,7 @@ _CHUNK = 1024  # entries of an index
 class UnreadableError(Exception):
     """A file or a directory that cannot be left out cannot be opened; `problem` says why."""
 
-    def __init__(self, problem: DoorProblem) -> None:
+    def __init__(self, problem: OpenFailure) -> None:
         super().__init__(problem.sentence)
         self.problem = problem
 
@@ -65,13 +65,15 @@ class Segment:
         self.is_open = is_open
         self._cache = cache
         self._follow = follow
-        self._files: dict[FileKind, CachedFile | DoorProblem] = {}
+        self._files: dict[FileKind, CachedFile | OpenFailure] = {}
 
     def path_of(self, kind: FileKind) -> str:
         """Return the path of one of the files, whether there is one or not."""
-        return self.path if kind is FileKind.LOG else sibling(self.path, kind.value)
+        if kind is FileKind.LOG:
+            return self.path
+        return f"{self.path[:-3]}{kind.value}" if self.path.endswith(".log") else sibling(self.path, kind.value)
 
-    def file(self, kind: FileKind) -> CachedFile | DoorProblem:
+    def file(self, kind: FileKind) -> CachedFile | OpenFailure:
         """Return one of the files, opened at the first time, or why there is none."""
         if kind not in self._files:
             self._files[kind] = self._cache.open(self.path_of(kind), follow=self._follow)
@@ -80,7 +82,7 @@ class Segment:
     def _demand(self, kind: FileKind) -> CachedFile | None:
         """One of the files, None where there is none."""
         file = self.file(kind)
-        if isinstance(file, DoorProblem):
+        if isinstance(file, OpenFailure):
             if file.kind == "missing" and kind is not FileKind.LOG and not os.path.islink(file.path):
                 return None
             raise UnreadableError(file)
@@ -105,7 +107,7 @@ class Segment:
     @property
     def has_index(self) -> bool:
         """Whether the offset index is there; a broker recovers the segment when it is not."""
-        return not isinstance(self.file(FileKind.INDEX), DoorProblem)
+        return not isinstance(self.file(FileKind.INDEX), OpenFailure)
 
     @cached_property
     def offset_index(self) -> OffsetIndex:
@@ -114,11 +116,16 @@ class Segment:
         Raises:
             UnreadableError: it is there and cannot be opened.
         """
-        source = self._demand(FileKind.INDEX) or BytesSource(b"", self.path_of(FileKind.INDEX))
-        index = OffsetIndex(source, self.base_offset)
+        source = self._demand(FileKind.INDEX) or _empty(self.path_of(FileKind.INDEX))
+        index = self._offsets(source)
         if self.is_open:
             index.trim()
         return index
+
+    def _offsets(self, source: Source) -> OffsetIndex:
+        from kdump.format.index.offset_and_time import OffsetIndex  # a dump of a log alone need not import it
+
+        return OffsetIndex(source, self.base_offset)
 
     @cached_property
     def time_index(self) -> TimeIndex:
@@ -127,7 +134,9 @@ class Segment:
         Raises:
             UnreadableError: it is there and cannot be opened.
         """
-        source = self._demand(FileKind.TIMEINDEX) or BytesSource(b"", self.path_of(FileKind.TIMEINDEX))
+        source = self._demand(FileKind.TIMEINDEX) or _empty(self.path_of(FileKind.TIMEINDEX))
+        from kdump.format.index.offset_and_time import TimeIndex
+
         index = TimeIndex(source, self.base_offset)
         if self.is_open:
             index.trim()
@@ -146,9 +155,7 @@ class Segment:
         """Return the positions that the offset index has, as far as they ascend; none where it cannot be read."""
         source = self.file(FileKind.INDEX)
         try:
-            return (
-                () if isinstance(source, DoorProblem) else OffsetIndex(source, self.base_offset).ascending_positions()
-            )
+            return () if isinstance(source, OpenFailure) else self._offsets(source).ascending_positions()
         except OSError:
             return ()
 
@@ -202,9 +209,9 @@ class Segment:
     def _index_end(self, size: int) -> int | None:
         """The last offset that the offset index has for a byte at or after the end of the log."""
         source = self.file(FileKind.INDEX)
-        if isinstance(source, DoorProblem):
+        if isinstance(source, OpenFailure):
             return None
-        index = OffsetIndex(source, self.base_offset)
+        index = self._offsets(source)
         largest, stop = None, index.entries
         while stop:  # entries ascend: those that point behind the log are the last ones
             start = max(0, stop - _CHUNK)
@@ -219,5 +226,11 @@ class Segment:
     def close(self) -> None:
         """Close the files until they are read again."""
         for file in self._files.values():
-            if not isinstance(file, DoorProblem):
+            if not isinstance(file, OpenFailure):
                 file.close()
+
+
+def _empty(path: str) -> Source:
+    from kdump.format.source import BytesSource
+
+    return BytesSource(b"", path)

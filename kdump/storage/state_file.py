@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kdump.format.checkpoint.checkpoint_file import MAX_BYTES, EpochEntry, offsets_of, read_checkpoint
 from kdump.format.checkpoint.producer_snapshot import read_snapshot
 from kdump.format.source import BytesSource
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import CachedFile, open_source
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class StateFile:
     def __init__(self, path: str, kind: FileKind, cache: OpenFileCache, *, follow: bool = True) -> None:
         self.path = path
         self.kind = kind
-        self.failure: DoorProblem | None = None
+        self.failure: OpenFailure | None = None
         self.error: OSError | None = None
         self.size = 0
         self.source: Source | None = None
         opened = open_source(path, follow=follow)
-        if isinstance(opened, DoorProblem):
+        if isinstance(opened, OpenFailure):
             self.failure = opened
             return
         with opened:

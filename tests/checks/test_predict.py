@@ -16,7 +16,7 @@ from kdump.broker.load.log_manager import Settings
 from kdump.cli.main import kdump as group
 from kdump.item import Prediction, SegmentFate
 from kdump.render.text.verify import prediction_line, prediction_sentences
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
 from tests.support.partitions import below, checkpoint, name, segment, write
@@ -227,7 +227,7 @@ def test_partition_that_cannot_be_read_has_no_row_and_is_said(tmp_path: Path, mo
     settings = Settings(0, Config({}), 4096)
     found = items_of(logs, starts=(Start.CLEAN,), settings=settings)
     assert [item.partition for item in found if isinstance(item, Prediction)] == ["t-1"]
-    assert [item.kind for item in found if isinstance(item, DoorProblem)] == ["read"]
+    assert [item.kind for item in found if isinstance(item, OpenFailure)] == ["read"]
 
 
 def test_file_that_becomes_shorter_meanwhile_ends_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.source import BytesSource
 from kdump.item import Checked, PartitionChecked, Progress
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import apply_edit, damage_cases
 from tests.support.make_fixtures import ABORTED, EPOCH_0, EPOCHS, INTACT, LOG, RIGHT, SIZE, A, B, C
 from tests.support.partitions import (
@@ -194,7 +194,7 @@ def test_a_file_without_any_other(path: str, data: bytes, expected: set[str], tm
 def door(path: Path | str) -> str:
     """Why nothing was judged."""
     (one,) = items_of(path)
-    assert isinstance(one, DoorProblem)
+    assert isinstance(one, OpenFailure)
     assert str(path) in one.sentence
     return one.kind
 
@@ -247,7 +247,7 @@ def test_what_a_broker_would_follow_or_pass_over_is_told(tmp_path: Path) -> None
     items = items_of(tmp_path / "data")
     found = [one for one in items if isinstance(one, Finding)]
     assert [(one.code, os.path.basename(one.file)) for one in found] == [(Code.F04, "queue"), (Code.F04, "other-0")]
-    (unread,) = [one for one in items if isinstance(one, DoorProblem)]
+    (unread,) = [one for one in items if isinstance(one, OpenFailure)]
     assert (unread.kind, unread.path) == ("symlink", str(tmp_path / "data" / "other-0"))
 
 
@@ -330,7 +330,7 @@ def test_a_file_that_vanishes_is_told_and_the_others_are_judged(path: str, tmp_p
         items = items_of(tree)
     found = [one for one in items if isinstance(one, Finding)]
     assert (Code.V02, str(tree / path)) in [(one.code, one.file) for one in found]
-    assert not [one for one in items if isinstance(one, DoorProblem)]
+    assert not [one for one in items if isinstance(one, OpenFailure)]
     assert len(loud(found)) == 1
     files = {file.path for one in items if isinstance(one, Checked) for file in one.files}
     is_log = path.endswith(".log")  # its indexes are not judged without it
@@ -349,7 +349,7 @@ def test_a_file_that_shrinks_is_told_and_the_others_are_judged(path: str, tmp_pa
     found = [one for one in items if isinstance(one, Finding)]
     assert (Code.V01, str(tree / path)) in [(one.code, one.file) for one in found]
     assert {one.file for one in found if one.severity is not Severity.NOTE} == {str(tree / path)}
-    assert not [one for one in items if isinstance(one, DoorProblem)]
+    assert not [one for one in items if isinstance(one, OpenFailure)]
 
 
 def test_what_is_appended_meanwhile_is_no_damage(tmp_path: Path) -> None:

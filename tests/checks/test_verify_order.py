@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.checks import order
+from kdump.checks import indexes as order
+from kdump.checks.indexes import in_order
 from kdump.checks.job import SegmentJob
 from kdump.checks.options import VerifyOptions
-from kdump.checks.order import in_order
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
@@ -174,7 +174,7 @@ def test_an_empty_index_has_no_order() -> None:
 
 
 def test_more_outliers_than_can_wait_are_told_all(job: SegmentJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdump.checks.index_fold._ASIDE", 2)
+    monkeypatch.setattr("kdump.checks.indexes._ASIDE", 2)
     found = judged(job, FileKind.INDEX, offset_index(BASE, *ENTRIES[6:], *ENTRIES[:6]))
     assert sorted(one.position or 0 for one in found) == [8 * at for at in range(7, 13)]
     assert {one.code for one in found} == {Code.X03}
@@ -187,7 +187,7 @@ def test_what_is_wrong_is_handed_on_piece_by_piece(
     """However many entries are wrong: nothing grows with them."""
     piece, count = 20, 2000
     monkeypatch.setattr("kdump.format.index.offset_and_time.CHUNK_ENTRIES", piece)
-    monkeypatch.setattr("kdump.checks.index_fold._ASIDE", piece)
+    monkeypatch.setattr("kdump.checks.indexes._ASIDE", piece)
     overwrite(Path(job.files[FileKind.LOG]), log)
     rng = random.Random(count)
     for kind, slot in SLOTS.items():

@@ -41,7 +41,7 @@ from kdump.render.terminal.progress import Bar, short_path
 from kdump.render.terminal.verify import VerifyTable
 from kdump.render.text.findings import finding_line
 from kdump.render.text.verify import VerifyText
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -67,9 +67,9 @@ WARNING = Finding(Code.B06, LOG, 2000, 61, found=0x100)
 NOTE = Finding(Code.F02, INDEX)
 GONE = Finding(Code.F09, TIMES)
 LIMIT = Finding(Code.L12, LOG, 4000, 61, values={"why": "the batch is over --max-batch-bytes"})
-MISSING = DoorProblem("nothing.log", "missing", "no such file: nothing.log")
-DENIED = DoorProblem(EPOCHS, "permission", f"{EPOCHS}: permission denied: run as the owner of the file")
-SKIPPED = DoorProblem(f"{P}/x", "skipped", f"{P}/x: not read: a directory inside a partition directory")
+MISSING = OpenFailure("nothing.log", "missing", "no such file: nothing.log")
+DENIED = OpenFailure(EPOCHS, "permission", f"{EPOCHS}: permission denied: run as the owner of the file")
+SKIPPED = OpenFailure(f"{P}/x", "skipped", f"{P}/x: not read: a directory inside a partition directory")
 
 CLEAN: list[Item] = [SEGMENT, DIRECTORY]
 NOTED: list[Item] = [NOTE, SEGMENT, DIRECTORY]
@@ -174,7 +174,7 @@ def test_text_calls_nothing_sound_that_is_not_there() -> None:
 
 
 def test_text_calls_nothing_sound_that_was_not_read_to_its_end() -> None:
-    problem = DoorProblem(LOG, "read", f"{LOG}: cannot be read further: Input/output error")
+    problem = OpenFailure(LOG, "read", f"{LOG}: cannot be read further: Input/output error")
     statuses = [line for line in as_text([ERROR, problem, SEGMENT]) if "\t" in line]
     assert statuses == [f"UNREAD\t{LOG}", f"DAMAGED\t{LOG}", f"OK\t{INDEX}"]
     statuses = [line for line in as_text([problem, SEGMENT]) if "\t" in line]
@@ -277,7 +277,7 @@ HOSTILE_ITEMS: list[Item] = [
     Finding(Code.L07, HOSTILE, field=ESCAPES, found=ESCAPES, expected=ESCAPES),
     Checked((CheckedFile(HOSTILE, FileKind.LOG, 1),), 0, 0),
     PartitionChecked(os.path.dirname(HOSTILE), 1, 0, 1, 1),
-    DoorProblem(f"{HOSTILE}2", "other", f"{HOSTILE}2: cannot be opened: for some reason"),
+    OpenFailure(f"{HOSTILE}2", "other", f"{HOSTILE}2: cannot be opened: for some reason"),
 ]
 
 

@@ -28,7 +28,7 @@ from kdump.export.split import LogFile, Wanted, logs_of, splits_of
 from kdump.export.tables import PLACE, TABLES
 from kdump.item import Checked, CheckedFile
 from kdump.render.json import lines as jsonl
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.object_store import RemoteSource
 from tests.support.damage_cases import damage_cases
 from tests.support.fleet import NODE, fleet, log_dirs
@@ -348,7 +348,7 @@ def test_an_export_that_was_killed_goes_on_without_doing_twice(
     writing = job.write_part
     calls: list[str] = []
 
-    def killed(part: job.Part, *args: Any) -> job.Result:
+    def killed(part: job.ExportPart, *args: Any) -> job.Result:
         calls.append(part.name)
         if len(calls) == 4:
             leaving = target / part.folder / f".{part.name}.{kind}.0badcafe.tmp"
@@ -533,5 +533,5 @@ def test_a_store_has_the_rows_of_the_same_files_here(table: str, tmp_path: Path)
     there = split_table([url], table, 4096) if table in SPLIT else whole_table([url], table)
     assert here.num_rows > 0
     assert [row.replace(url, str(tree)) for row in sorted_rows(there)] == sorted_rows(here)
-    assert [item for item in verify([f"{url}/nothing"], VerifyOptions()) if isinstance(item, DoorProblem)]
+    assert [item for item in verify([f"{url}/nothing"], VerifyOptions()) if isinstance(item, OpenFailure)]
     assert [item for item in verify([url], VerifyOptions()) if isinstance(item, CheckedFile | Checked)]

@@ -30,7 +30,7 @@ from tests.support.scan_windows import COMPILED
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kdump.storage.file_source import DoorProblem
+    from kdump.storage.file_source import OpenFailure
 
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 INTACT = FIXTURES / "damage" / "intact"
@@ -49,7 +49,7 @@ def finder_in(path: Path, *, scan: bool = False, limits: Limits | None = None) -
     return Finder(open_partition(str(path), ignore), limits or Limits(1 << 28, 1 << 28), scan=scan, times=True)
 
 
-def ask(finder: Finder, query: Query) -> tuple[list[Finding | DoorProblem], Location]:
+def ask(finder: Finder, query: Query) -> tuple[list[Finding | OpenFailure], Location]:
     *met, location = finder.answers([query])
     assert isinstance(location, Location)
     return [one for one in met if not isinstance(one, Location)], location
@@ -234,7 +234,7 @@ def test_the_largest_timestamp_may_be_where_no_index_names_it(plain: Path) -> No
 def test_an_empty_last_segment_costs_no_scan(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for suffix in ("log", "index", "timeindex"):
         (plain / "plain-0" / f"{297:020}.{suffix}").write_bytes(b"")
-    monkeypatch.setattr("kdump.find.log_scan.DataMap.runs", None)
+    monkeypatch.setattr("kdump.find.log_scan.LogScan.runs", None)
     for question in ("1800000000000", "1700000119777"):  # its own file time, and that of the one before
         assert not ask(finder_in(plain / "plain-0"), time_query(question))[0]
 

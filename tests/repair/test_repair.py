@@ -35,7 +35,7 @@ from kdump.repair.patch_header import plan_patches
 from kdump.repair.reasons import Reasons
 from kdump.repair.reindex import ReindexOptions, plan_reindex
 from kdump.repair.resume_undo import resume, undo
-from kdump.repair.truncate import Damage, Target, plan_truncate
+from kdump.repair.truncate import CutTarget, LogDamage, plan_truncate
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
@@ -331,14 +331,14 @@ LOST = [
 def test_after_a_cut_at_the_damage_all_is_clean(case: Case, tmp_path: Path) -> None:
     log_dir = case.build(tmp_path / "logs")
     partition = (log_dir / case.file).parent
-    before, damage = seen(partition), Damage(str(partition))
+    before, damage = seen(partition), LogDamage(str(partition))
     for finding in findings_of(partition):
         damage.see(finding)
     if damage.patchable and not damage.first:
         with pytest.raises(RefusedError, match="without loss"):
-            plan_truncate(str(partition), Target(at_damage=True, with_later=True), damage, SETTINGS)
+            plan_truncate(str(partition), CutTarget(at_damage=True, with_later=True), damage, SETTINGS)
         return
-    plan = plan_truncate(str(partition), Target(at_damage=True, with_later=True), damage, SETTINGS)
+    plan = plan_truncate(str(partition), CutTarget(at_damage=True, with_later=True), damage, SETTINGS)
     if not damage.first:  # offsets are missing, and no byte is wrong
         assert plan.changes == ()
         return
@@ -419,7 +419,7 @@ def test_a_cut_says_what_it_costs_and_needs_a_word_for_later_segments(tmp_path: 
 def test_a_cut_in_the_middle_of_a_transaction_says_so(tmp_path: Path) -> None:
     copy_tree(DAMAGE / "intact" / "txn" / "logdir", tmp_path / "logs")
     partition = tmp_path / "logs" / "payments-0"
-    plan = plan_truncate(str(partition), Target(offset=60, with_later=True), Damage(str(partition)), SETTINGS)
+    plan = plan_truncate(str(partition), CutTarget(offset=60, with_later=True), LogDamage(str(partition)), SETTINGS)
     assert "2 transactions are open at the new end: readers of committed data stop at offset 39" in plan.announces
 
 
@@ -462,35 +462,35 @@ def test_a_signal_while_things_are_prepared_leaves_nothing_behind(number: signal
 def test_a_cut_at_the_log_start_is_refused(tmp_path: Path) -> None:
     partition = intact(tmp_path / "logs")
     (tmp_path / "logs" / "log-start-offset-checkpoint").write_text("0\n1\ntopic 0 6\n")
-    target = Target(offset=6, with_later=True)
+    target = CutTarget(offset=6, with_later=True)
     with pytest.raises(RefusedError, match="would delete all of it"):
-        plan_truncate(str(partition), target, Damage(str(partition)), SETTINGS)
+        plan_truncate(str(partition), target, LogDamage(str(partition)), SETTINGS)
 
 
 def test_a_cut_after_damage_is_refused(tmp_path: Path) -> None:
     case = CASES["b01-payload-mid-last"]
     partition = (case.build(tmp_path / "logs") / case.file).parent
-    damage = Damage(str(partition))
+    damage = LogDamage(str(partition))
     for finding in findings_of(partition):
         damage.see(finding)
     with pytest.raises(RefusedError, match="before the cut"):
-        plan_truncate(str(partition), Target(position=10**6), damage, SETTINGS)
-    assert plan_truncate(str(partition), Target(offset=200, with_later=True), damage, SETTINGS).changes
+        plan_truncate(str(partition), CutTarget(position=10**6), damage, SETTINGS)
+    assert plan_truncate(str(partition), CutTarget(offset=200, with_later=True), damage, SETTINGS).changes
 
 
 @pytest.mark.parametrize(
-    "target", [Target(offset=16), Target(offset=99), Target(position=10**9), Target(at_damage=True)]
+    "target", [CutTarget(offset=16), CutTarget(offset=99), CutTarget(position=10**9), CutTarget(at_damage=True)]
 )
-def test_a_cut_beyond_the_end_does_nothing(target: Target, tmp_path: Path) -> None:
+def test_a_cut_beyond_the_end_does_nothing(target: CutTarget, tmp_path: Path) -> None:
     partition = intact(tmp_path / "logs")
-    assert plan_truncate(str(partition), target, Damage(str(partition)), SETTINGS).changes == ()
+    assert plan_truncate(str(partition), target, LogDamage(str(partition)), SETTINGS).changes == ()
 
 
 def test_a_byte_within_a_batch_takes_the_whole_batch(tmp_path: Path) -> None:
     partition = intact(tmp_path / "logs")
     size = len(BATCHES[0])
     for position in (size, size + 1, 2 * size - 1):
-        plan = plan_truncate(str(partition), Target(position=position), Damage(str(partition)), SETTINGS)
+        plan = plan_truncate(str(partition), CutTarget(position=position), LogDamage(str(partition)), SETTINGS)
         (log,) = (one for one in plan.changes if one.name.endswith(".log"))
         assert (log.name, log.size, plan.log_end_offset) == (name(10), size, 12)
 

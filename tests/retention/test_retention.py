@@ -15,9 +15,8 @@ from kdump.format.batch.window import Buffer
 from kdump.format.source import BytesSource
 from kdump.render.json.lines import line
 from kdump.render.json.retention import retained_json
-from kdump.retention.log_facts import LogReader
-from kdump.retention.log_files import LogFiles
-from kdump.storage.file_source import DoorProblem
+from kdump.retention.log_facts import LogFiles, LogReader
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
 from tests.support.cleaner_cases import CLEANUP, LIMIT, cases, cases_of, codes, recorded, retained, run, set_up
@@ -32,7 +31,7 @@ HOUR = 3_600_000
 ORDERS = CLEANUP / "partitions" / "order" / "logdir"
 
 
-def unexpected(one: Finding | DoorProblem) -> None:
+def unexpected(one: Finding | OpenFailure) -> None:
     """Nothing is wrong here."""
     raise AssertionError(one)
 
@@ -375,7 +374,7 @@ def test_what_a_broker_is_about_to_throw_away_is_not_judged(tmp_path: Path) -> N
     place = partition(tmp_path)
     (place / "t-0").rename(place / f"t-0.{'a' * 32}-delete")
     (skipped,) = run(place, {}, 0)
-    assert isinstance(skipped, DoorProblem)
+    assert isinstance(skipped, OpenFailure)
     assert kdump(str(place), cwd=tmp_path)[0] == 0
 
 
@@ -424,7 +423,7 @@ def test_a_file_that_cannot_be_read_does_not_keep_the_others_from_being_judged(t
     inner.unlink()
     inner.symlink_to(place / "u-0" / name(0))
     items = run(place, {}, 0)
-    assert [item.kind for item in items if isinstance(item, DoorProblem)] == ["symlink"]
+    assert [item.kind for item in items if isinstance(item, OpenFailure)] == ["symlink"]
     assert not [item for item in items if isinstance(item, Finding)]
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from kdump.checks.options import VerifyOptions
 from kdump.checks.run import verify
 from kdump.cli.main import kdump
-from kdump.export.job import Target, plan_of
+from kdump.export.job import ExportTarget, plan_of
 from kdump.export.origin import Origins
 from kdump.export.read import ReadOptions
 from kdump.export.split import Wanted, logs_of
@@ -100,7 +100,7 @@ def test_an_export_goes_on_with_the_other_engine(tmp_path: Path, monkeypatch: py
 
     writing, calls = jobs.write_part, []
 
-    def killed(part: job.Part, target: job.Target, options: ReadOptions) -> job.Result:
+    def killed(part: job.ExportPart, target: job.ExportTarget, options: ReadOptions) -> job.Result:
         calls.append(part.name)
         if len(calls) == 9:
             raise KeyboardInterrupt
@@ -164,7 +164,7 @@ def test_a_job_that_fails_says_so_in_a_line(spark: SparkSession, tmp_path: Path)
     columns = columns_of("records", ["offset"])
     plan = plan_of(logs_of([str(NODE / "plain-0")], Origins([]), Wanted()), 1 << 30)
     (tmp_path / "file").write_text("in the way")
-    target = Target(str(tmp_path / "file"), "parquet", "records", columns)
+    target = ExportTarget(str(tmp_path / "file"), "parquet", "records", columns)
     with pytest.raises(SparkFailedError) as caught:
         list(spark_jobs.ExportEngine(spark).write(plan.parts, target, ReadOptions("records", columns)))
     assert str(caught.value).startswith("the Spark job 'export' failed: ")

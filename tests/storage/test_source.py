@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.dump.checked import InputFile, input_files
+from kdump.dump.input_file import InputFile, input_files
 from kdump.storage.directory import Contents, Skipped
-from kdump.storage.file_source import DoorProblem, FileShrankError, FileSource, NotRegularError
-from kdump.storage.input_directory import InputDirectory
+from kdump.storage.file_source import FileShrankError, FileSource, NotRegularError, OpenFailure
 from kdump.storage.open_files import open_source
+from kdump.storage.partition_dir import InputDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,9 +22,9 @@ ZERO = "0" * 20
 TEN = "0" * 18 + "10"
 
 
-def problem(path: Path | str, *, follow: bool = True) -> DoorProblem:
+def problem(path: Path | str, *, follow: bool = True) -> OpenFailure:
     found = open_source(str(path), follow=follow)
-    assert isinstance(found, DoorProblem)
+    assert isinstance(found, OpenFailure)
     assert "\n" not in found.sentence
     return found
 
@@ -149,7 +149,7 @@ def test_no_time_of_access_is_tried_and_done_without(file: Path, monkeypatch: py
 
 
 def test_a_missing_file_is_told_in_one_line(tmp_path: Path) -> None:
-    assert problem("000.log") == DoorProblem("000.log", "missing", "no such file: 000.log")
+    assert problem("000.log") == OpenFailure("000.log", "missing", "no such file: 000.log")
     assert problem("000.log").missing
     assert problem("").missing
     assert problem("a\0b").missing
@@ -169,7 +169,7 @@ def test_a_directory_is_not_read_as_a_file(tmp_path: Path) -> None:
 def test_a_fifo_is_told_and_never_waited_for(tmp_path: Path) -> None:
     path = tmp_path / f"{ZERO}.log"
     os.mkfifo(path)
-    assert problem(path) == DoorProblem(str(path), "special", f"{path}: is a FIFO; only regular files are read")
+    assert problem(path) == OpenFailure(str(path), "special", f"{path}: is a FIFO; only regular files are read")
 
 
 def test_devices_and_sockets_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

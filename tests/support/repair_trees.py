@@ -18,7 +18,7 @@ from kdump.repair.lock import Users
 from kdump.repair.patch_header import plan_patches
 from kdump.repair.reasons import Reasons
 from kdump.repair.reindex import ReindexOptions, plan_reindex
-from kdump.repair.truncate import Damage, Target, plan_truncate
+from kdump.repair.truncate import CutTarget, LogDamage, plan_truncate
 from kdump.storage.fsops import FileOps
 from tests.support.partitions import name, segment, snapshot, write
 from tests.support.segments import TIME, batch
@@ -178,8 +178,8 @@ def plan_of_reindex(partition: Path) -> Plan:
 
 def plan_of_truncate(partition: Path) -> Plan:
     """A cut in the first segment: the second one goes."""
-    target = Target(offset=7, with_later=True)
-    return plan_truncate(str(partition), target, Damage(str(partition)), SETTINGS)
+    target = CutTarget(offset=7, with_later=True)
+    return plan_truncate(str(partition), target, LogDamage(str(partition)), SETTINGS)
 
 
 def plan_of_patches(partition: Path) -> Plan:

@@ -15,7 +15,7 @@ from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
 from kdump.format.record.reader import headers, key_and_value
 from kdump.item import FileStart, LogStart, SnapshotStart
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ class Batch(NamedTuple):
 class Dump(NamedTuple):
     batches: list[Batch]
     findings: list[Finding]
-    problems: list[DoorProblem]
+    problems: list[OpenFailure]
 
 
 _STABLE = layout.SUSPICION  # columns from here on are notes of the readers
@@ -73,7 +73,7 @@ def read(items: Iterator[Any]) -> Dump:
             is_log = True
         elif isinstance(item, Finding):
             findings.append(item)
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             problems.append(item)
         elif isinstance(item, Chunk):
             assert is_log

@@ -17,7 +17,7 @@ from kdump.checks.run import verify
 from kdump.finding import Code, Finding, Severity
 from kdump.render.text.findings import finding_line
 from kdump.storage import file_source as source
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from tests.support.make_fixtures import EXPECT, INTACT, LOG
 from tests.support.partitions import write
 from tests.support.runs import FIXTURES
@@ -41,7 +41,7 @@ def items_of(*paths: Path | str, replicas: bool = False, **options: Any) -> list
 def findings_of(*paths: Path | str, **options: Any) -> list[Finding]:
     """What is found; there is nothing that could not be opened."""
     items = items_of(*paths, **options)
-    assert [item for item in items if isinstance(item, DoorProblem)] == []
+    assert [item for item in items if isinstance(item, OpenFailure)] == []
     return [item for item in items if isinstance(item, Finding)]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.source import BytesSource
 
 if TYPE_CHECKING:
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 KEPT_BYTES = 4 * 1024 * 1024  # of contents that nobody wants
-_ENTRY = 8  # bytes of an entry of an offset index
+_ENTRY = OffsetIndex.entry_size
 _THIN_ENTRIES = 1024
 _PIECE = 1 << 20
 
 
-class Part:
+class FilePart:
     """Some bytes of a source.
 
     Args:
@@ -111,7 +112,7 @@ class Disk:
         """Leave the first bytes of a file."""
         source = self._now[name]
         if size < source.size:
-            self._now[name] = Part(source, 0, size)
+            self._now[name] = FilePart(source, 0, size)
             self._same.discard(name)
 
     def write(self, name: str, data: bytes) -> None:
@@ -150,7 +151,7 @@ class Disk:
     def is_changed(self, name: str) -> bool:
         """Tell whether a file is not what it was: other bytes, new, or gone; a part of what it was is no change."""
         now, before = self._now.get(name), self.before.get(name)
-        if now is before or isinstance(now, Part) or name in self._same:
+        if now is before or isinstance(now, FilePart) or name in self._same:
             return False
         return now is None or before is None or isinstance(now, Thinned) or not _equal(now, before)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.load import swap_recovery as swaps
-from kdump.broker.load.disk import Disk, Part
+from kdump.broker.load.disk import Disk, FilePart
 from kdump.broker.load.facts import DELETE, Start
 from kdump.broker.load.outcome import Action, Outcome, SegmentOutcome, Stops
 from kdump.broker.load.recover import NO_EPOCH, OVERFLOW, recover
@@ -384,7 +384,7 @@ def count_records(log: Source, start: int) -> int:
         log: the log.
         start: file position of a batch, bytes.
     """
-    walk = CheckedWalk(Part(log, start, log.size), lambda _finding: None, max_batch_bytes=_BATCH_BYTES)
+    walk = CheckedWalk(FilePart(log, start, log.size), lambda _finding: None, max_batch_bytes=_BATCH_BYTES)
     reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES)
     return sum(_records(window, reader) for window in walk.windows())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.failure import CORRUPT, BrokerError
-from kdump.broker.load.disk import Part
+from kdump.broker.load.disk import FilePart
 from kdump.broker.load.recover import recover
 from kdump.broker.producer.replay import Producers
 from kdump.compat.kafka_walk import KafkaWalk
@@ -55,7 +55,7 @@ def split(
     for suffix in (".log", ".index", ".timeindex", ".txnindex") if keeps_old else ():
         disk.rename(f"{stem}{suffix}", f"{stem}{suffix}.deleted")
     for new, start, stop in pieces:
-        piece = Part(log, start, stop)
+        piece = FilePart(log, start, stop)
         built = recover(piece, new, facts.interval, Producers.empty(), max_index_bytes=facts.max_index_bytes)
         if built.failure is not None and built.failure.escapes:
             raise BrokerError(0, _STAGE, built.failure.exception)

@@ -11,7 +11,7 @@ from kdump.broker.config import Config, read_config
 from kdump.broker.load.log_manager import Settings
 from kdump.find.query import Ask, time_query
 from kdump.render.escape import escape
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def properties_of(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
     source = open_source(path)
-    if isinstance(source, DoorProblem):
+    if isinstance(source, OpenFailure):
         raise click.UsageError(escape(f"--config: {source.sentence}"))
     with source:
         try:

@@ -70,7 +70,7 @@ def segment_bases(path: str) -> tuple[str, frozenset[int] | None] | None:
 
 def partitions_of(path: str) -> list[str]:
     """Return the partition directories that a directory stands for: itself, or those of a log directory."""
-    from kdump.storage.input_directory import InputDirectory
+    from kdump.storage.partition_dir import InputDirectory
 
     directory = InputDirectory(path)
     return [one.path for one in directory.partitions] if directory.is_partition or directory.is_log_dir else []

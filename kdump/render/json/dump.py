@@ -20,7 +20,7 @@ from kdump.render.json.lines import finding_json, line, name, summary_json
 from kdump.render.json.writer import JsonWriter
 from kdump.render.tally import Tally, status
 from kdump.render.text.dump import error_line
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class DumpJson:
                 self._finding(item.finding)
         elif isinstance(item, FileStart):
             self._start(item)
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             self._tally.see(item)
             self._unread |= item.path == self._file.path
             self._writer.flush()

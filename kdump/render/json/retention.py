@@ -12,7 +12,7 @@ from kdump.finding import Finding
 from kdump.render.commentary import say
 from kdump.render.json.lines import finding_json, line, name
 from kdump.render.text.retention import outcome
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -119,7 +119,7 @@ class RetentionJson:
                 say(f"kdump: {item.path}: the pass {outcome(item)}")
         elif isinstance(item, Finding):
             sys.stdout.write(f"{finding_json(item)}\n")
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             say(f"kdump: {item.sentence}")
 
     def end(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Finding
 from kdump.item import Prediction
 from kdump.render.json.lines import finding_json, prediction_json, summary_json
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ class VerifyJson:
         self._tally.see(item)
         if isinstance(item, Prediction) and self._wanted is None:
             self._write(f"{prediction_json(item)}\n")
-        if not isinstance(item, Finding | DoorProblem) or not (self._wanted is None or self._wanted(item)):
+        if not isinstance(item, Finding | OpenFailure) or not (self._wanted is None or self._wanted(item)):
             return
         if isinstance(item, Finding):
             self._write(f"{finding_json(item)}\n")

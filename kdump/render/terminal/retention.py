@@ -17,7 +17,7 @@ from kdump.render.escape import escape
 from kdump.render.terminal.numbers import counted, size
 from kdump.render.text.findings import finding_line
 from kdump.render.text.retention import choice, first, outcome, rolling_sentence, timestamp, verdict, waits
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ class RetentionTable:
             self._compacted(item)
         elif isinstance(item, Finding):
             self._console.print(Text(finding_line(item), style=_STYLES[item.severity]))
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             self._error(f"kdump: {item.sentence}")
 
     def end(self) -> None:

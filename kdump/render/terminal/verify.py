@@ -20,7 +20,7 @@ from kdump.render.terminal.numbers import counted, size, span
 from kdump.render.terminal.page import Page
 from kdump.render.text.findings import Found
 from kdump.render.text.verify import prediction_sentences
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -89,7 +89,7 @@ class VerifyTable:
             self._ends[item.path] = item.end_offset
         elif isinstance(item, Prediction):
             self._predictions.setdefault(item.path, []).append(item)
-        elif isinstance(item, Finding | DoorProblem) and (self._wanted is None or self._wanted(item)):
+        elif isinstance(item, Finding | OpenFailure) and (self._wanted is None or self._wanted(item)):
             if isinstance(item, Finding):
                 self._finding(item)
             else:
@@ -130,7 +130,7 @@ class VerifyTable:
                 f"next start of a broker: {counted(quiet, f'{whose}partition')} loaded, and left as they are"
             )
 
-    def _problem(self, problem: DoorProblem) -> None:
+    def _problem(self, problem: OpenFailure) -> None:
         if problem.kind != "skipped":
             self._unread[os.path.dirname(problem.path)] += 1
         self._error(f"kdump: {problem.sentence}")

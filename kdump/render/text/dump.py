@@ -29,7 +29,7 @@ from kdump.render.text import _text
 from kdump.render.text.complaints import Complaints
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.writer import TextWriter
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class TextSink:
             self._line(f"Dumping {item.path}")
         elif isinstance(item, SnapshotError | SanityFailed):
             self._stderr(item.message)
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             self._stderr(f"kdump: {escape(item.sentence)}")
         elif isinstance(item, Unknown):
             self._stderr(self._name(f"Ignoring unknown file {item.path}"))

@@ -12,7 +12,7 @@ from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.render.text.findings import FindingLines
 from kdump.render.times import age, duration, iso
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -234,7 +234,7 @@ class RetentionText:
                 self._line(line)
         elif isinstance(item, Finding):
             self._findings(item)
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             say(f"kdump: {item.sentence}")
 
     def end(self) -> None:

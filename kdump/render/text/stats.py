@@ -10,7 +10,7 @@ from kdump.item import Complaint, FileStart, SanityFailed
 from kdump.render.escape import escape
 from kdump.render.figures import figures_text
 from kdump.render.text.findings import FindingLines
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ class StatsLines:
         elif isinstance(item, FileStart):
             self._findings.end_of_file(self._path)
             self._path = item.path
-        elif isinstance(item, DoorProblem):
+        elif isinstance(item, OpenFailure):
             self._error(f"kdump: {escape(item.sentence)}")
         elif isinstance(item, Figures):
             for text in figures_text(item):

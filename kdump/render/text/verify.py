@@ -15,7 +15,7 @@ from kdump.render.escape import escape
 from kdump.render.tally import Tally, status
 from kdump.render.terminal.numbers import counted, size
 from kdump.render.text.findings import Found, finding_line, fold_line
-from kdump.storage.file_source import DoorProblem
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -64,7 +64,7 @@ class VerifyText:
         elif isinstance(item, Prediction):
             if self._wanted is None:
                 self._line(prediction_line(item))
-        elif isinstance(item, Finding | DoorProblem) and (self._wanted is None or self._wanted(item)):
+        elif isinstance(item, Finding | OpenFailure) and (self._wanted is None or self._wanted(item)):
             if isinstance(item, Finding):
                 self._finding(item)
             else:
@@ -89,7 +89,7 @@ class VerifyText:
         elif file.add(finding):
             file.lines.append(finding_line(finding))
 
-    def _problem(self, problem: DoorProblem) -> None:
+    def _problem(self, problem: OpenFailure) -> None:
         self._unread.add(problem.path)
         self._line(f"{_UNREAD}\t{escape(problem.path)}")
         self._error(f"kdump: {problem.sentence}")

@@ -1,0 +1,126 @@
+"""The files that a user of dump names: paths and directories, what each file is, and what lies beside it."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.log_dir import LogDir
+from kdump.storage.names import FileKind, java_name, parse_name
+from kdump.storage.partition_dir import InputDirectory, PartitionDir
+from kdump.storage.paths import above, is_dir
+from kdump.storage.segment import Segment, sibling
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.storage.names import FileName
+    from kdump.storage.open_files import CachedFile
+
+_NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+
+
+class InputFile(Value):
+    """A file to show.
+
+    Args:
+        path: as the user wrote it, or below what the user wrote.
+        follow: whether a symbolic link is followed, as it is where the user names it.
+        directory: that it lies in.
+        name: what its name tells.
+        kind: which file it is, by what the user says, else by its name.
+        base: its base offset, by what the user says, else by its name; None where neither tells one.
+    """
+
+    path: str
+    follow: bool
+    directory: PartitionDir
+    name: FileName
+    kind: FileKind = FileKind.UNKNOWN
+    base: int | None = None
+
+    @property
+    def is_log(self) -> bool:
+        """Whether batches are in it."""
+        return self.kind in (FileKind.LOG, FileKind.CHECKPOINT)
+
+    @property
+    def log_base(self) -> int | None:
+        """The base offset of a log; None for a KRaft snapshot."""
+        return self.base if self.kind is FileKind.LOG else None
+
+    def open(self) -> CachedFile | OpenFailure:
+        """Open it, or say why not; it stays open for the other files of its segment."""
+        return self.directory.cache.open(self.path, follow=self.follow)
+
+    @cached_property
+    def segment(self) -> Segment:
+        """The files of the same base offset; of a copy, the copies."""
+        log = self.path if self.is_log else sibling(self.path, FileKind.LOG.value)
+        return Segment(log, self.base or 0, self.directory.cache, follow=self.follow)
+
+
+def input_files(paths: list[str]) -> Iterator[InputFile | OpenFailure]:
+    """Yield the files that paths stand for, in order, and what is left out of directories.
+
+    Args:
+        paths: files and directories, as the user wrote them.
+    """
+    around: dict[str, PartitionDir] = {}
+    for path in paths:
+        if is_dir(path):
+            yield from _in_directory(path)
+            continue
+        head, name = os.path.split(path)
+        if head not in around:
+            around[head] = PartitionDir(head or ".", LogDir(above(head)))
+        yield InputFile(path, True, around[head], parse_name(name))
+
+
+def _in_directory(path: str) -> Iterator[InputFile | OpenFailure]:
+    directory = InputDirectory(path)
+    leftovers: list[str] = []
+    skipped = []
+    for one in directory.listed():
+        for file in one.contents.files:
+            yield InputFile(file.path, False, one, file.name)
+        skipped += one.contents.skipped
+        leftovers += one.contents.leftovers
+    for problem in skipped:
+        out_of_reach = problem.reason.startswith(("cannot", "not a regular"))
+        kind = "read" if out_of_reach else "skipped"
+        yield OpenFailure(problem.path, kind, f"{problem.path}: not read: {problem.reason}")
+    if leftovers:
+        first = os.path.basename(leftovers[0])
+        count = f"{len(leftovers)} files that no broker reads are not shown ({first} ...)"
+        yield OpenFailure(path, "skipped", f"{path}: {count}: name them to see them")
+
+
+def identify(file: InputFile, options: DumpOptions) -> InputFile | OpenFailure:
+    """Return a file with its kind and its base offset, by what the user says, else by its name.
+
+    Args:
+        file: it.
+        options: what was asked for.
+    """
+    path = file.path
+    kind = FileKind(options.kind) if options.kind else file.name.kind
+    base = _base_offset(file, options)
+    if kind is FileKind.UNKNOWN:
+        return OpenFailure(path, "type", f"{path}: the name does not tell what this is; say it with --type KIND")
+    if base is None and kind in _NEED_BASE:
+        return OpenFailure(path, "base", f"{path}: no base offset in the name; say it with --base-offset N")
+    return InputFile(path, file.follow, file.directory, file.name, kind, base)
+
+
+def _base_offset(file: InputFile, options: DumpOptions) -> int | None:
+    """What the user says, or the name as brokers write it, or the name as Kafka's tool takes it."""
+    if options.base_offset is not None:
+        return options.base_offset
+    if file.name.base_offset is not None or file.name.kind not in _NEED_BASE:
+        return file.name.base_offset
+    return java_name(file.path).base_offset
