@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kdump.dump.indexes import CheckedIndexes
 from kdump.finding import Code, Finding
+from kdump.format import layout
 from kdump.format.index import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.txnindex import TransactionIndex
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 
+_SAMPLE = 1024 * 1024  # bytes that are shown of a file that is too large for any broker
+
+
 def dump_state(kind: FileKind, path: str, source: Source, options: DumpOptions, base: int) -> Iterator[Item]:
     """Yield what is in a small file, with complaints and findings.
 
@@ -32,7 +37,7 @@ def dump_state(kind: FileKind, path: str, source: Source, options: DumpOptions, 
         options: what was asked for.
         base: base offset of an index.
 
-    Reports: X03-X05, T03, T04 (as complaints), A02, S01, K03-K05.
+    Reports: F03, L12, X03-X05, T03, T04 (as complaints), A02, S01, K03-K05.
     """
     if kind is FileKind.TXNINDEX:
         yield from _transactions(path, source, base)
@@ -47,12 +52,21 @@ def dump_state(kind: FileKind, path: str, source: Source, options: DumpOptions, 
 def _index(kind: FileKind, path: str, source: Source, options: DumpOptions, base: int) -> Iterator[Item]:
     with ExitStack() as stack:
         checked = CheckedIndexes(_open_sibling(path, "log", stack), options, os.path.abspath(path))
+        if source.size > layout.MAX_INT:  # a broker cannot even open it
+            yield from _too_large(path, source.size)
         if kind is FileKind.INDEX:
             yield from checked.offset_index(OffsetIndex(source, base), path)
             return
         beside = _open_sibling(path, "index", stack)
         offsets = None if beside is None else OffsetIndex(beside, base)
         yield from checked.time_index(TimeIndex(source, base), offsets, path)
+
+
+def _too_large(path: str, size: int) -> Iterator[Finding]:
+    """What is said of a file that no broker can have made, and of which the first entries are shown."""
+    at = layout.MAX_INT
+    yield Finding(Code.F03, path, at, size - at, found=size, expected=at)
+    yield Finding(Code.L12, path, at, size - at, values={"why": "only its first entries"})
 
 
 def _open_sibling(path: str, suffix: str, stack: ExitStack) -> Source | None:
@@ -63,6 +77,10 @@ def _open_sibling(path: str, suffix: str, stack: ExitStack) -> Source | None:
 
 def _transactions(path: str, source: Source, base: int) -> Iterator[Item]:
     index = TransactionIndex(source, base)
+    if source.size > layout.MAX_INT:
+        yield from islice(index.all_entries(), _SAMPLE // index.entry_size)
+        yield from _too_large(path, source.size)
+        return
     yield from index
     if index.error is not None:  # what follows is not shown, as no broker reads it
         txn, size = index.entry(index.readable), index.entry_size
@@ -71,10 +89,14 @@ def _transactions(path: str, source: Source, base: int) -> Iterator[Item]:
 
 
 def _snapshot(path: str, source: Source) -> Iterator[Item]:
-    from kdump.format.snapshot import read_snapshot
+    from kdump.format.snapshot import ENTRY_SIZE, read_snapshot
 
     snapshot = read_snapshot(source)
-    yield from snapshot.salvaged
+    if source.size > layout.MAX_INT:
+        yield from islice(snapshot.salvaged, _SAMPLE // ENTRY_SIZE)
+        yield from _too_large(path, source.size)
+    else:
+        yield from snapshot.salvaged
     if snapshot.error is not None:
         yield Finding(Code.S01, path, 0, source.size, values={"why": snapshot.error})
 

@@ -43,10 +43,14 @@ class OffsetIndexFold(IndexFold):
     """
 
     _slot, _offset_column, _strict = _OFFSET_SLOT, 0, (True, True)
-    _odd_size, _zero_tail = Code.X01, Code.X02
+    _odd_size, _zero_tail, _disorder = Code.X01, Code.X02, Code.X03
 
-    def __init__(self, index: OffsetIndex, source: Source, report: Report, *, may_be_untrimmed: bool) -> None:
-        super().__init__(index, source, (index.base_offset - 1, -1), report, may_be_untrimmed=may_be_untrimmed)
+    def __init__(
+        self, index: OffsetIndex, source: Source, report: Report, *, may_be_untrimmed: bool, log_size: int | None
+    ) -> None:
+        super().__init__(
+            index, source, (index.base_offset - 1, -1), report, may_be_untrimmed=may_be_untrimmed, log_size=log_size
+        )
         self.hints = index.ascending_positions
         self._last = index.base_offset - 1  # last offset of the batch before the window
         self._above: tuple[Entry, Fault] | None = None  # the last one above its batch
@@ -128,7 +132,7 @@ class OffsetIndexFold(IndexFold):
         # Entries are not evenly apart: an append of several batches gets one.
         end = max(self._latest[1], 0)
         most = 4 * (end // self.used) if self.used else INTERVAL
-        if self.used == self._index.entries and last_batch_at - end > most:
+        if self._judged == self._index.entries and last_batch_at - end > most:
             self._say(Code.X08, self._size, 0, found=end, values={"last": last_batch_at})
 
 
@@ -139,11 +143,13 @@ class TimeIndexFold(IndexFold):
     """
 
     _slot, _offset_column, _strict = _TIME_SLOT, 1, (True, False)
-    _odd_size, _zero_tail = Code.T01, Code.T02
+    _odd_size, _zero_tail, _disorder = Code.T01, Code.T02, Code.T03
 
-    def __init__(self, index: TimeIndex, source: Source, report: Report, *, may_be_untrimmed: bool) -> None:
+    def __init__(
+        self, index: TimeIndex, source: Source, report: Report, *, may_be_untrimmed: bool, log_size: int | None
+    ) -> None:
         floor = _NO_TIMESTAMP, index.base_offset - 1
-        super().__init__(index, source, floor, report, may_be_untrimmed=may_be_untrimmed)
+        super().__init__(index, source, floor, report, may_be_untrimmed=may_be_untrimmed, log_size=log_size)
         self._largest = _NO_TIMESTAMP
         self._only_magic_0 = True
         self._doubt = False  # what was lost may have had the timestamp of an entry
@@ -211,7 +217,7 @@ class TimeIndexFold(IndexFold):
                 self._tell(entry, fault_of(entry))
         self._judge_aside(_NO_LIMIT, fault_of)
         time, offset = self._latest
-        if time < self._largest and self.used == self._index.entries and not self._only_magic_0:
+        if time < self._largest and self._judged == self._index.entries and not self._only_magic_0:
             severity = Severity.NOTE if self._may_be_untrimmed else None
             at = max(self.used - 1, 0) * self._slot
             self._report(
@@ -230,7 +236,13 @@ class TimeIndexFold(IndexFold):
 
 
 def index_fold(
-    kind: FileKind, source: Source, base_offset: int, report: Report, *, may_be_untrimmed: bool
+    kind: FileKind,
+    source: Source,
+    base_offset: int,
+    report: Report,
+    *,
+    may_be_untrimmed: bool,
+    log_size: int | None = None,
 ) -> IndexFold:
     """Return the fold that judges an index.
 
@@ -239,11 +251,13 @@ def index_fold(
         source: its file.
         base_offset: of the segment.
         report: takes each finding.
-        may_be_untrimmed: see `IndexFold`.
+        may_be_untrimmed, log_size: see `IndexFold`.
 
     Raises:
         OSError: it cannot be read.
     """
     if kind is FileKind.INDEX:
-        return OffsetIndexFold(OffsetIndex(source, base_offset), source, report, may_be_untrimmed=may_be_untrimmed)
-    return TimeIndexFold(TimeIndex(source, base_offset), source, report, may_be_untrimmed=may_be_untrimmed)
+        offsets = OffsetIndex(source, base_offset)
+        return OffsetIndexFold(offsets, source, report, may_be_untrimmed=may_be_untrimmed, log_size=log_size)
+    times = TimeIndex(source, base_offset)
+    return TimeIndexFold(times, source, report, may_be_untrimmed=may_be_untrimmed, log_size=log_size)

@@ -54,6 +54,24 @@ class Entries:
         return map(Entry, self.numbers, self.first, self.second)
 
 
+class Same(Value):
+    """A stretch of one entry again and again, too low for what is before it: zeros, mostly.
+
+    Args:
+        entry: the first of them.
+        near: the believed one before them.
+        count: how many there are.
+    """
+
+    entry: Entry
+    near: Entry
+    count: int
+
+    def __iter__(self) -> Iterator[Outlier]:
+        for number in range(self.entry.number, self.entry.number + self.count):
+            yield Outlier(self.entry._replace(number=number), self.near, True)
+
+
 class Outlier(Value):
     """An entry that is out of order.
 
@@ -70,7 +88,7 @@ class Outlier(Value):
 
 def in_order(
     chunks: Iterator[tuple[array[int], array[int]]], strict: Strict, floor: tuple[int, int]
-) -> Iterator[tuple[Entries, list[Outlier]]]:
+) -> Iterator[tuple[Entries, list[Outlier] | Same]]:
     """Sort out which entries ascend.
 
     Args:
@@ -79,7 +97,7 @@ def in_order(
         floor: what the first entry has to be above, in the same way.
 
     Yields:
-        entries, each above all that were yielded before; the outliers between them.
+        entries, each above all that were yielded before; the outliers between them, or a stretch of one outlier.
     """
     number = 0  # of the first entry that is held
     held = Entries(range(0), array("q"), array("q"))
@@ -90,14 +108,16 @@ def in_order(
         numbers = range(number, number + len(held.first) + len(found[0]))
         chunk = Entries(numbers, held.first + found[0], held.second + found[1])
         cut = len(numbers) if following is None else max(len(numbers) - _HELD, 0)
-        outliers: list[Outlier] = []
+        outliers: list[Outlier] | Same = []
         is_above = _is_above(next(chunk.rows()), last, strict)
         if is_above and _scan.ascends(chunk.first, strict[0]) and _scan.ascends(chunk.second, strict[1]):
             entries = chunk.part(0, cut)
+        elif not is_above and _is_uniform(chunk):
+            entries, outliers = chunk.part(0, 0), Same(next(chunk.rows()), last, cut)
         else:
-            kept, outliers = _sorted_out(chunk, strict, last)
+            kept, others = _sorted_out(chunk, strict, last)
             kept = [entry for entry in kept if entry.number < number + cut]
-            outliers = [one for one in outliers if one.entry.number < number + cut]
+            outliers = [one for one in others if one.entry.number < number + cut]
             columns = [[entry[at] for entry in kept] for at in range(3)]
             entries = Entries(columns[0], array("q", columns[1]), array("q", columns[2]))
         if entries.numbers:
@@ -106,6 +126,11 @@ def in_order(
         held = chunk.part(cut)
         number += cut
         found = following
+
+
+def _is_uniform(chunk: Entries) -> bool:
+    """Whether all entries of a chunk are the same one."""
+    return all(column == column[:1] * len(column) for column in (chunk.first, chunk.second))
 
 
 def _sorted_out(chunk: Entries, strict: Strict, last: Entry) -> tuple[list[Entry], list[Outlier]]:

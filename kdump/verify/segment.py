@@ -113,7 +113,7 @@ class _Segment:
         log = self._open(FileKind.LOG)
         if log is None:
             return
-        self._open_indexes()
+        self._open_indexes(log.size)
         self._producers = ProducerFold(
             self._path, self._report, self._options.max_uncompressed_bytes, report_controls=not self._options.deep
         )
@@ -123,6 +123,8 @@ class _Segment:
         except OSError as error:
             self._producers.gap()
             self._found.append(broken_off(error, self._path, log.size))
+        for fold in self._folds.values():
+            fold.close()
         yield Progress(log.size, log.size, self._path)
 
     def facts(self) -> SegmentFacts:
@@ -152,14 +154,16 @@ class _Segment:
         self._sizes[kind] = opened.size
         return self._stack.enter_context(opened)
 
-    def _open_indexes(self) -> None:
+    def _open_indexes(self, log_size: int) -> None:
         base, loose = self._job.base_offset, self._job.may_be_unfinished
         for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
             source = self._open(kind)
             if source is None:
                 continue
             try:
-                self._folds[kind] = index_fold(kind, source, base, self._report, may_be_untrimmed=loose)
+                self._folds[kind] = index_fold(
+                    kind, source, base, self._report, may_be_untrimmed=loose, log_size=log_size
+                )
             except OSError as error:
                 self._found.append(broken_off(error, source.name, source.size))
 
@@ -170,6 +174,7 @@ class _Segment:
                 yield from act(fold)
             except OSError as error:
                 del self._folds[kind]
+                fold.close()
                 self._found.append(broken_off(error, self._job.files[kind], self._sizes[kind]))
 
     # --- the walk -------------------------------------------------------------------------------------------

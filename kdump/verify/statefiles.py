@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 
+MOST_PRODUCERS = 400_000  # of a snapshot that is compared with its log: they are held in memory
+
+
 def check_text(path: str) -> Iterator[Finding | DoorProblem | CheckedFile]:
     """Yield what is wrong with a text file, and the file.
 
@@ -86,7 +89,7 @@ def read_producers(path: str) -> tuple[Sequence[ProducerStateEntry] | None, list
     Returns:
         its entries, None where a broker would throw it away; and what there is to say, the file last.
 
-    Reports: S01, V01, V02.
+    Reports: L12, S01, V01, V02.
     """
     source = open_source(path)
     if isinstance(source, DoorProblem):
@@ -95,6 +98,9 @@ def read_producers(path: str) -> tuple[Sequence[ProducerStateEntry] | None, list
     with source:
         try:
             snapshot = read_snapshot(source)
+            if snapshot.error is None and len(snapshot.entries) > MOST_PRODUCERS:
+                why = f"the {len(snapshot.entries)} producers of the snapshot were not compared with the log"
+                return None, [Finding(Code.L12, path, 0, source.size, values={"why": why}), file]
             if snapshot.error is None:
                 return list(snapshot.entries), [file]
         except OSError as error:
