@@ -12,6 +12,8 @@ try:
     import cython
 except ModuleNotFoundError:  # the interpreter does not need Cython
     from kdump.format import _cython as cython
+if not cython.compiled:  # nor what Cython brings for the interpreter, where it is there
+    from kdump.format import _cython as cython
 
 from kdump.format import layout
 
@@ -25,6 +27,8 @@ _R_BATCH = cython.declare(cython.Py_ssize_t, layout.R_BATCH)
 _R_AT = cython.declare(cython.Py_ssize_t, layout.R_AT)
 _R_HEADERS_AT = cython.declare(cython.Py_ssize_t, layout.R_HEADERS_AT)
 _R_HEADER_COUNT = cython.declare(cython.Py_ssize_t, layout.R_HEADER_COUNT)
+_R_END = cython.declare(cython.Py_ssize_t, layout.R_END)
+_LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
 
 
 def is_compiled() -> bool:
@@ -59,7 +63,24 @@ def _after_varint(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t
 @cython.inline
 @cython.exceptval(check=False)
 def _varint(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    """The zigzag number at a place; one that has been read before, so it ends."""
+    """The zigzag int32 at a place, cut to 32 bits as the record kernel does; it has read it before, so it ends."""
+    value: cython.longlong = 0
+    shift: cython.Py_ssize_t = 0
+    while b[at] >= 0x80:
+        value |= cython.cast(cython.longlong, b[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+    value = (value | cython.cast(cython.longlong, b[at]) << shift) & _LOW_32
+    if value & 1:
+        return -(value >> 1) - 1
+    return value >> 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _varlong(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
+    """The zigzag int64 at a place; one that has been read before, so it ends."""
     value: cython.ulonglong = 0
     byte: cython.ulonglong
     shift: cython.Py_ssize_t = 0
@@ -74,6 +95,28 @@ def _varint(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
         value &= 0xFFFFFFFFFFFFFFFF
     half: cython.longlong = value >> 1
     return half ^ -1 if value & 1 else half
+
+
+def rows_within(
+    rows: cython.longlong[::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t, most: cython.longlong
+) -> int:
+    """Return the row after the last of the record rows [first, n) that fit into `most` bytes together; at least one.
+
+    What fits needs no larger offsets than `most` in any array that is made of the rows.
+
+    Args:
+        rows: record rows.
+        first, n: rows, half-open; there is at least one.
+        most: bytes, at least those that one record can have.
+    """
+    total: cython.longlong = rows[first * _WIDTH + _R_END] - rows[first * _WIDTH + _R_AT]
+    i: cython.Py_ssize_t = first + 1
+    while i < n:
+        total += rows[i * _WIDTH + _R_END] - rows[i * _WIDTH + _R_AT]
+        if total > most:
+            break
+        i += 1
+    return i
 
 
 def field_bytes(rows: cython.longlong[::1], n: cython.Py_ssize_t, size: cython.Py_ssize_t) -> int:
@@ -98,7 +141,7 @@ def copy_field(
     n: cython.Py_ssize_t,
     place: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
-    offsets: cython.uint[::1],
+    offsets: cython.int[::1],
     bits: cython.uchar[::1],
     target: cython.uchar[::1],
 ) -> int:
@@ -175,10 +218,10 @@ def copy_headers(
     view: cython.const[cython.uchar][::1],
     rows: cython.longlong[::1],
     n: cython.Py_ssize_t,
-    lists: cython.uint[::1],
-    key_offsets: cython.uint[::1],
+    lists: cython.int[::1],
+    key_offsets: cython.int[::1],
     keys: cython.uchar[::1],
-    value_offsets: cython.uint[::1],
+    value_offsets: cython.int[::1],
     bits: cython.uchar[::1],
     values: cython.uchar[::1],
 ) -> int:
@@ -287,4 +330,4 @@ def timestamp_deltas(
         target[i] = 0
         if batches[rows[i * _WIDTH + _R_BATCH] * _BATCH_WIDTH + _MAGIC] >= 2:
             # the attributes, one byte, lie between the length of the record and the delta
-            target[i] = _varint(b, _after_varint(b, rows[i * _WIDTH + _R_AT]) + 1)
+            target[i] = _varlong(b, _after_varint(b, rows[i * _WIDTH + _R_AT]) + 1)

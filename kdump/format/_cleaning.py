@@ -11,6 +11,8 @@ try:
     import cython
 except ModuleNotFoundError:  # the interpreter does not need Cython
     from kdump.format import _cython as cython
+if not cython.compiled:  # nor what Cython brings for the interpreter, where it is there
+    from kdump.format import _cython as cython
 
 import hashlib
 from array import array
@@ -43,6 +45,10 @@ _R_HEADERS_AT = cython.declare(cython.Py_ssize_t, layout.R_HEADERS_AT)
 _R_HEADER_COUNT = cython.declare(cython.Py_ssize_t, layout.R_HEADER_COUNT)
 _R_AT = cython.declare(cython.Py_ssize_t, layout.R_AT)
 _R_END = cython.declare(cython.Py_ssize_t, layout.R_END)
+_R_FLAGS = cython.declare(cython.Py_ssize_t, layout.R_FLAGS)
+_VALUE_OVERRUNS = cython.declare(cython.longlong, layout.VALUE_OVERRUNS)
+_LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
+_TWO_32 = cython.declare(cython.longlong, 0x100000000)
 _WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
 
 _DROP_RECORDS = cython.declare(cython.Py_ssize_t, layout.DROP_RECORDS)
@@ -70,7 +76,6 @@ _GROWTH = cython.declare(cython.Py_ssize_t, 28)  # bytes by which a record grows
 _HEADER = cython.declare(cython.Py_ssize_t, 61)
 _TRIES = cython.declare(cython.Py_ssize_t, 8)
 _NONE = cython.declare(cython.longlong, -1)
-_DIGEST = array("q", [0, 0])
 _SHIFTS = array("q", [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21])
 _SINES = array(
     "q",
@@ -85,7 +90,6 @@ _SINES = array(
         0x6FA87E4F, 0xFE2CE6E0, 0xA3014314, 0x4E0811A1, 0xF7537E82, 0xBD3AF235, 0x2AD7D2BB, 0xEB86D391,
     ],
 )  # fmt: skip
-_BLOCK = array("q", bytes(8 * 16))
 
 
 def is_compiled() -> bool:
@@ -94,12 +98,33 @@ def is_compiled() -> bool:
 
 
 @cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _wrap(value: cython.longlong) -> cython.longlong:
+    """A 64-bit sum as Java has it: C wraps by itself, the interpreter has to."""
+    if not cython.compiled:
+        value = ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+    return value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int32(value: cython.longlong) -> cython.longlong:
+    """A number cut to Java's int."""
+    value &= _LOW_32
+    if value > 0x7FFFFFFF:
+        value -= _TWO_32
+    return value
+
+
+@cython.cfunc
 @cython.exceptval(check=False)
 def _md5_block(b: cython.p_uchar, at: cython.Py_ssize_t, h: cython.p_uint) -> None:
     """Take 64 bytes into the four words of a digest. Source: RFC 1321."""
     sines: cython.longlong[::1] = _SINES
     shifts: cython.longlong[::1] = _SHIFTS
-    words: cython.longlong[::1] = _BLOCK
+    words = cython.declare(cython.uint[16])
     i: cython.Py_ssize_t
     g: cython.Py_ssize_t
     a: cython.uint = h[0]
@@ -125,7 +150,7 @@ def _md5_block(b: cython.p_uchar, at: cython.Py_ssize_t, h: cython.p_uint) -> No
         else:
             f = c ^ (e | ~d)
             g = (7 * i) & 15
-        f = f + a + cython.cast(cython.uint, sines[i]) + cython.cast(cython.uint, words[g])
+        f = f + a + cython.cast(cython.uint, sines[i]) + words[g]
         s = cython.cast(cython.uint, shifts[(i >> 4) * 4 + (i & 3)])
         a = d
         d = c
@@ -237,7 +262,7 @@ def put(
     row: cython.p_longlong
     t: cython.p_longlong
     digest: cython.p_longlong
-    space: cython.longlong[::1] = _DIGEST
+    space = cython.declare(cython.longlong[2])
     if cython.compiled:
         b = cython.cast(cython.p_uchar, cython.address(view[0]))
         row = cython.address(rows[0])
@@ -247,7 +272,7 @@ def put(
         b = view
         row = rows
         t = table
-        digest = space
+        digest = [0, 0]
     i: cython.Py_ssize_t
     r: cython.Py_ssize_t = 0
     place: cython.longlong
@@ -264,7 +289,7 @@ def put(
             t[3 * place] = digest[0]
             t[3 * place + 1] = digest[1]
             state[0] += 1
-        t[3 * place + 2] = row[r + _R_OFFSET] + 1
+        t[3 * place + 2] = _wrap(row[r + _R_OFFSET] + 1)
         state[1] = row[r + _R_OFFSET]
     return n
 
@@ -298,7 +323,7 @@ def judge(
     row: cython.p_longlong
     t: cython.p_longlong
     digest: cython.p_longlong
-    space: cython.longlong[::1] = _DIGEST
+    space = cython.declare(cython.longlong[2])
     if cython.compiled:
         b = cython.cast(cython.p_uchar, cython.address(view[0]))
         row = cython.address(rows[0])
@@ -308,7 +333,7 @@ def judge(
         b = view
         row = rows
         t = table
-        digest = space
+        digest = [0, 0]
     i: cython.Py_ssize_t
     r: cython.Py_ssize_t
     s: cython.Py_ssize_t
@@ -330,7 +355,7 @@ def judge(
             stays = False
         else:
             place = _slot(b, row[r + _R_KEY_AT], row[r + _R_KEY_SIZE], t, slots, digest)
-            stays = place < 0 or t[3 * place + 2] == 0 or offset >= t[3 * place + 2] - 1
+            stays = place < 0 or t[3 * place + 2] == 0 or offset >= _wrap(t[3 * place + 2] - 1)
             if row[r + _R_VALUE_SIZE] < 0 and flag & _DROP_TOMBSTONES:
                 stays = False
         keep[i] = stays
@@ -346,6 +371,21 @@ def judge(
             stats[s + _S_MAX_TIME] = row[r + _R_TIMESTAMP]
         if row[r + _R_VALUE_SIZE] < 0:
             stats[s + _S_TOMBSTONES] += 1
+
+
+def unreadable(rows: cython.longlong[::1], n: cython.Py_ssize_t, keep: cython.const[cython.uchar][::1]) -> int:
+    """Return the first of n record rows that stays and whose value a broker cannot read; `n` when there is none.
+
+    Args:
+        rows: record rows.
+        n: rows.
+        keep: 1 for each that stays.
+    """
+    i: cython.Py_ssize_t
+    for i in range(n):
+        if keep[i] != 0 and rows[i * _WIDTH + _R_FLAGS] & _VALUE_OVERRUNS:
+            return i
+    return n
 
 
 def add_runs(
@@ -373,7 +413,7 @@ def add_runs(
         if keep[i] == 0:
             continue
         offset = rows[i * _WIDTH + _R_OFFSET]
-        if filled > 0 and runs[2 * filled - 1] + 1 == offset:
+        if filled > 0 and runs[2 * filled - 1] < offset and runs[2 * filled - 1] + 1 == offset:
             runs[2 * filled - 1] = offset
         else:
             runs[2 * filled] = offset
@@ -446,14 +486,12 @@ def _encode_row(
     at: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Write a record as magic 2 has it; return the place after it. Source: DefaultRecord.writeTo."""
-    time: cython.longlong = row[r + _R_TIMESTAMP] - base_timestamp
-    delta: cython.longlong = row[r + _R_OFFSET] - base_offset
+    time: cython.longlong = _wrap(row[r + _R_TIMESTAMP] - base_timestamp)
+    delta: cython.longlong = _int32(row[r + _R_OFFSET] - base_offset)
     key: cython.longlong = row[r + _R_KEY_SIZE]
     value: cython.longlong = row[r + _R_VALUE_SIZE]
     headers: cython.longlong = row[r + _R_END] - row[r + _R_HEADERS_AT]
     size: cython.longlong
-    if not cython.compiled:
-        time = ((time + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
     if key < 0:
         key = -1
     if value < 0:

@@ -12,8 +12,8 @@ try:
     import cython
 except ModuleNotFoundError:  # the interpreter does not need Cython
     from kdump.format import _cython as cython
-
-from array import array
+if not cython.compiled:  # nor what Cython brings for the interpreter, where it is there
+    from kdump.format import _cython as cython
 
 from kdump.format import layout
 
@@ -46,7 +46,8 @@ _R_VALUE_SIZE = cython.declare(cython.Py_ssize_t, layout.R_VALUE_SIZE)
 _R_HEADERS_AT = cython.declare(cython.Py_ssize_t, layout.R_HEADERS_AT)
 _R_HEADER_COUNT = cython.declare(cython.Py_ssize_t, layout.R_HEADER_COUNT)
 _R_CRC = cython.declare(cython.Py_ssize_t, layout.R_CRC)
-_R_VALID = cython.declare(cython.Py_ssize_t, layout.R_VALID)
+_R_FLAGS = cython.declare(cython.Py_ssize_t, layout.R_FLAGS)
+_R_CLAIMED_SIZE = cython.declare(cython.Py_ssize_t, layout.R_CLAIMED_SIZE)
 _R_AT = cython.declare(cython.Py_ssize_t, layout.R_AT)
 _R_DELTA = cython.declare(cython.Py_ssize_t, layout.R_DELTA)
 _R_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.R_ATTRIBUTES)
@@ -58,7 +59,11 @@ _UNKNOWN = cython.declare(cython.longlong, layout.UNKNOWN)
 _LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
 _TWO_32 = cython.declare(cython.longlong, 0x100000000)
 
-_STATE = array("q", [0, 0, 0])  # what _one_batch returns besides its status
+_CRC_HOLDS = cython.declare(cython.longlong, layout.CRC_HOLDS)
+_ODD_HEADER_KEY = cython.declare(cython.longlong, layout.ODD_HEADER_KEY)
+_VALUE_OVERRUNS = cython.declare(cython.longlong, layout.VALUE_OVERRUNS)
+_DISORDERED = cython.declare(cython.longlong, layout.DISORDERED)
+_ODD_FIELD = cython.declare(cython.longlong, layout.ODD_FIELD)
 
 
 def is_compiled() -> bool:
@@ -208,6 +213,7 @@ def _fields(
     j: cython.Py_ssize_t
     if at >= stop:
         return 6  # R_BODY
+    row[r + _R_FLAGS] = 0
     row[r + _R_ATTRIBUTES] = b[at]
     at += 1
     after = _varint_end(b, at, stop, 10)
@@ -261,7 +267,7 @@ def _fields(
             return 9  # R_HEADER_KEY
         for j in range(at, at + size):
             if b[j] >= 0x80:
-                row[r + _R_ATTRIBUTES] |= 0x100  # a key that is not ASCII may not be UTF-8 either
+                row[r + _R_FLAGS] |= _ODD_HEADER_KEY
         at += size
         after = _varint_end(b, at, stop, 5)
         if after < 0:
@@ -342,12 +348,14 @@ def _one_batch(
             seen = timestamp
         if row[r + _R_DELTA] <= delta or row[r + _R_DELTA] > last_delta:
             bits |= 4096  # ODD_ORDER
+            row[r + _R_FLAGS] |= _DISORDERED
         delta = row[r + _R_DELTA]
         if row[r + _R_ATTRIBUTES] != 0 or row[r + _R_KEY_SIZE] < -1 or row[r + _R_VALUE_SIZE] < -1:
+            row[r + _R_FLAGS] |= _ODD_FIELD
+        if row[r + _R_FLAGS] & (_ODD_FIELD | _ODD_HEADER_KEY):
             bits |= 8192  # ODD_FIELDS
         row[r + _R_SEQUENCE] = _sequence(base_sequence, row[r + _R_DELTA])
         row[r + _R_CRC] = -1
-        row[r + _R_VALID] = -1
         at = after + size
         row[r + _R_END] = at
         done += 1
@@ -378,7 +386,8 @@ def _one_message(
 ) -> cython.Py_ssize_t:
     """Read the message of magic 0 or 1 in [at, stop), its 12 bytes of offset and size included, into a row.
 
-    R_NO_MESSAGE: the row is not usable. R_VALUE_LENGTH: the sizes can be shown, the contents cannot (R_KEY_AT = -1).
+    R_NO_MESSAGE: the row is not usable. R_VALUE_LENGTH: the value claims more bytes than there are; the row has none,
+    VALUE_OVERRUNS and the size that it claims.
     """
     p: cython.Py_ssize_t = at + 18
     size: cython.longlong
@@ -391,14 +400,14 @@ def _one_message(
     row[r + _R_DELTA] = _i64(b, at)
     row[r + _R_ATTRIBUTES] = b[at + 17]
     row[r + _R_CRC] = _u32(b, at + 12)
-    row[r + _R_VALID] = 0
+    row[r + _R_FLAGS] = 0
     row[r + _R_SEQUENCE] = -1
     row[r + _R_HEADERS_AT] = stop
     row[r + _R_HEADER_COUNT] = 0
     row[r + _R_TIMESTAMP] = -1
-    row[r + _R_KEY_AT] = -1
+    row[r + _R_KEY_AT] = stop
     row[r + _R_KEY_SIZE] = -1
-    row[r + _R_VALUE_AT] = -1
+    row[r + _R_VALUE_AT] = stop
     row[r + _R_VALUE_SIZE] = -1
     if p + 4 > stop:
         return 14  # R_NO_MESSAGE
@@ -409,10 +418,10 @@ def _one_message(
             row[r + _R_TIMESTAMP] = _i64(b, at + 18)
     size = _i32(b, p)
     p += 4
-    row[r + _R_KEY_SIZE] = size
     if size > stop - p - 4:
         return 14
     row[r + _R_KEY_AT] = p
+    row[r + _R_KEY_SIZE] = size
     if size > 0:
         p += size
     if p + 4 > stop:
@@ -420,10 +429,11 @@ def _one_message(
     size = _i32(b, p)
     p += 4
     row[r + _R_VALUE_AT] = p
-    row[r + _R_VALUE_SIZE] = size
     if size > stop - p:
-        row[r + _R_KEY_AT] = -1
+        row[r + _R_FLAGS] |= _VALUE_OVERRUNS
+        row[r + _R_CLAIMED_SIZE] = size
         return 10  # R_VALUE_LENGTH
+    row[r + _R_VALUE_SIZE] = size
     if size > 0:
         p += size
     return 0 if p == stop else 6  # R_BODY
@@ -462,14 +472,14 @@ def read_plain(
     batch: cython.p_longlong
     row: cython.p_longlong
     state: cython.p_longlong
-    space: cython.longlong[::1] = _STATE
+    space = cython.declare(cython.longlong[3])
     if cython.compiled:
         state = cython.address(space[0])
         b = cython.cast(cython.p_uchar, cython.address(view[0]))
         batch = cython.address(batches[0])
         row = cython.address(rows[0])
     else:
-        state = space
+        state = [0, 0, 0]
         b = view
         batch = batches
         row = rows
@@ -486,7 +496,7 @@ def read_plain(
             status = _one_message(b, start, stop, batch[k * _BATCH_WIDTH + _MAGIC], batch, k, row, filled * _WIDTH)
             if status != 14:  # R_NO_MESSAGE
                 if batch[k * _BATCH_WIDTH + _COMPUTED_CRC] == row[filled * _WIDTH + _R_CRC]:
-                    row[filled * _WIDTH + _R_VALID] = 1
+                    row[filled * _WIDTH + _R_FLAGS] |= _CRC_HOLDS
                 filled += 1
             if status != 0:
                 return k, stop, 1, filled, status
@@ -531,14 +541,14 @@ def read_stream(
     q: cython.p_longlong
     row: cython.p_longlong
     state: cython.p_longlong
-    space: cython.longlong[::1] = _STATE
+    space = cython.declare(cython.longlong[3])
     if cython.compiled:
         state = cython.address(space[0])
         b = cython.cast(cython.p_uchar, cython.address(view[0]))
         q = cython.address(batches[0])
         row = cython.address(rows[0])
     else:
-        state = space
+        state = [0, 0, 0]
         b = view
         q = batches
         row = rows
@@ -659,7 +669,7 @@ def first_disorder(
     offset: cython.longlong
     for i in range(first, n):
         offset = rows[i * _WIDTH + _R_OFFSET]
-        if offset != last_offset + 1:
+        if offset != _wrap(last_offset + 1):  # as Java counts
             return i
         last_offset = offset
     return n

@@ -11,6 +11,8 @@ try:
     import cython
 except ModuleNotFoundError:  # the interpreter does not need Cython
     from kdump.format import _cython as cython
+if not cython.compiled:  # nor what Cython brings for the interpreter, where it is there
+    from kdump.format import _cython as cython
 
 
 from typing import TYPE_CHECKING
@@ -203,7 +205,7 @@ def _suspect_v2(
     if (
         base < 0
         or row[r + _LAST_OFFSET] < 0
-        or (segment != _UNKNOWN and (base < segment or row[r + _LAST_OFFSET] - segment > _MAX_INT))
+        or (segment != _UNKNOWN and (base < segment or segment < row[r + _LAST_OFFSET] - _MAX_INT))
     ):
         bits |= _OUT_OF_RANGE
     if row[r + _PRODUCER_ID] < 0:
@@ -231,7 +233,7 @@ def _suspect_legacy(
             bits |= _NOT_ABOVE
         elif attributes & 7 == 0 and offset != last_offset + 1:
             bits |= _GAP
-    if offset < 0 or (segment != _UNKNOWN and (offset < segment or offset - segment > _MAX_INT)):
+    if offset < 0 or (segment != _UNKNOWN and (offset < segment or segment < offset - _MAX_INT)):
         bits |= _OUT_OF_RANGE
     if row[r + _MAGIC] < 0:
         bits |= _ODD_MAGIC
@@ -423,7 +425,7 @@ def _plausible(
     offset = _i64(b, at)
     if offset <= floor or offset < 0:
         return False
-    if floor != _UNKNOWN and offset - floor > _MAX_INT + 1:
+    if floor != _UNKNOWN and floor < offset - _MAX_INT - 1:  # a difference of the two could wrap, this cannot
         return False  # a segment has no offsets so far above another
     if magic == 2:
         if size < 49 or b[at + 21] != 0 or b[at + 22] > 0x7F or b[at + 22] & 7 > 4:

@@ -12,6 +12,8 @@ try:
     import cython
 except ModuleNotFoundError:  # the interpreter does not need Cython
     from kdump.format import _cython as cython
+if not cython.compiled:  # nor what Cython brings for the interpreter, where it is there
+    from kdump.format import _cython as cython
 
 from typing import TYPE_CHECKING
 
@@ -269,7 +271,7 @@ def with_keys(
         r = i * _WIDTH
         size = records[r + _R_KEY_SIZE]
         good = False
-        if size >= 0 and records[r + _R_KEY_AT] >= 0:
+        if size >= 0:
             for j in range(0, count, 2):
                 if places[j + 1] == size and _same(b, records[r + _R_KEY_AT], w, places[j], size):
                     good = True
@@ -341,7 +343,7 @@ def with_pattern(
         at = records[i * _WIDTH + _R_KEY_AT]
         size = records[i * _WIDTH + _R_KEY_SIZE]
         good = False
-        if size >= 0 and at >= 0 and _has(b, at, at + size - length, w, length):
+        if size >= 0 and _has(b, at, at + size - length, w, length):
             key = _text(b, at, size)
             for search in searches:
                 if search(key) is not None:

@@ -147,11 +147,11 @@ def _odd_records(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
             size = row[layout.R_KEY_SIZE] if name == "key" else row[layout.R_VALUE_SIZE]
             values = {**index, "why": f"the length of the {name} is {size}; readers take it for null"}
             yield _finding(file, chunk, k, Code.R04, found=size, values=values)
-        attributes = row[layout.R_ATTRIBUTES] & 0xFF
+        attributes = row[layout.R_ATTRIBUTES]
         if attributes:
             values = {**index, "why": f"its attributes are {attributes}, no release has given them a meaning"}
             yield _finding(file, chunk, k, Code.R05, found=attributes, values=values)
-        if row[layout.R_ATTRIBUTES] > 0xFF and not _utf8_headers(chunk, row):
+        if row[layout.R_FLAGS] & layout.ODD_HEADER_KEY and not _utf8_headers(chunk, row):
             values = {**index, "why": "a header key is not UTF-8"}
             yield _finding(file, chunk, k, Code.R05, values=values)
 

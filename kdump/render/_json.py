@@ -12,6 +12,8 @@ try:
     import cython
 except ModuleNotFoundError:  # the interpreter does not need Cython
     from kdump.format import _cython as cython
+if not cython.compiled:  # nor what Cython brings for the interpreter, where it is there
+    from kdump.format import _cython as cython
 
 from collections.abc import Callable
 
@@ -573,7 +575,7 @@ def _record(
     at = _put(out, at, b',"timestampDelta":', 18)
     at = _int(out, at, _timestamp_delta(b, p[i + _R_AT])) if new else _put(out, at, b"null", 4)
     at = _timestamp_type(out, at, q[c + _MAGIC], q[c + _ATTRIBUTES])
-    at = _int(out, _put(out, at, b',"attributes":', 14), p[i + _R_ATTRIBUTES] & 0xFF)
+    at = _int(out, _put(out, at, b',"attributes":', 14), p[i + _R_ATTRIBUTES])
     at = _int(out, _put(out, at, b',"keySize":', 11), key_size if key_size >= 0 else -1)
     at = _int(out, _put(out, at, b',"valueSize":', 13), value_size if value_size >= 0 else -1)
     at = _int_if(out, _put(out, at, b',"sequence":', 12), p[i + _R_SEQUENCE], new)

@@ -11,6 +11,8 @@ try:
     import cython
 except ModuleNotFoundError:  # the interpreter does not need Cython
     from kdump.format import _cython as cython
+if not cython.compiled:  # nor what Cython brings for the interpreter, where it is there
+    from kdump.format import _cython as cython
 
 from collections.abc import Callable
 
@@ -48,7 +50,10 @@ _R_VALUE_SIZE = cython.declare(cython.Py_ssize_t, layout.R_VALUE_SIZE)
 _R_HEADERS_AT = cython.declare(cython.Py_ssize_t, layout.R_HEADERS_AT)
 _R_HEADER_COUNT = cython.declare(cython.Py_ssize_t, layout.R_HEADER_COUNT)
 _R_CRC = cython.declare(cython.Py_ssize_t, layout.R_CRC)
-_R_VALID = cython.declare(cython.Py_ssize_t, layout.R_VALID)
+_R_FLAGS = cython.declare(cython.Py_ssize_t, layout.R_FLAGS)
+_R_CLAIMED_SIZE = cython.declare(cython.Py_ssize_t, layout.R_CLAIMED_SIZE)
+_CRC_HOLDS = cython.declare(cython.longlong, layout.CRC_HOLDS)
+_VALUE_OVERRUNS = cython.declare(cython.longlong, layout.VALUE_OVERRUNS)
 _R_AT = cython.declare(cython.Py_ssize_t, layout.R_AT)
 _R_END = cython.declare(cython.Py_ssize_t, layout.R_END)
 _RECORD_WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
@@ -560,6 +565,7 @@ def render(
     c: cython.Py_ssize_t
     i: cython.Py_ssize_t
     start: cython.Py_ssize_t
+    need: cython.Py_ssize_t
     careful: cython.bint = (mode & 16) != 0
     iso: cython.bint = (mode & 64) != 0
     is_control: cython.bint
@@ -583,7 +589,10 @@ def render(
         is_control = q[c + _MAGIC] >= 2 and q[c + _ATTRIBUTES] & 32 != 0
         while r < n and p[r * _RECORD_WIDTH + _R_BATCH] == k:
             i = r * _RECORD_WIDTH
-            if at + _LINE + 3 * (p[i + _R_END] - p[i + _R_AT]) > room:
+            need = _LINE
+            if mode & 1 and not is_control and p[i + _R_FLAGS] & _VALUE_OVERRUNS == 0:
+                need += 3 * (p[i + _R_END] - p[i + _R_AT])
+            if at + need > room:
                 return k, True, r, at, 3 if at == 0 else 1, None
             start = at
             if metadata:
@@ -593,7 +602,10 @@ def render(
                 at = _put(out, at, b" keySize: ", 10)
                 at = _int(out, at, p[i + _R_KEY_SIZE] if p[i + _R_KEY_SIZE] >= 0 else -1)
                 at = _put(out, at, b" valueSize: ", 12)
-                at = _int(out, at, p[i + _R_VALUE_SIZE] if p[i + _R_VALUE_SIZE] >= 0 else -1)
+                if p[i + _R_FLAGS] & _VALUE_OVERRUNS:
+                    at = _int(out, at, p[i + _R_CLAIMED_SIZE])
+                else:
+                    at = _int(out, at, p[i + _R_VALUE_SIZE] if p[i + _R_VALUE_SIZE] >= 0 else -1)
                 if q[c + _MAGIC] >= 2:
                     at = _int(out, _put(out, at, b" sequence: ", 11), p[i + _R_SEQUENCE])
                     at = _put(out, at, b" headerKeys: [", 14)
@@ -611,7 +623,7 @@ def render(
                         return k, True, r, start, 3 if start == 0 else 1, None
                     at = _put(out, at, b"]", 1)
                 else:
-                    at = _bool(out, _put(out, at, b" isValid: ", 10), p[i + _R_VALID] == 1)
+                    at = _bool(out, _put(out, at, b" isValid: ", 10), p[i + _R_FLAGS] & _CRC_HOLDS != 0)
                     at = _int(out, _put(out, at, b" crc: ", 6), p[i + _R_CRC])
                     if mode & 4:
                         at = _put(out, at, b"}", 1)
@@ -623,7 +635,7 @@ def render(
                         text, reason = text
                     at = _decoded(out, at, room, text)
             elif mode & 1:
-                if p[i + _R_KEY_AT] < 0:
+                if p[i + _R_FLAGS] & _VALUE_OVERRUNS:
                     reason = "java.lang.IllegalArgumentException: newLimit > capacity"
                 elif contents is not None:
                     text = contents(p[i + _R_OFFSET], _key(b, p, i), _value(b, p, i))

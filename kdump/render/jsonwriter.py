@@ -148,7 +148,7 @@ def _head(chunk: Chunk, row: array[int], batch: array[int]) -> str:
         "timestamp": row[layout.R_TIMESTAMP],
         "timestampDelta": timestamp_delta(chunk.view, row) if new else None,
         "timestampType": kind if batch[layout.MAGIC] else "NoTimestampType",
-        "attributes": row[layout.R_ATTRIBUTES] & 0xFF,
+        "attributes": row[layout.R_ATTRIBUTES],
         "keySize": max(-1, row[layout.R_KEY_SIZE]),
         "valueSize": max(-1, row[layout.R_VALUE_SIZE]),
         "sequence": row[layout.R_SEQUENCE] if new else None,
