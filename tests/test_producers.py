@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kdump.broker.producers import ProducerFold, Producers, SegmentProducers
 from kdump.finding import Finding, Severity
 from kdump.format import layout
-from kdump.format.recordchecks import check_records
+from kdump.format.recordchecks import RecordChecks
 from kdump.format.records import RecordReader
 from kdump.format.snapshot import ProducerStateEntry, read_snapshot
 from kdump.format.source import BytesSource
@@ -348,7 +348,8 @@ def test_a_control_record_that_a_broker_cannot_replay_is_told_once(why: str) -> 
     (told,) = shallow.findings
     assert why in told.message
     chunks = [chunk for window in windows(data, 0) for chunk in RecordReader(LIMIT).chunks(window)]
-    by_records = [one for chunk in chunks for one in check_records("log", chunk)]
+    checks = RecordChecks("log")
+    by_records = [one for chunk in chunks for one in checks.check(chunk)]
     assert by_records == [told]
 
 

@@ -40,7 +40,7 @@ def dump_log(
         name: what the file name tells.
         edges: what lies around the logs of a directory.
 
-    Reports: F03, O06, O07, and what CheckedWalk and check_records report.
+    Reports: F03, O06, O07, and what CheckedWalk and RecordChecks report.
     """
     yield from log_head(path, source, base, name)
     findings: list[Finding] = []
@@ -107,22 +107,21 @@ class Records:
     """Reads and checks the records of windows; imported and made only where records are wanted."""
 
     def __init__(self, path: str, options: DumpOptions) -> None:
-        from kdump.format.recordchecks import check_records
+        from kdump.format.recordchecks import RecordChecks
         from kdump.format.records import RecordReader
 
-        self._path = path
-        self._check = check_records
+        self._checks = RecordChecks(path)
         self.reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
 
     def of(self, window: Window) -> Iterator[Item]:
         """Yield the batches of a window with their records, and what is wrong with these."""
         for chunk in self.reader.chunks(window):
             yield chunk
-            yield from self._check(self._path, chunk)
+            yield from self._checks.check(chunk)
 
     def judge(self, chunk: Chunk) -> list[Finding]:
         """Return what is wrong with the records of a chunk."""
-        return list(self._check(self._path, chunk))
+        return self._checks.check(chunk)
 
 
 def cut(window: Window, end: int) -> None:

@@ -15,7 +15,7 @@ from kdump.broker.reading import WINDOW
 from kdump.find.runs import Run, Runs, true_rows
 from kdump.format import layout
 from kdump.format.kafkawalk import KafkaWalk
-from kdump.format.recordchecks import check_records
+from kdump.format.recordchecks import RecordChecks
 from kdump.format.records import RecordReader
 from kdump.format.walk import CheckedWalk
 from kdump.format.window import Buffer, Window
@@ -178,8 +178,9 @@ class DataMap:
         """The largest timestamp of the records of each batch of a window, by row."""
         times: dict[int, int] = {}
         width = layout.RECORD_WIDTH
+        checks = RecordChecks(file)
         for chunk in self._reader.chunks(window):
-            self._judge(file, chunk, times)
+            self._judge(checks, chunk, times)
             rows, stop = chunk.rows, chunk.filled * width
             if chunk.first == chunk.last - 1 and chunk.filled:
                 largest = max(rows[layout.R_TIMESTAMP : stop : width])
@@ -192,9 +193,9 @@ class DataMap:
                     times[k] = time
         return times
 
-    def _judge(self, file: str, chunk: Chunk, times: dict[int, int]) -> None:
+    def _judge(self, checks: RecordChecks, chunk: Chunk, times: dict[int, int]) -> None:
         """Report what is wrong with some records; what those over a limit may have is as much as the header says."""
-        for finding in check_records(file, chunk):
+        for finding in checks.check(chunk):
             self._report(finding)
         problem = chunk.problem
         if problem is not None and limit_of(chunk.window, problem):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.found import find_record
-from kdump.format import _records, layout
+from kdump.format import layout
 from kdump.format.chunk import Chunk
-from kdump.format.recordchecks import check_records
+from kdump.format.recordchecks import RecordChecks
 from kdump.format.records import RecordReader
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ class Inside:
         max_uncompressed_bytes, max_batch_bytes: limits.
         report: takes the findings.
 
-    Reports: those of `check_records`.
+    Reports: those of `RecordChecks`.
     """
 
     def __init__(self, partition: Partition, max_uncompressed_bytes: int, max_batch_bytes: int, report: Report) -> None:
         self._partition = partition
         self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
         self._report = report
-        self._segment = 0
+        self._checks = RecordChecks("")
 
     def find(self, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
         """Return the first record of a batch that is wanted; Refused where its records end early before that.
@@ -49,7 +49,7 @@ class Inside:
         rows[layout.SUSPICION] &= ~_BY_KERNEL
         if not batch.window.whole and batch.cell(layout.SIZE) < layout.RECORDS_AT:  # no batch at all: the walk says so
             return find_record(self._reader, batch, wanted)
-        self._segment = batch.segment
+        self._checks = RecordChecks(self._partition.segment(batch.segment).path)
         return find_record(self._reader, batch, wanted, self._judge)
 
     def judge(self, batch: Batch) -> None:
@@ -70,7 +70,5 @@ class Inside:
         return None
 
     def _judge(self, chunk: Chunk) -> None:
-        if chunk.problem is None and _records.next_odd(chunk.window.rows, chunk.first, chunk.last) == chunk.last:
-            return
-        for finding in check_records(self._partition.segment(self._segment).path, chunk):
+        for finding in self._checks.check(chunk):
             self._report(finding)

@@ -195,6 +195,48 @@ def _sequence(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
 
 @cython.cfunc
 @cython.exceptval(check=False)
+def _is_utf8(b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.bint:
+    """Whether the bytes [at, stop) are UTF-8: shortest forms, no surrogates, nothing above U+10FFFF."""
+    lead: cython.uchar
+    low: cython.uchar
+    high: cython.uchar
+    more: cython.Py_ssize_t
+    while at < stop:
+        lead = b[at]
+        at += 1
+        if lead < 0x80:
+            continue
+        low = 0x80
+        high = 0xBF
+        if 0xC2 <= lead <= 0xDF:
+            more = 1
+        elif 0xE0 <= lead <= 0xEF:
+            more = 2
+            if lead == 0xE0:
+                low = 0xA0
+            elif lead == 0xED:
+                high = 0x9F
+        elif 0xF0 <= lead <= 0xF4:
+            more = 3
+            if lead == 0xF0:
+                low = 0x90
+            elif lead == 0xF4:
+                high = 0x8F
+        else:
+            return False
+        if more > stop - at or b[at] < low or b[at] > high:
+            return False
+        at += 1
+        while more > 1:
+            if b[at] & 0xC0 != 0x80:
+                return False
+            at += 1
+            more -= 1
+    return True
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
 def _fields(
     b: cython.p_uchar,
     at: cython.Py_ssize_t,
@@ -267,7 +309,9 @@ def _fields(
             return 9  # R_HEADER_KEY
         for j in range(at, at + size):
             if b[j] >= 0x80:
-                row[r + _R_FLAGS] |= _ODD_HEADER_KEY
+                if not _is_utf8(b, j, at + size):
+                    row[r + _R_FLAGS] |= _ODD_HEADER_KEY
+                break
         at += size
         after = _varint_end(b, at, stop, 5)
         if after < 0:
@@ -672,4 +716,50 @@ def first_disorder(
         if offset != _wrap(last_offset + 1):  # as Java counts
             return i
         last_offset = offset
+    return n
+
+
+def next_faulty(
+    rows: cython.longlong[::1],
+    first: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+    batch: cython.longlong,
+    wanted: cython.longlong,
+    counts: cython.longlong[::1],
+) -> int:
+    """Return the first of the record rows [first, n) of a batch that has a wanted fault, else n; count the others.
+
+    Args:
+        rows: record rows.
+        first: row to begin with.
+        n: rows.
+        batch: row number of the batch; rows of other batches are passed over.
+        wanted: layout.FAULTY_ORDER, FAULTY_SIZE, FAULTY_ATTRIBUTES and FAULTY_HEADER_KEY.
+        counts: layout.FAULTS values, added to for each row of the batch that is passed over: rows, and how many have
+            each of the four faults.
+    """
+    i: cython.Py_ssize_t
+    r: cython.Py_ssize_t
+    faults: cython.longlong
+    for i in range(first, n):
+        r = i * _WIDTH
+        if rows[r + _R_BATCH] != batch:
+            continue
+        faults = 0
+        if rows[r + _R_FLAGS] != 0:
+            if rows[r + _R_FLAGS] & _DISORDERED:
+                faults = 1  # FAULTY_ORDER
+            if rows[r + _R_KEY_SIZE] < -1 or rows[r + _R_VALUE_SIZE] < -1:
+                faults |= 2  # FAULTY_SIZE
+            if rows[r + _R_ATTRIBUTES] != 0:
+                faults |= 4  # FAULTY_ATTRIBUTES
+            if rows[r + _R_FLAGS] & _ODD_HEADER_KEY:
+                faults |= 8  # FAULTY_HEADER_KEY
+            if faults & wanted:
+                return i
+        counts[0] += 1
+        counts[1] += faults & 1
+        counts[2] += (faults >> 1) & 1
+        counts[3] += (faults >> 2) & 1
+        counts[4] += (faults >> 3) & 1
     return n

@@ -9,7 +9,7 @@ from kdump.broker.producers import ProducerFold
 from kdump.finding import Code, Finding, Severity
 from kdump.format import _scan, layout
 from kdump.format.kinds import FileKind
-from kdump.format.recordchecks import check_records
+from kdump.format.recordchecks import RecordChecks
 from kdump.format.records import RecordReader
 from kdump.format.walk import CheckedWalk
 from kdump.item import Progress
@@ -194,6 +194,7 @@ class _Segment:
         walk.checks.follow_producers = job.topic != _FOREIGN_SEQUENCES
         epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+        records = RecordChecks(self._path)
         for window in walk.windows():
             end = Progress(window.end(window.count), log.size, self._path)
             yield from self._handing_on(self._headers(window, walk.checks.offsets), end)
@@ -201,7 +202,7 @@ class _Segment:
             if options.deep:
                 for chunk in reader.chunks(window):
                     self._records += chunk.filled
-                    for finding in check_records(self._path, chunk):
+                    for finding in records.check(chunk):
                         self._report(finding)
             if options.progress or self._found:
                 yield end
