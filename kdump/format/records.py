@@ -160,22 +160,24 @@ class RecordReader:
                     begun = True
                 if status == layout.R_MORE:
                     dropped += at
-                    held, at = self._shift(at, held), 0
+                    need = _whole_length(self._stream, at, held)
+                    if dropped + need > self._limit and need > len(self._stream):
+                        passed = _drain(stream)  # it ends behind the limit: no use to hold it
+                        problem = RecordProblem(k, status, done, dropped, _length(self._stream, at, held - at))
+                        problem = self._stream_problem(stream, problem.replace(rest=held - at + passed))
+                        yield Chunk(window, self._stream, k, k + 1, begun, self._rows, 0, problem)
+                        return
+                    held, at = self._shift(at, held, need), 0
                 continue
             length = _length(self._stream, at, held - at)
             problem = self._stream_problem(stream, RecordProblem(k, status, done, dropped + at, length, held - at))
             yield Chunk(window, self._stream, k, k + 1, begun, self._rows, count, problem)
             return
 
-    def _shift(self, at: int, held: int) -> int:
-        """Move what is not read yet to the front of the buffer; enlarge it when one record fills it."""
-        rest = held - at
-        target = self._stream
-        if rest > len(target) // 2:
-            target = memoryview(bytearray(2 * len(target)))
-        target[:rest] = bytes(self._stream[at:held])
-        self._stream = target
-        return rest
+    def _shift(self, at: int, held: int, need: int) -> int:
+        """Move what is not read yet to the front of a buffer that has room for the next record."""
+        self._stream = shifted(self._stream, at, held, max(need, _STREAM_SIZE))
+        return held - at
 
     def _stream_problem(self, stream: Decompressor, problem: RecordProblem) -> RecordProblem | None:
         """What ended the records: the compressed stream or the records themselves; None when all is well."""
@@ -205,6 +207,31 @@ class RecordReader:
             yield Chunk(window, window.view, k, k + 1, begun, self._rows, 0, left)
 
 
+def shifted(buffer: memoryview, at: int, held: int, size: int) -> memoryview:
+    """Move what is not read yet, [at, held), to the front of a buffer of a size; return it.
+
+    A buffer of just that size is used again: what was made for one large record is let go with it.
+    """
+    target = buffer if size == len(buffer) else memoryview(bytearray(size))
+    target[: held - at] = bytes(buffer[at:held])
+    return target
+
+
+def _whole_length(view: memoryview, at: int, held: int) -> int:
+    """How many bytes the record at a place has with its length, as far as it tells; else a few."""
+    length = _length(view, at, held - at)
+    return layout.LONGEST_VARINT if length is None or length < 0 else length + layout.LONGEST_VARINT
+
+
+def _drain(stream: Decompressor) -> int:
+    """Read to the end what nobody wants; return how many bytes there were."""
+    scratch = memoryview(bytearray(_STREAM_SIZE))
+    passed = 0
+    while got := stream.read_into(scratch):
+        passed += got
+    return passed
+
+
 def _length(view: memoryview, at: int, rest: int) -> int | None:
     """The length that a record which could not be read says, where it is a number at all."""
     value = 0
@@ -229,8 +256,12 @@ def header_places(view: memoryview, row: array[int]) -> Iterator[tuple[int, int,
         view: the buffer of its chunk.
         row: its RECORD_WIDTH values.
     """
-    at = row[layout.R_HEADERS_AT]
-    for _ in range(row[layout.R_HEADER_COUNT]):
+    return header_places_at(view, row[layout.R_HEADERS_AT], row[layout.R_HEADER_COUNT])
+
+
+def header_places_at(view: memoryview, at: int, count: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield places and sizes like `header_places`, for `count` headers from a place on."""
+    for _ in range(count):
         key_size, key_at = _varint(view, at)
         size, at = _varint(view, key_at + key_size)
         yield key_at, key_size, at, size

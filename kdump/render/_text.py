@@ -688,3 +688,77 @@ def _value(b: cython.p_uchar, p: cython.p_longlong, i: cython.Py_ssize_t) -> obj
     if p[i + _R_VALUE_SIZE] < 0:
         return None
     return bytes(b[p[i + _R_VALUE_AT] : p[i + _R_VALUE_AT] + p[i + _R_VALUE_SIZE]])
+
+
+def header_keys(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    count: cython.longlong,
+    begun: bool,
+    target: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    careful: bool,
+    slow_text: Callable[[bytes], bytes],
+) -> tuple[int, int, int]:
+    """Append the keys of headers as far as there is room: a line may have millions of them.
+
+    Args:
+        view: the buffer that the headers lie in; the record kernel has checked their lengths.
+        at: place of the first one.
+        count: how many there are.
+        begun: keys were written before.
+        target: the buffer for the text.
+        to: where in it to go on.
+        careful, slow_text: see `render`.
+
+    Returns:
+        The place of the next header, how many are left, the end of the text.
+    """
+    b: cython.p_uchar
+    out: cython.p_uchar
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+        out = cython.address(target[0])
+    else:
+        b = view
+        out = target
+    room: cython.Py_ssize_t = len(target)
+    comma: cython.bint = begun
+    escape: cython.bint = careful
+    end: cython.Py_ssize_t
+    while count > 0 and to + _LINE < room:
+        end = to
+        if comma:
+            out[end] = 44
+            end += 1
+        end = _header_keys(out, end, room, b, at, 1, escape, slow_text)
+        if end < 0:
+            break
+        to = end
+        at = _after_header(b, at)
+        comma = True
+        count -= 1
+    return at, count, to
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _after_header(b: cython.p_uchar, p: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """The place after the header at p (the record kernel has checked all lengths)."""
+    part: cython.Py_ssize_t
+    size: cython.longlong
+    shift: cython.Py_ssize_t
+    for part in range(2):
+        size = 0
+        shift = 0
+        while b[p] >= 0x80:
+            size |= cython.cast(cython.longlong, b[p] & 0x7F) << shift
+            shift += 7
+            p += 1
+        size |= cython.cast(cython.longlong, b[p]) << shift
+        size &= _LOW_32
+        p += 1
+        if size & 1 == 0:
+            p += size >> 1
+    return p
