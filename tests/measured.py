@@ -1,6 +1,7 @@
 """Runs kdump in a child of a small process, and says what it cost: seconds of CPU and the most memory it held.
 
-A child that is forked off pytest would inherit what pytest holds as its own peak; so a small interpreter stands between.
+A child that is forked off pytest would inherit what pytest holds as its own peak; so a small one
+stands between.
 """
 
 from __future__ import annotations

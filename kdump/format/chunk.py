@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from array import array
 
     from kdump.format.codec import CodecProblem
+    from kdump.format.cutrecord import CutRecord
     from kdump.format.window import Window
 
 OVER_LIMIT = -1  # status of a batch that is too large to be held
@@ -73,6 +74,7 @@ class Chunk(Value):
         filled: how many of them.
         problem: what is wrong with batch `last - 1`; the next chunk begins after it.
         done: the records of batch `last - 1` end here.
+        cut: the one row is of a record whose key, value or headers are larger than the row tells.
     """
 
     window: Window
@@ -84,3 +86,4 @@ class Chunk(Value):
     filled: int
     problem: RecordProblem | None = None
     done: bool = True
+    cut: CutRecord | None = None

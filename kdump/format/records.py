@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format import _records, layout
 from kdump.format.chunk import OVER_LIMIT, Chunk, RecordProblem
+from kdump.format.cutrecord import CutError, RecordCutter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kdump.format.window import Window
 
 ROWS = 2048  # record rows filled at once
+_LARGE = 8 * 1024 * 1024  # bytes of a record that is cut where a reader wants that
 _STREAM_SIZE = 256 * 1024  # bytes of decompressed records held at once, more only for one larger record
 
 
@@ -29,9 +31,13 @@ class RecordReader:
         max_uncompressed: bytes that the records of one batch may have when decompressed.
         max_batch: bytes that a batch may have for its records to be read.
         kafka: read as Kafka 4.3 does: what it ignores is ignored, where it fails the batch ends.
+        cut: bytes that key, value and headers of a very large record are cut to; None to hold it whole.
     """
 
-    def __init__(self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, kafka: bool = False) -> None:
+    def __init__(
+        self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, kafka: bool = False, cut: int | None = None
+    ) -> None:
+        self._cut = cut
         self._limit = max_uncompressed
         self._max_batch = max_batch
         self._kafka = kafka
@@ -167,6 +173,25 @@ class RecordReader:
                         problem = self._stream_problem(stream, problem.replace(rest=held - at + passed))
                         yield Chunk(window, self._stream, k, k + 1, begun, self._rows, 0, problem)
                         return
+                    if self._cut is not None and need > _LARGE:
+                        length = need - layout.LONGEST_VARINT
+                        cutter = RecordCutter(stream, memoryview(bytes(self._stream[at:held])), self._cut)
+                        try:
+                            small, whole = cutter.read()
+                        except CutError as error:
+                            problem = RecordProblem(k, error.status, done, dropped, length, len(cutter.rest))
+                            problem = self._stream_problem(stream, problem)
+                            yield Chunk(window, self._stream, k, k + 1, begun, self._rows, 0, problem)
+                            return
+                        self._stream[: len(cutter.rest)] = cutter.rest
+                        held, at, dropped = len(cutter.rest), 0, dropped + whole.size
+                        view = memoryview(small)
+                        _, done, count, _ = _records.read_stream(
+                            view, 0, len(small), window.rows, k, done, self._rows, 1
+                        )
+                        yield Chunk(window, view, k, k + 1, begun, self._rows, count, done=False, cut=whole)
+                        begun = True
+                        continue
                     held, at = self._shift(at, held, need), 0
                 continue
             length = _length(self._stream, at, held - at)

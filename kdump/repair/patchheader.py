@@ -9,6 +9,7 @@ the log as it would be: nothing about these fields, and nothing new.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
