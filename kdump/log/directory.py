@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.log.files import is_dir
-from kdump.log.names import TEXT_KINDS, FileKind, FileName, parse_name, parse_partition
+from kdump.log.names import TEXT_KINDS, FileKind, FileName, has_meaning, parse_name, parse_partition
 from kdump.log.source import is_remote
 from kdump.value import Value
 
@@ -38,7 +38,7 @@ class Expansion:
     Attributes:
         files: what a broker reads, in order; the path itself where it is no directory.
         leftovers: files with a known purpose under a name that no broker reads: `.deleted`, `.swap`, copies.
-        ignored: what has no meaning to a broker, or none to read.
+        ignored: what no broker reads and whose name has no known purpose, but parts that such names have.
         skipped: symbolic links, special files, directories of another depth, and what cannot be listed.
     """
 
@@ -151,7 +151,7 @@ def _partitions(directories: Iterable[str]) -> dict[str, tuple[str, int, str]]:
 
 
 def _list(directory: str, found: Expansion) -> _Listing:
-    """Return the names of regular files and of directories, sorted; all else is skipped."""
+    """Return the names of regular files that mean something and of directories, sorted; all else is skipped."""
     listing = _Listing([], [])
     try:
         if is_remote(directory):
@@ -160,9 +160,13 @@ def _list(directory: str, found: Expansion) -> _Listing:
             for name, is_directory in entries_of(directory):
                 (listing.directories if is_directory else listing.files).append(name)
             return listing
+        own = Expansion()
         with os.scandir(directory) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                _sort_in(entry, os.path.join(directory, entry.name), listing, found)
+            for entry in entries:  # there may be a million of them
+                _sort_in(entry, os.path.join(directory, entry.name), listing, own)
+        listing.files.sort()
+        listing.directories.sort()
+        found.skipped.extend(sorted(own.skipped, key=lambda one: one.path))
     except OSError as error:
         found.skipped.append(Skipped(directory, f"cannot be listed: {error.strerror}"))
     return listing
@@ -173,7 +177,8 @@ def _sort_in(entry: os.DirEntry[str], path: str, listing: _Listing, found: Expan
         if entry.is_symlink():
             found.skipped.append(Skipped(path, A_LINK))
         elif entry.is_file(follow_symlinks=False):
-            listing.files.append(entry.name)
+            if has_meaning(entry.name):
+                listing.files.append(entry.name)
         elif entry.is_dir(follow_symlinks=False):
             listing.directories.append(entry.name)
         else:
