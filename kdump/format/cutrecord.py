@@ -50,11 +50,12 @@ class RecordCutter:
         most: bytes of the key, of the value and of the headers that are kept.
 
     Attributes:
+        stream: as given.
         rest: bytes behind the record that were read.
     """
 
     def __init__(self, stream: Decompressor, held: memoryview, most: int) -> None:
-        self._stream = stream
+        self.stream = stream
         self.rest = held
         self._most = most
         self._left = layout.LONGEST_VARINT  # bytes that the record has left
@@ -113,7 +114,7 @@ class RecordCutter:
         while count:
             if not self.rest:
                 scratch = memoryview(bytearray(_SCRATCH))
-                self.rest = scratch[: self._stream.read_into(scratch)]
+                self.rest = scratch[: self.stream.read_into(scratch)]
                 if not self.rest:
                     raise CutError(layout.R_MORE)
             part = self.rest[:count]

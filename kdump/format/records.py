@@ -174,23 +174,14 @@ class RecordReader:
                         yield Chunk(window, self._stream, k, k + 1, begun, self._rows, 0, problem)
                         return
                     if self._cut is not None and need > _LARGE:
-                        length = need - layout.LONGEST_VARINT
                         cutter = RecordCutter(stream, memoryview(bytes(self._stream[at:held])), self._cut)
-                        try:
-                            small, whole = cutter.read()
-                        except CutError as error:
-                            problem = RecordProblem(k, error.status, done, dropped, length, len(cutter.rest))
-                            problem = self._stream_problem(stream, problem)
-                            yield Chunk(window, self._stream, k, k + 1, begun, self._rows, 0, problem)
+                        chunk = self._cut_chunk(window, k, cutter, done, dropped, begun=begun)
+                        yield chunk
+                        if chunk.cut is None:
                             return
-                        self._stream[: len(cutter.rest)] = cutter.rest
-                        held, at, dropped = len(cutter.rest), 0, dropped + whole.size
-                        view = memoryview(small)
-                        _, done, count, _ = _records.read_stream(
-                            view, 0, len(small), window.rows, k, done, self._rows, 1
-                        )
-                        yield Chunk(window, view, k, k + 1, begun, self._rows, count, done=False, cut=whole)
-                        begun = True
+                        held, at = len(cutter.rest), 0
+                        self._stream[:held] = cutter.rest
+                        begun, done, dropped = True, done + 1, dropped + chunk.cut.size
                         continue
                     held, at = self._shift(at, held, need), 0
                 continue
@@ -198,6 +189,20 @@ class RecordReader:
             problem = self._stream_problem(stream, RecordProblem(k, status, done, dropped + at, length, held - at))
             yield Chunk(window, self._stream, k, k + 1, begun, self._rows, count, problem)
             return
+
+    def _cut_chunk(
+        self, window: Window, k: int, cutter: RecordCutter, done: int, dropped: int, *, begun: bool
+    ) -> Chunk:
+        """A chunk with one large record that is cut; without `cut` where the records end with it."""
+        try:
+            small, whole = cutter.read()
+        except CutError as error:
+            problem = RecordProblem(k, error.status, done, dropped, None, len(cutter.rest))
+            told = self._stream_problem(cutter.stream, problem)
+            return Chunk(window, window.view, k, k + 1, begun, self._rows, 0, told)
+        view = memoryview(small)
+        _, _, count, _ = _records.read_stream(view, 0, len(small), window.rows, k, done, self._rows, 1)
+        return Chunk(window, view, k, k + 1, begun, self._rows, count, done=False, cut=whole)
 
     def _shift(self, at: int, held: int, need: int) -> int:
         """Move what is not read yet to the front of a buffer that has room for the next record."""

@@ -7,6 +7,7 @@ import os
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from kdump.log.names import has_meaning
 from kdump.log.source import FileSource
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class LazySource:
 
 
 def lazy_files(directory: str, shelf: Shelf) -> dict[str, LazySource]:
-    """Return the regular files of a directory by name, links to such files included, as a broker sees them.
+    """Return the regular files of a directory whose names mean something, by name; links to such files too, as for a broker.
 
     Raises:
         OSError: the directory cannot be listed.
@@ -101,7 +102,7 @@ def lazy_files(directory: str, shelf: Shelf) -> dict[str, LazySource]:
     found = {}
     with os.scandir(directory) as entries:
         for entry in entries:
-            if entry.is_file():
+            if has_meaning(entry.name) and entry.is_file():
                 status = entry.stat()
                 path = os.path.join(directory, entry.name)
                 found[entry.name] = LazySource(path, status.st_size, status.st_mtime_ns // 1_000_000, shelf)
