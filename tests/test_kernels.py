@@ -5,10 +5,14 @@ Where a kernel is compiled, its `.py` is loaded from source beside it; both must
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import random
+import re
 import subprocess
 import sys
 from array import array
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,20 +20,27 @@ import pytest
 
 import kdump
 from kdump.export import _columns
-from kdump.format import _cleaning, _records, _scan, layout
-from kdump.format.records import RecordReader
+from kdump.format import _cleaning, _records, _scan, _select, layout
+from kdump.format.kernels import wire
+from kdump.format.records import RecordReader, header_places, key_and_value
+from kdump.render import _json, _text
 from tests.cleanup import compacted, run
 from tests.corpus import run_kdump
+from tests.partitions import name as file_name
 from tests.segments import GZIP, NONE, TIME, batch, compress, framed, message, varint, wrapper
 from tests.test_compaction import COMPACT, NOW, made
-from tests.test_compaction import name as file_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
+    from kdump.finding import Finding
+
+KERNELS = (_records, _select, _cleaning, _columns, _text, _json)
 MAX_LONG, MIN_LONG = 2**63 - 1, -(2**63)
 
 
+@cache
 def twin(kernel: ModuleType) -> ModuleType:
     """The kernel as the interpreter runs it, from its source."""
     source = Path(str(kernel.__file__)).parent / (kernel.__name__.rpartition(".")[2] + ".py")
@@ -40,6 +51,9 @@ def twin(kernel: ModuleType) -> ModuleType:
     spec.loader.exec_module(module)
     assert not module.is_compiled()
     return module
+
+
+SETS = (KERNELS, tuple(twin(kernel) for kernel in KERNELS))
 
 
 def both(kernel: ModuleType) -> tuple[ModuleType, ModuleType]:
@@ -202,8 +216,10 @@ def test_parts_of_a_chunk_make_the_same_table(tmp_path: Path, monkeypatch: pytes
     data = b"".join(batch(n * 3, [b"a" * n, b"", b"c"]) for n in range(20))
     columns = [one for one in TABLES["records"] if one.name in ("offset", "key", "payload", "headers", "batchPosition")]
 
+    findings: list[Finding] = []
+
     def table() -> tuple[int, Any]:
-        walk = CheckedWalk(BytesSource(data, "log"), [].append, segment=0, max_batch_bytes=2**26)
+        walk = CheckedWalk(BytesSource(data, "log"), findings.append, segment=0, max_batch_bytes=2**26)
         found = [
             arrowrecords.Records(part, {}, lambda _chunk: {}).columns(columns)
             for window in walk.windows()
@@ -217,3 +233,269 @@ def test_parts_of_a_chunk_make_the_same_table(tmp_path: Path, monkeypatch: pytes
     more, parted = table()
     assert (pieces, more) == (1, 9)
     assert parted == whole
+
+
+# --- one decoder ----------------------------------------------------------------------------------------------
+def test_the_compiler_has_the_numbers_of_the_layout() -> None:
+    text = Path(layout.__file__).with_suffix(".pxd").read_text()
+    said = {name: int(value) for name, value in re.findall(r"^    ([A-Z]\w*) = (-?\d+)$", text, re.M)}
+    for name, macro in re.findall(r'const long long (\w+) "(\w+)"', text):
+        (value,) = re.findall(rf"#define {macro} (.+)$", text, re.M)
+        said[name] = eval(value.replace("LL", ""))
+    assert said == {name: value for name, value in vars(layout).items() if name.isupper()}
+
+
+def test_both_halves_of_the_decoder_have_the_same_functions() -> None:
+    source = Path(wire.__file__)
+    mine = {
+        node.name: [one.arg for one in node.args.args]
+        for node in ast.parse(source.read_text()).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    }
+    text = source.with_suffix(".pxd").read_text()
+    theirs = {
+        name: [one.split()[-1].lstrip("*") for one in arguments.split(",")]
+        for name, arguments in re.findall(r"^cdef inline .*?(\w+)\(([^)]*)\)", text, re.M)
+    }
+    del theirs["put_unsigned"]  # a part of put_int
+    assert mine == theirs
+
+
+@pytest.mark.parametrize("most", [wire.WIDEST_INT, wire.WIDEST_LONG])
+@pytest.mark.parametrize("size", range(13))
+def test_a_varint_ends_where_it_has_to(size: int, most: int) -> None:
+    data = b"\x80" * size
+    assert wire.varint_end(data, 0, size, most) == (wire.TOO_WIDE if size >= most else wire.NO_END)
+    end = wire.varint_end(data + b"\1", 0, size + 1, most)
+    assert end == (size + 1 if size < most else wire.TOO_WIDE)
+    assert wire.varint_end(data + b"\1", 0, size, most) == (wire.TOO_WIDE if size >= most else wire.NO_END)
+
+
+# --- rows at every limit --------------------------------------------------------------------------------------
+def varints(number: int) -> Iterator[bytes]:
+    """A number as it is written, and as it could be: filled up with zeros, with bits that are cut off, too long."""
+    plain = varint(number)
+    yield plain
+    wide = plain[:-1] + bytes([plain[-1] | 0x80])
+    filled = wide + b"\x80" * (4 - len(wide)) if len(wide) < 5 else wide[:4]
+    yield filled + (bytes([plain[4]]) if len(plain) == 5 else b"\0")
+    yield filled + bytes([0x70 | (plain[4] if len(plain) == 5 else 0)])
+    yield filled + b"\x80\0"  # six bytes
+    yield filled + b"\x80" * 5 + b"\1"  # ten
+    yield filled + b"\x80" * 6 + b"\1"  # eleven
+    yield filled + b"\x80"  # does not end
+
+
+def bodies() -> Iterator[bytes]:
+    """Bodies of records of which one number is at a limit."""
+    for at in range(6):
+        for number in (-(2**31), -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 2**31 - 1):
+            for text in varints(number):
+                parts = [b"\0", varint(0), varint(0), varint(2) + b"kk", varint(3) + b"vvv"]
+                header = [varint(1), varint(2) + b"hh", varint(2) + b"HH"]
+                tails = [b"", b"", b"kk", b"vvv", b"", b"hh", b"HH"]
+                whole = parts + header
+                index = at + 2
+                whole[index] = text + tails[index - 1]
+                yield b"".join(whole)
+    for text in varints(2**63 - 1):
+        yield b"\0" + text + b"\0\1\1\0"
+    yield from (b"", b"\0", b"\7\0\0\1\1\0", b"\0\0\0\1\1\2\6\xff\xfe\xfd\1")
+
+
+def is_safe(data: bytes, row: array[int]) -> None:
+    """The contract of a record row."""
+    start, end = row[layout.R_AT], row[layout.R_END]
+    assert 0 <= start <= end <= len(data)
+    for place, size in ((layout.R_KEY_AT, layout.R_KEY_SIZE), (layout.R_VALUE_AT, layout.R_VALUE_SIZE)):
+        assert start <= row[place] <= row[place] + max(0, row[size]) <= end
+    at = row[layout.R_HEADERS_AT]
+    assert start <= at <= end
+    for key_at, key_size, value_at, size in header_places(memoryview(data), row):
+        assert at <= key_at <= key_at + key_size <= value_at <= value_at + max(0, size) <= end
+        at = value_at + max(0, size)
+    assert at == end
+
+
+def batch_row(count: int, magic: int = 2, flags: int = 0) -> array[int]:
+    """The row of a batch whose records are read."""
+    row = numbers(layout.BATCH_WIDTH)
+    row[layout.COUNT], row[layout.MAGIC], row[layout.ATTRIBUTES] = count, magic, flags
+    row[layout.LAST_OFFSET_DELTA], row[layout.BASE_OFFSET], row[layout.BASE_TIMESTAMP] = count - 1, 5, TIME
+    row[layout.SEEN_DELTA], row[layout.SEEN_MAX_TIMESTAMP] = -1, layout.UNKNOWN
+    return row
+
+
+def used(kernels: tuple[Any, ...], data: bytes, q: array[int], rows: array[int], n: int) -> list[object]:
+    """What the later kernels make of record rows."""
+    _, select, cleaning, columns, text, json = kernels
+    said: list[object] = []
+    out = bytearray(1 << 16)
+    slow = lambda one: b"<%d>" % len(one)  # noqa: E731
+    both_texts = lambda *one: repr(one).encode()  # noqa: E731
+    *ends, stop, why, reason = text.render(data, q, 0, 1, False, rows, 0, n, out, 0, 1, slow, None, both_texts)
+    said += [ends, why, reason, bytes(out[:stop])]
+    *ends, stop, why = json.render(data, q, 0, 1, False, rows, 0, n, out, 0, b"B", b"R", True, None, both_texts)
+    said += [ends, why, bytes(out[:stop])]
+    mask = bytearray(b"\1" * n)
+    select.with_headers(data, rows, n, b"hhHH.", array("q", [0, 2, 2, 2]), mask)
+    said.append(bytes(mask))
+    mask = bytearray(b"\1" * n)
+    select.with_keys(data, rows, n, b"kk.", array("q", [0, 2]), mask)
+    said.append(bytes(mask))
+    for place, size in ((layout.R_KEY_AT, layout.R_KEY_SIZE), (layout.R_VALUE_AT, layout.R_VALUE_SIZE)):
+        room = bytearray(max(1, columns.field_bytes(rows, n, size)))
+        offsets, bits = array("i", bytes(4 * n + 4)), bytearray(n // 8 + 1)
+        said += [columns.copy_field(data, rows, n, place, size, offsets, bits, room), bytes(room), offsets, bits]
+    headers, keys, values = columns.header_room(data, rows, n)
+    lists, key_offsets, value_offsets = (array("i", bytes(4 * size + 4)) for size in (n, headers, headers))
+    keys, values, bits = bytearray(keys + 1), bytearray(values + 1), bytearray(headers // 8 + 1)
+    columns.copy_headers(data, rows, n, lists, key_offsets, keys, value_offsets, bits, values)
+    said += [lists, key_offsets, value_offsets, keys, values, bits]
+    room = bytearray(len(data) + 28 * n)
+    row, size = cleaning.encode(data, rows, 0, n, b"\1" * n, 5, TIME, room)
+    assert row == n
+    said.append(bytes(room[:size]))
+    return said
+
+
+def read(kernels: tuple[Any, ...], data: bytes, count: int) -> list[object]:
+    """What the record kernel and all others make of the records of a batch of magic 2."""
+    q, rows = batch_row(count), numbers(8 * layout.RECORD_WIDTH)
+    *ends, n, status = kernels[0].read_stream(data, 0, len(data), q, 0, 0, rows, 8)
+    for i in range(n):
+        is_safe(data, rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH])
+        rows[i * layout.RECORD_WIDTH + layout.R_CLAIMED_SIZE] = 0
+    q[layout.CRC] = q[layout.COMPUTED_CRC] = 1
+    return [ends, n, status, rows[: n * layout.RECORD_WIDTH], q, *used(kernels, data, q, rows, n)]
+
+
+def test_rows_at_every_limit_are_safe_and_the_same_compiled_and_not() -> None:
+    statuses = set()
+    for body in bodies():
+        good = b"\0\0\0" + varint(-1) * 2 + b"\0"
+        data = framed(body) + framed(good)
+        compiled, interpreted = (read(kernels, data, 2) for kernels in SETS)
+        assert compiled == interpreted, body.hex()
+        statuses.add(compiled[2])
+    assert statuses == {
+        layout.R_DONE, layout.R_FIELD_VARINT, layout.R_BODY, layout.R_KEY_LENGTH, layout.R_VALUE_LENGTH,
+        layout.R_HEADER_COUNT_BAD, layout.R_HEADER_KEY, layout.R_HEADER_VALUE,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_records_are_safe_and_the_same_compiled_and_not(seed: int) -> None:
+    rng = random.Random(seed)
+    some = list(bodies())
+    for _ in range(150):
+        data = bytearray(b"".join(framed(rng.choice(some)) for _ in range(3)))
+        for _ in range(rng.choice((0, 1, 1, 3))):
+            data[rng.randrange(len(data))] = rng.choice((0, 1, 2, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+        cut = bytes(data[: rng.randrange(1, len(data) + 1)])
+        compiled, interpreted = (read(kernels, cut, rng.choice((3, 3))) for kernels in SETS)
+        assert compiled == interpreted, cut.hex()
+
+
+@pytest.mark.parametrize("length", [-(2**31), -2, -1, 0, 1, 6, 7, 8, 9, 2**31 - 1])
+def test_lengths_of_records_at_every_limit(length: int) -> None:
+    body = b"\0\0\0" + varint(-1) * 2 + b"\0\0"
+    for text in varints(length):
+        for data in (text + body, text, text[:-1] or b"\x80"):
+            compiled, interpreted = (read(kernels, data, 1) for kernels in SETS)
+            assert compiled == interpreted, data.hex()
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("key_size", [-(2**31), -2, -1, 0, 1, 2, 5, 6, 2**31 - 1])
+@pytest.mark.parametrize("value_size", [-(2**31), -2, -1, 0, 4, 5, 6, 2**31 - 1])
+def test_messages_at_every_limit_are_safe_and_the_same_compiled_and_not(
+    magic: int, key_size: int, value_size: int
+) -> None:
+    data = message(magic, 7, b"value", key=b"k", key_size=key_size, value_size=value_size)
+    for cut in range(len(data) - 14 - 8 * magic, len(data) + 1):
+        part = data[:8] + (cut - 12).to_bytes(4, "big") + data[12:cut]
+        said = []
+        for kernels in SETS:
+            q, rows = batch_row(1, magic), numbers(layout.RECORD_WIDTH)
+            at, n, status = kernels[0].read_messages(part, 0, len(part), q, 0, 0, rows, 1)
+            if n:
+                is_safe(part, rows)
+                assert key_and_value(memoryview(part), rows)
+            said.append([at, n, status, rows[: n * layout.RECORD_WIDTH], *used(kernels, part, q, rows, n)])
+        assert said[0] == said[1]
+
+
+def test_a_batch_that_is_not_all_in_the_window_is_not_read() -> None:
+    for size in (60, 61, 62, 100, 2**31):
+        for kernel in both(_records):
+            q, rows = batch_row(1), numbers(layout.RECORD_WIDTH)
+            q[layout.SIZE] = size
+            k, at, done, n, status = kernel.read_plain(bytes(61), 0, q, 0, 1, 0, 0, rows, 0, 1)
+            assert (k, done, n, status) == (0, 0, 0, layout.R_MORE)
+            assert at <= 61
+
+
+# --- a record in pieces ---------------------------------------------------------------------------------------
+def pieces_of(kernel: Any, data: bytes, step: int, capacity: int) -> tuple[int, dict[tuple[int, int], Any], list[int]]:
+    """Read a record `step` bytes at a time: why it ended, the fields, the state."""
+    state, pieces = numbers(layout.P_WIDTH), numbers(capacity * layout.PIECE_WIDTH)
+    fields: dict[tuple[int, int], Any] = {}
+    begin = stop = number = 0
+    status = layout.R_MORE
+    while True:
+        if status == layout.R_MORE:
+            if stop == len(data):
+                return status, fields, state.tolist()
+            stop = min(len(data), stop + step)
+        view = data[begin:stop]
+        at, n, status = kernel.read_pieces(view, 0, len(view), state, pieces, capacity)
+        for i in range(0, n * layout.PIECE_WIDTH, layout.PIECE_WIDTH):
+            what, place, size, left = pieces[i : i + layout.PIECE_WIDTH]
+            assert 0 <= place <= place + max(0, size) <= len(view)
+            text = fields.get((what, number), b"")
+            fields[what, number] = text + view[place : place + size] if size >= 0 else None
+            number += what == layout.AT_HEADER_VALUE and left == 0
+        begin += at
+        if status not in (layout.R_MORE, layout.R_FULL):
+            return status, fields, state.tolist()
+
+
+@pytest.mark.parametrize("step", [1, 2, 7, 1000])
+def test_a_record_in_pieces_is_the_record(step: int) -> None:
+    for kernel in both(_records):
+        for body in bodies():
+            data = framed(body)
+            q, rows = batch_row(1), numbers(layout.RECORD_WIDTH)
+            q[layout.LAST_OFFSET_DELTA] = 2**31 - 1
+            *_, n, status = kernel.read_stream(data, 0, len(data), q, 0, 0, rows, 1)
+            why, fields, state = pieces_of(kernel, data, step, 3)
+            assert why == status, body.hex()
+            if not n:
+                continue
+            view = memoryview(data)
+            key, value = key_and_value(view, rows)
+            expected: dict[tuple[int, int], Any] = {(layout.AT_KEY, 0): key, (layout.AT_VALUE, 0): value}
+            for i, (key_at, key_size, at, size) in enumerate(header_places(view, rows)):
+                expected[layout.AT_HEADER_KEY, i] = data[key_at : key_at + key_size]
+                expected[layout.AT_HEADER_VALUE, i] = data[at : at + size] if size >= 0 else None
+            assert fields == expected
+            names = ("DELTA", "TIME_DELTA", "ATTRIBUTES", "KEY_SIZE", "VALUE_SIZE", "HEADER_COUNT")
+            for name in names:
+                assert state[getattr(layout, f"P_{name}")] == rows[getattr(layout, f"R_{name}")]
+
+
+# --- records out of order -------------------------------------------------------------------------------------
+def test_flagged_rows_are_found_and_counted_by_the_kernel() -> None:
+    data = b"".join(framed(b"\0\0" + varint(delta) + b"\1\1\0") for delta in (0, 0, 1, 5, 2, 3))
+    for kernel in both(_records):
+        q, rows = batch_row(6), numbers(6 * layout.RECORD_WIDTH)
+        assert kernel.read_stream(data, 0, len(data), q, 0, 0, rows, 6)[2] == 6
+        found, i = [], 0
+        while (i := kernel.next_flagged(rows, i, 6, 0, layout.DISORDERED)) < 6:
+            found.append(i)
+            i += 1
+        assert found == [1, 4]
+        assert kernel.count_flagged(rows, 0, 6, 0, layout.DISORDERED) == 2
+        assert kernel.count_flagged(rows, 0, 6, 0, 0) == 6
+        assert kernel.next_flagged(rows, 0, 6, 1, 0) == 6

@@ -103,9 +103,7 @@ class Records:
 
     def deltas(self) -> pa.Array:
         """The timestamp deltas as stored."""
-        values = array("q", bytes(8 * self.count))
-        _columns.timestamp_deltas(self._chunk.view, self._chunk.rows, self.count, self._chunk.window.rows, values)
-        return self.only_new(longs(values))
+        return self.only_new(self.cell(layout.R_TIME_DELTA))
 
     def field(self, place: int, size: int) -> pa.Array:
         """Keys or values."""

@@ -26,6 +26,7 @@ BASE_SEQUENCE_AT = 53  # i32
 COUNT_AT = 57  # i32
 RECORDS_AT = 61
 MIN_SIZE_V2 = RECORDS_AT - LOG_OVERHEAD  # 49
+SMALLEST_RECORD = 7  # bytes of a record: none of its numbers has fewer than one
 
 CODEC_MASK = 0x07
 CODEC_ZSTD = 4
@@ -41,6 +42,7 @@ LEGACY_ATTRIBUTES_AT = 17  # i8
 LEGACY_TIMESTAMP_AT = 18  # i64, magic 1 only
 MIN_SIZE_V0 = 14
 MIN_SIZE_V1 = 22
+ATTRIBUTES_UNUSED_LEGACY = 0xF0
 
 MAGIC_V2 = 2
 MAX_INT = 2**31 - 1
@@ -130,21 +132,16 @@ R_DELTA = 13  # offset delta
 R_ATTRIBUTES = 14  # one byte, as stored
 R_END = 15  # first byte after the record
 R_CLAIMED_SIZE = 16  # with VALUE_OVERRUNS only: the size that the value claims
-RECORD_WIDTH = 17
+R_TIME_DELTA = 17  # ms, as stored; 0 in a legacy message, which has none
+RECORD_WIDTH = 18
 
 # Flags of a record row.
 CRC_HOLDS = 1  # legacy messages only: the CRC is right
 ODD_HEADER_KEY = 2  # a header key is not UTF-8
 VALUE_OVERRUNS = 4  # legacy messages only: the value claims more bytes than there are; its row has no value
 DISORDERED = 8  # its offset delta is not above the one before, or above lastOffsetDelta
-ODD_FIELD = 16  # it has attributes, or a length below -1
-
-# What `next_faulty` looks for, and what it counts: rows, then one number for each of these.
-FAULTY_ORDER = 1
-FAULTY_SIZE = 2
-FAULTY_ATTRIBUTES = 4
-FAULTY_HEADER_KEY = 8
-FAULTS = 5
+HAS_ATTRIBUTES = 16  # its attributes are not 0
+ODD_LENGTH = 32  # a length below -1
 
 # How reading the records of one batch went.
 R_DONE = 0  # all records of the batch are there
@@ -162,6 +159,43 @@ R_HEADER_VALUE = 11
 R_COUNT_NEGATIVE = 12
 R_LEFT_OVER = 13  # all records of the batch are there, and bytes follow them
 R_NO_MESSAGE = 14  # a legacy message too short for the sizes of its key and value
+
+# --- one record in pieces -------------------------------------------------------------------------------------
+# State of a record that is read in pieces: P_WIDTH int64 values, all 0 before its first byte.
+P_STAGE = 0  # what comes next, AT_LENGTH ...
+P_LEFT = 1  # bytes of the record that are not read yet
+P_FIELD_LEFT = 2  # bytes of the field in hand that are not handed out yet
+P_HEADERS_LEFT = 3
+P_ATTRIBUTES = 4
+P_TIME_DELTA = 5
+P_DELTA = 6
+P_KEY_SIZE = 7  # below 0: null, as the next
+P_VALUE_SIZE = 8
+P_HEADER_COUNT = 9
+P_FLAGS = 10  # as R_FLAGS
+P_WIDTH = 11
+
+AT_LENGTH = 0
+AT_ATTRIBUTES = 1
+AT_TIME_DELTA = 2
+AT_DELTA = 3
+AT_KEY_SIZE = 4
+AT_KEY = 5
+AT_VALUE_SIZE = 6
+AT_VALUE = 7
+AT_HEADER_COUNT = 8
+AT_HEADER_KEY_SIZE = 9
+AT_HEADER_KEY = 10
+AT_HEADER_VALUE_SIZE = 11
+AT_HEADER_VALUE = 12
+AT_END = 13
+
+# A piece of a field: PIECE_WIDTH int64 values.
+PIECE_OF = 0  # AT_KEY, AT_VALUE, AT_HEADER_KEY or AT_HEADER_VALUE
+PIECE_AT = 1  # place in the buffer
+PIECE_SIZE = 2  # bytes; -1: the field is null
+PIECE_LEFT = 3  # bytes of the field that follow in later pieces
+PIECE_WIDTH = 4
 
 # --- what the cleaner decides ---------------------------------------------------------------------------------
 # Of a batch, before its records are looked at.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Capped, Code, Finding
@@ -13,6 +12,7 @@ from kdump.format.looks import looks_like
 from kdump.format.records import key_and_value
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator
 
 _CODES = {
@@ -47,7 +47,6 @@ class RecordChecks:
         self._capped = Capped(self._found.append)
         self._number = 0  # records of the batch in hand that were judged
         self._previous: int | None = None  # offset delta of the last of them
-        self._counts = array("q", bytes(8 * layout.FAULTS))
 
     def check(self, chunk: Chunk) -> list[Finding]:
         """Return what is wrong with the records of a chunk's batches, as far as they were read."""
@@ -84,18 +83,17 @@ class RecordChecks:
 
     def _odd_records(self, chunk: Chunk, k: int) -> None:
         """Look at the rows of a marked batch that break a rule; those beyond a hundred of a code are counted."""
-        rows, width, counts, capped = chunk.rows, layout.RECORD_WIDTH, self._counts, self._capped
+        rows, width, capped = chunk.rows, layout.RECORD_WIDTH, self._capped
         limit = chunk.window.cell(k, layout.LAST_OFFSET_DELTA)
         i = 0
         while i < chunk.filled:
-            wanted = sum(fault for fault, code in _FAULTS if not capped.is_full(code))
-            i = _records.next_faulty(rows, i, chunk.filled, k, wanted, counts)
-            if counts[0]:
-                self._number += counts[0]
-                for (_, code), count in zip(_FAULTS, counts[1:], strict=True):
-                    if count:
-                        capped.add(code, count)
-                counts[:] = _NO_COUNTS
+            start, wanted = i, sum(flag for flag, code in _FAULTS if not capped.is_full(code))
+            i = _records.next_flagged(rows, start, chunk.filled, k, wanted) if wanted else chunk.filled
+            if i > start:
+                self._number += _records.count_flagged(rows, start, i, k, 0)
+                for flag, code in _FAULTS if wanted != _ALL_FAULTS else ():
+                    if not flag & wanted:
+                        capped.add(code, _records.count_flagged(rows, start, i, k, flag))
             if i < chunk.filled:
                 self._odd_record(chunk, k, rows[i * width : (i + 1) * width], self._before(chunk, k, i), limit)
                 self._number += 1
@@ -120,7 +118,7 @@ class RecordChecks:
         if row[layout.R_FLAGS] & layout.DISORDERED:
             values = {**index, "previous": -1 if previous is None else previous, "limit": limit}
             say(Code.R06, field="offsetDelta", found=delta, values=values)
-        if row[layout.R_KEY_SIZE] < -1 or row[layout.R_VALUE_SIZE] < -1:
+        if row[layout.R_FLAGS] & layout.ODD_LENGTH:
             name = "key" if row[layout.R_KEY_SIZE] < -1 else "value"
             size = row[layout.R_KEY_SIZE] if name == "key" else row[layout.R_VALUE_SIZE]
             why = f"the length of the {name} is {size}; readers take it for null"
@@ -134,12 +132,12 @@ class RecordChecks:
 
 
 _FAULTS = (
-    (layout.FAULTY_ORDER, Code.R06),
-    (layout.FAULTY_SIZE, Code.R04),
-    (layout.FAULTY_ATTRIBUTES, Code.R05),
-    (layout.FAULTY_HEADER_KEY, Code.R05),
+    (layout.DISORDERED, Code.R06),
+    (layout.ODD_LENGTH, Code.R04),
+    (layout.HAS_ATTRIBUTES, Code.R05),
+    (layout.ODD_HEADER_KEY, Code.R05),
 )
-_NO_COUNTS = array("q", bytes(8 * layout.FAULTS))
+_ALL_FAULTS = sum(flag for flag, _ in _FAULTS)
 _MOST_CONTROLS = 1000  # records of a control batch that are looked at: a broker writes one
 
 

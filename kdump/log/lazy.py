@@ -94,7 +94,7 @@ class LazySource:
 
 
 def lazy_files(directory: str, shelf: Shelf) -> dict[str, LazySource]:
-    """Return the regular files of a directory whose names mean something, by name; links to such files too, as for a broker.
+    """Return the regular files of a directory whose names mean something, by name; links to such files too.
 
     Raises:
         OSError: the directory cannot be listed.

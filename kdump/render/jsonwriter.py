@@ -8,7 +8,7 @@ from binascii import b2a_base64
 from typing import TYPE_CHECKING
 
 from kdump.format import layout
-from kdump.format.records import header_places_at, key_and_value, timestamp_delta
+from kdump.format.records import header_places_at, key_and_value
 from kdump.render import _json
 from kdump.render.buffer import MOST_ROOM, PIECE, LineBuffer
 from kdump.render.jsonl import name
@@ -89,7 +89,7 @@ class JsonWriter(LineBuffer):
         self.text(self._heads[1].decode() + _head(chunk, row, batch))
         if new:
             self.text(',"headers":[')
-            self._headers(chunk.view, row[layout.R_HEADERS_AT], row[layout.R_HEADER_COUNT])
+            self._headers(chunk.view, row[layout.R_HEADERS_AT], row[layout.R_END], row[layout.R_HEADER_COUNT])
             self.text("]")
         else:
             self.text(',"headers":null')
@@ -107,17 +107,17 @@ class JsonWriter(LineBuffer):
             self.text(',"decodedKey":null,"decodedPayload":null')
         self.text("}\n")
 
-    def _headers(self, view: memoryview, at: int, count: int) -> None:
+    def _headers(self, view: memoryview, at: int, end: int, count: int) -> None:
         """Write many headers."""
         begun = False
         while count:
             start = at
-            at, count, self._at = _json.headers(view, at, count, begun, self._room, self._at)
+            at, count, self._at = _json.headers(view, at, end, count, begun, self._room, self._at)
             begun = begun or at > start
             if count:
                 self.flush()
             if at == start:  # one is longer than the buffer
-                key_at, key_size, value_at, size = next(header_places_at(view, at, 1))
+                key_at, key_size, value_at, size = next(header_places_at(view, at, end, 1))
                 self.text(',{"key":' if begun else '{"key":')
                 self._field(view, key_at, key_size)
                 self.text(',"value":')
@@ -161,7 +161,7 @@ def _head(chunk: Chunk, row: array[int], batch: array[int]) -> str:
         "batchPosition": batch[layout.POSITION],
         "offset": row[layout.R_OFFSET],
         "timestamp": row[layout.R_TIMESTAMP],
-        "timestampDelta": timestamp_delta(chunk.view, row) if new else None,
+        "timestampDelta": row[layout.R_TIME_DELTA] if new else None,
         "timestampType": kind if batch[layout.MAGIC] else "NoTimestampType",
         "attributes": row[layout.R_ATTRIBUTES],
         "keySize": max(-1, row[layout.R_KEY_SIZE]),

@@ -125,7 +125,7 @@ class TextWriter(LineBuffer):
         )
         self._at -= 1  # the line goes on
         if headers:
-            self._header_keys(chunk.view, row[layout.R_HEADERS_AT], headers)
+            self._header_keys(chunk.view, row[layout.R_HEADERS_AT], row[layout.R_END], headers)
         is_control = (
             chunk.window.cell(k, layout.MAGIC) >= layout.MAGIC_V2
             and chunk.window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
@@ -137,7 +137,7 @@ class TextWriter(LineBuffer):
         self.text("\n")
         return None
 
-    def _header_keys(self, view: memoryview, at: int, count: int) -> None:
+    def _header_keys(self, view: memoryview, at: int, end: int, count: int) -> None:
         """Put the keys of many headers into the line in hand."""
         before, mark, after = bytes(self._room[: self._at]).partition(_NO_HEADERS)
         if not mark:
@@ -147,13 +147,13 @@ class TextWriter(LineBuffer):
         while count:
             start = at
             at, count, self._at = _text.header_keys(
-                view, at, count, begun, self._room, self._at, careful, self._slow_text
+                view, at, end, count, begun, self._room, self._at, careful, self._slow_text
             )
             begun = begun or at > start
             if count:
                 self.flush()
             if at == start:  # one key is longer than the buffer
-                place, size, value_at, value_size = next(header_places_at(view, at, 1))
+                place, size, value_at, value_size = next(header_places_at(view, at, end, 1))
                 self.text("," if begun else "")
                 self._pieces(view[place : place + size])
                 at, count, begun = value_at + max(0, value_size), count - 1, True
