@@ -37,8 +37,8 @@ class Code(Enum):
     # fmt: off
     F01 = ("odd-name", Severity.ERROR, "{why}", "move the file out of the directory")
     F02 = ("empty-log", Severity.NOTE, "the log is empty", "none")
-    F03 = ("too-large", Severity.ERROR, "the file has {found} bytes; a broker refuses a segment over {expected}",
-           "split the segment by hand, or restore the replica")
+    F03 = ("too-large", Severity.ERROR, "the file has {found} bytes; no broker makes one over {expected}",
+           "see what lies behind that size, often a hole; restore the replica, or rebuild the index")
     F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory")
     F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly")
     F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index not found by time", "rebuild the index before a broker starts")
@@ -181,6 +181,7 @@ class Finding(Value):
         found: its value in the file.
         count: records (or folded findings) concerned.
         severity: None for the severity of the table.
+        more: how many findings of this code in the same batch or index file are left out; None for none.
         values: further values for the sentence.
     """
 
@@ -197,6 +198,7 @@ class Finding(Value):
     count: int | None = None
     severity_override: Severity | None = None
     values: Mapping[str, int | str | None] = _NOTHING
+    more: int | None = None
 
     @property
     def severity(self) -> Severity:
@@ -223,3 +225,48 @@ Report = Callable[[Finding], None]
 
 # Codes of bytes or records that were not read: with them an answer is incomplete.
 NOT_ALL_READ = (Code.L12, Code.C03, Code.V01, Code.V02, Code.V04)
+PER_PLACE = 100  # findings of one code that one batch, or one index file, may have
+
+
+class Capped:
+    """A report for one place: a hundred findings of each code go through, the last of them says how many more.
+
+    What is wrong with a place is told by the first hundred; millions would cost time and memory that the bytes do not.
+
+    Args:
+        report: takes the findings.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._counts: dict[Code, int] = {}
+        self._held: dict[Code, Finding] = {}  # the hundredth of each: it waits for the number of those after it
+
+    def __call__(self, finding: Finding) -> None:
+        """Take a finding."""
+        code = finding.code
+        count = self._counts[code] = self._counts.get(code, 0) + 1
+        if count < PER_PLACE:
+            self._report(finding)
+        elif count == PER_PLACE:
+            self._held[code] = finding
+
+    def is_full(self, code: Code) -> bool:
+        """Tell whether further findings of a code are only counted."""
+        return code in self._held
+
+    def counts(self) -> dict[Code, int]:
+        """Return how many findings of each code there are so far."""
+        return dict(self._counts)
+
+    def add(self, code: Code, count: int) -> None:
+        """Count findings of a code that is full."""
+        self._counts[code] += count
+
+    def close(self) -> None:
+        """Report what was held back, and begin again for another place."""
+        for code, finding in self._held.items():
+            more = self._counts[code] - PER_PLACE
+            self._report(finding.replace(more=more) if more else finding)
+        self._counts.clear()
+        self._held.clear()

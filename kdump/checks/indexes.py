@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Capped, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
@@ -66,6 +66,24 @@ class Entries:
         return map(Entry, self.numbers, self.first, self.second)
 
 
+class Same(Value):
+    """A stretch of one entry again and again, too low for what is before it: zeros, mostly.
+
+    Args:
+        entry: the first of them.
+        near: the believed one before them.
+        count: how many there are.
+    """
+
+    entry: Entry
+    near: Entry
+    count: int
+
+    def __iter__(self) -> Iterator[Outlier]:
+        for number in range(self.entry.number, self.entry.number + self.count):
+            yield Outlier(self.entry._replace(number=number), self.near, True)
+
+
 class Outlier(Value):
     """An entry that is out of order.
 
@@ -82,7 +100,7 @@ class Outlier(Value):
 
 def in_order(
     chunks: Iterator[tuple[array[int], array[int]]], strict: Strict, floor: tuple[int, int]
-) -> Iterator[tuple[Entries, list[Outlier]]]:
+) -> Iterator[tuple[Entries, list[Outlier] | Same]]:
     """Sort out which entries ascend.
 
     Args:
@@ -91,7 +109,7 @@ def in_order(
         floor: what the first entry has to be above, in the same way.
 
     Yields:
-        entries, each above all that were yielded before; the outliers between them.
+        entries, each above all that were yielded before; the outliers between them, or a stretch of one outlier.
     """
     number = 0  # of the first entry that is held
     held = Entries(range(0), array("q"), array("q"))
@@ -102,14 +120,16 @@ def in_order(
         numbers = range(number, number + len(held.first) + len(found[0]))
         chunk = Entries(numbers, held.first + found[0], held.second + found[1])
         cut = len(numbers) if following is None else max(len(numbers) - _HELD, 0)
-        outliers: list[Outlier] = []
+        outliers: list[Outlier] | Same = []
         is_above = _is_above(next(chunk.rows()), last, strict)
         if is_above and _scan.ascends(chunk.first, strict[0]) and _scan.ascends(chunk.second, strict[1]):
             entries = chunk.part(0, cut)
+        elif not is_above and _is_uniform(chunk):
+            entries, outliers = chunk.part(0, 0), Same(next(chunk.rows()), last, cut)
         else:
-            kept, outliers = _sorted_out(chunk, strict, last)
+            kept, others = _sorted_out(chunk, strict, last)
             kept = [entry for entry in kept if entry.number < number + cut]
-            outliers = [one for one in outliers if one.entry.number < number + cut]
+            outliers = [one for one in others if one.entry.number < number + cut]
             columns = [[entry[at] for entry in kept] for at in range(3)]
             entries = Entries(columns[0], array("q", columns[1]), array("q", columns[2]))
         if entries.numbers:
@@ -118,6 +138,11 @@ def in_order(
         held = chunk.part(cut)
         number += cut
         found = following
+
+
+def _is_uniform(chunk: Entries) -> bool:
+    """Whether all entries of a chunk are the same one."""
+    return all(column == column[:1] * len(column) for column in (chunk.first, chunk.second))
 
 
 def _sorted_out(chunk: Entries, strict: Strict, last: Entry) -> tuple[list[Entry], list[Outlier]]:
@@ -170,6 +195,10 @@ def _longest(column: array[int], numbers: list[int], is_strict: bool) -> set[int
 
 
 _PIECE = 64 * 1024  # bytes of an index
+USUAL = 10 * 1024 * 1024  # segment.index.bytes; a smaller index is judged whatever its log has
+_SMALLEST_BATCH = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0  # one entry for each, at most
+USUAL = 10 * 1024 * 1024  # segment.index.bytes; a smaller index is judged whatever its log has
+_SMALLEST_BATCH = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0  # one entry for each, at most
 _ASIDE = 8192  # outliers that wait for their batches; what is more is not compared with the log
 
 FINE, ODD, WRONG = range(3)
@@ -204,7 +233,10 @@ class IndexFold(ABC):
         floor: what both columns of its first entry have to be above.
         report: takes each finding.
         may_be_untrimmed: zeros at the end are what a broker at work, or one that crashed, leaves there.
+        log_size: of the log beside it, bytes; None where that is not there.
         tells_zeros: report zeros at the end.
+
+    Reports: F03, L12, and what its kinds show.
     """
 
     _slot: ClassVar[int]
@@ -212,6 +244,7 @@ class IndexFold(ABC):
     _strict: ClassVar[Strict]
     _odd_size: ClassVar[Code]
     _zero_tail: ClassVar[Code]
+    _disorder: ClassVar[Code]
 
     def __init__(
         self,
@@ -221,19 +254,31 @@ class IndexFold(ABC):
         report: Report,
         *,
         may_be_untrimmed: bool,
+        log_size: int | None,
         tells_zeros: bool = True,
     ) -> None:
         self._index = index
         self._size = source.size
-        self._report = report
+        self._report = Capped(report)
         self._may_be_untrimmed = may_be_untrimmed
         self._tells_zeros = tells_zeros
-        self.used = _before_zeros(source, self._slot, index.entries)
+        most = most_bytes(log_size, self._slot) // self._slot
+        if source.size > layout.MAX_INT:
+            self.used, self._judged = index.entries, min(most, USUAL // self._slot)
+        else:
+            self.used = _before_zeros(source, self._slot, index.entries)
+            self._judged = min(self.used, most)
+        if self._judged < self.used:
+            at, found = self._judged * self._slot, self.used * self._slot
+            expected = layout.MAX_INT if source.size > layout.MAX_INT else most * self._slot
+            self._say(Code.F03, at, source.size - at, found=found, expected=expected)
+            self._say(Code.L12, at, source.size - at, values={"why": f"the entries from byte {at} on"})
         self._latest = floor  # the entry that was taken last
-        self._parts = in_order(index.columns(0, self.used), self._strict, floor)
+        self._parts = in_order(index.columns(0, self._judged), self._strict, floor)
         self._entries = Entries(range(0), array("q"), array("q"))
         self._at = 0  # in them
         self._aside: list[tuple[int, int, Outlier, int | None]] = []  # due from which key on; what the log has said
+        self._same: list[Same] = []
         self._nears: dict[int, int] = {}  # what the log says of their neighbours
         self._lost = False  # a gap lies before the next batch, or a batch whose CRC is wrong
 
@@ -247,8 +292,11 @@ class IndexFold(ABC):
                     return
                 self._entries, outliers = part
                 self._at = 0
-                for one in outliers:
-                    self._set_aside(one)
+                if isinstance(outliers, Same):
+                    self._keep_same(outliers)
+                else:
+                    for one in outliers:
+                        self._set_aside(one)
                 yield self._entries.part(0, 0)  # of this part none may be left
                 continue
             stop = bisect_left(keys, limit, self._at)
@@ -257,6 +305,24 @@ class IndexFold(ABC):
             start, self._at = self._at, stop
             self._latest = self._entries.first[stop - 1], self._entries.second[stop - 1]
             yield self._entries.part(start, stop)
+
+    def _keep_same(self, stretch: Same) -> None:
+        """Keep a stretch until the entries before it are judged, as a part of the one before where it goes on."""
+        before = self._same[-1] if self._same else None
+        if before is not None and before.near == stretch.near and before.entry[1:] == stretch.entry[1:]:
+            self._same[-1] = before.replace(count=stretch.entry.number + stretch.count - before.entry.number)
+        elif len(self._same) < _ASIDE:
+            self._same.append(stretch)
+        else:
+            self._tell_same(stretch)
+
+    def _tell_same(self, stretch: Same) -> None:
+        """Report one entry again and again: none of them can be right, and their number may be anything."""
+        for told, one in enumerate(stretch):
+            if self._report.is_full(self._disorder):
+                self._report.add(self._disorder, stretch.count - told)
+                return
+            self._out_of_order(one)
 
     def _set_aside(self, one: Outlier) -> None:
         if len(self._aside) < _ASIDE:
@@ -327,13 +393,20 @@ class IndexFold(ABC):
             rest = self._size % self._slot
             self._say(self._odd_size, self._size - rest, rest, found=self._size)
         yield from self._rest(end, size, last_batch_at)
-        zeros = self._index.entries - self.used
+        for stretch in self._same:
+            self._tell_same(stretch)
+        zeros = self._index.entries - self.used if self._judged == self.used else 0
         if zeros and self._tells_zeros:
             severity = Severity.NOTE if self._may_be_untrimmed else None
             at, length = self.used * self._slot, zeros * self._slot
             self._report(
                 Finding(self._zero_tail, self._index.name, at, length, count=zeros, found=0, severity_override=severity)
             )
+        self.close()
+
+    def close(self) -> None:
+        """Report what was held back."""
+        self._report.close()
 
     @abstractmethod
     def _rest(self, end: int, size: int, last_batch_at: int) -> Iterator[None]:
@@ -355,11 +428,27 @@ class IndexFold(ABC):
         self._say(code, at, self._slot, offset=offset, found=found, values=values, expected=expected)
 
 
+def most_bytes(log_size: int | None, slot: int, smallest: int = _SMALLEST_BATCH) -> int:
+    """Return how many bytes an index can have that a broker has made: one entry for each batch at most.
+
+    Args:
+        log_size: of the log beside it, bytes; None where that is not there.
+        slot: of an entry, bytes.
+        smallest: bytes of the log that one entry takes at least.
+    """
+    if log_size is None:
+        return layout.MAX_INT
+    return min(max(USUAL, log_size // smallest * slot), layout.MAX_INT)
+
+
 def _before_zeros(source: Source, slot: int, entries: int) -> int:
     """How many entries come before the zeros at the end, which are none: a broker had not written there."""
     end = entries * slot
     while end:
         start = max(0, end - _PIECE)
+        if source.next_data(start) >= end:  # a hole
+            end = start
+            continue
         data = source.read_at(start, end - start).rstrip(b"\0")
         if data:
             return -(-(start + len(data)) // slot)
@@ -383,9 +472,9 @@ class OffsetIndexFold(IndexFold):
     """
 
     _slot, _offset_column, _strict = _OFFSET_SLOT, 0, (True, True)
-    _odd_size, _zero_tail = Code.X01, Code.X02
+    _odd_size, _zero_tail, _disorder = Code.X01, Code.X02, Code.X03
 
-    def __init__(self, index: OffsetIndex, source: Source, report: Report, **how: bool) -> None:
+    def __init__(self, index: OffsetIndex, source: Source, report: Report, **how: Any) -> None:  # noqa: ANN401 (see IndexFold)
         super().__init__(index, source, (index.base_offset - 1, -1), report, **how)
         self.hints = index.ascending_positions
         self._last = index.base_offset - 1  # last offset of the batch before the window
@@ -468,7 +557,7 @@ class OffsetIndexFold(IndexFold):
         # Entries are not evenly apart: an append of several batches gets one.
         end = max(self._latest[1], 0)
         most = 4 * (end // self.used) if self.used else INTERVAL
-        if self.used == self._index.entries and last_batch_at - end > most:
+        if self._judged == self._index.entries and last_batch_at - end > most:
             self._say(Code.X08, self._size, 0, found=end, values={"last": last_batch_at})
 
 
@@ -479,9 +568,9 @@ class TimeIndexFold(IndexFold):
     """
 
     _slot, _offset_column, _strict = _TIME_SLOT, 1, (True, False)
-    _odd_size, _zero_tail = Code.T01, Code.T02
+    _odd_size, _zero_tail, _disorder = Code.T01, Code.T02, Code.T03
 
-    def __init__(self, index: TimeIndex, source: Source, report: Report, **how: bool) -> None:
+    def __init__(self, index: TimeIndex, source: Source, report: Report, **how: Any) -> None:  # noqa: ANN401 (see IndexFold)
         floor = _NO_TIMESTAMP, index.base_offset - 1
         super().__init__(index, source, floor, report, **how)
         self._largest = _NO_TIMESTAMP
@@ -551,7 +640,7 @@ class TimeIndexFold(IndexFold):
                 self._tell(entry, fault_of(entry))
         self._judge_aside(_NO_LIMIT, fault_of)
         time, offset = self._latest
-        if time < self._largest and self.used == self._index.entries and not self._only_magic_0:
+        if time < self._largest and self._judged == self._index.entries and not self._only_magic_0:
             severity = Severity.NOTE if self._may_be_untrimmed else None
             at = max(self.used - 1, 0) * self._slot
             self._report(
@@ -576,6 +665,7 @@ def index_fold(
     report: Report,
     *,
     may_be_untrimmed: bool,
+    log_size: int | None = None,
     tells_zeros: bool = True,
 ) -> IndexFold:
     """Return the fold that judges an index.
@@ -585,12 +675,12 @@ def index_fold(
         source: its file.
         base_offset: of the segment.
         report: takes each finding.
-        may_be_untrimmed, tells_zeros: see `IndexFold`.
+        may_be_untrimmed, log_size, tells_zeros: see `IndexFold`.
 
     Raises:
         OSError: it cannot be read.
     """
-    how = {"may_be_untrimmed": may_be_untrimmed, "tells_zeros": tells_zeros}
+    how = {"may_be_untrimmed": may_be_untrimmed, "log_size": log_size, "tells_zeros": tells_zeros}
     if kind is FileKind.INDEX:
         return OffsetIndexFold(OffsetIndex(source, base_offset), source, report, **how)
     return TimeIndexFold(TimeIndex(source, base_offset), source, report, **how)

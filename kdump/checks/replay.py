@@ -121,7 +121,16 @@ def _aborted(job: SegmentJob, facts: SegmentSummary, expected: list[AbortedTxn],
         return
     end = max(facts.end_offset, job.base_offset) if facts.is_read else _NEVER
     try:
-        check_aborted(opened, job.base_offset, expected, complete=complete, first_known=0, end=end, report=found.append)
+        check_aborted(
+            opened,
+            job.base_offset,
+            expected,
+            complete=complete,
+            first_known=0,
+            end=end,
+            log_size=facts.sizes.get(FileKind.LOG),
+            report=found.append,
+        )
     except OSError as error:
         found.append(broken_off(error, opened.name, opened.size))
     yield from found

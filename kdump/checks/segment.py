@@ -15,7 +15,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
-from kdump.format.record.record_checks import check_records
+from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import OpenFileCache
@@ -111,7 +111,7 @@ class _SegmentCheck:
         log = self._open(FileKind.LOG)
         if log is None:
             return
-        self._open_indexes()
+        self._open_indexes(log.size)
         self._producers = ProducerFold(
             self._path, self._report, self._options.max_uncompressed_bytes, report_controls=not self._options.deep
         )
@@ -121,6 +121,8 @@ class _SegmentCheck:
         except OSError as error:
             self._producers.gap()
             self._found.append(broken_off(error, self._path, log.size))
+        for fold in self._folds.values():
+            fold.close()
         yield Progress(log.size, log.size, self._path)
 
     def facts(self) -> SegmentSummary:
@@ -149,7 +151,7 @@ class _SegmentCheck:
         self._sizes[kind] = opened.size
         return opened
 
-    def _open_indexes(self) -> None:
+    def _open_indexes(self, log_size: int) -> None:
         job = self._job
         for kind in (FileKind.INDEX, FileKind.TIMEINDEX):
             source = self._open(kind)
@@ -162,6 +164,7 @@ class _SegmentCheck:
                     job.base_offset,
                     self._report,
                     may_be_untrimmed=job.may_be_unfinished,
+                    log_size=log_size,
                     tells_zeros=not job.is_preallocated,
                 )
                 self._folds[kind] = fold
@@ -175,6 +178,7 @@ class _SegmentCheck:
                 yield from act(fold)
             except OSError as error:
                 del self._folds[kind]
+                fold.close()
                 self._found.append(broken_off(error, self._job.files[kind], self._sizes[kind]))
 
     # --- the walk -------------------------------------------------------------------------------------------
@@ -194,6 +198,7 @@ class _SegmentCheck:
         walk.checks.follow_producers = job.topic != _FOREIGN_SEQUENCES
         epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+        records = RecordChecks(self._path)
         for window in walk.windows():
             end = Progress(window.end(window.count), log.size, self._path)
             yield from self._handing_on(self._headers(window, walk.checks.offsets), end)
@@ -201,7 +206,7 @@ class _SegmentCheck:
             if options.deep:
                 for chunk in reader.chunks(window):
                     self._records += chunk.filled
-                    for finding in check_records(self._path, chunk):
+                    for finding in records.check(chunk):
                         self._report(finding)
             if options.progress or self._found:
                 yield end

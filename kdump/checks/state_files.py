@@ -88,6 +88,8 @@ class CheckpointFold:
         return (one for one in self._found if one.position not in blamed)
 
 
+MOST_PRODUCERS = 400_000  # of a snapshot that is compared with its log: they are held in memory
+
 _OFFSETS = {
     FileKind.RECOVERY_POINT: "recoveryPoint",
     FileKind.REPLICATION: "highWatermark",
@@ -175,13 +177,16 @@ def read_producers(
     Returns:
         its entries, None where a broker would throw it away; and what there is to say, the file last.
 
-    Reports: S01, V01, V02.
+    Reports: L12, S01, V01, V02.
     """
     if file.failure is not None:
         return None, [not_opened(file.failure)]
     checked = CheckedFile(file.path, FileKind.SNAPSHOT, file.size)
     try:
         snapshot = file.snapshot()
+        if snapshot is not None and snapshot.error is None and len(snapshot.entries) > MOST_PRODUCERS:
+            why = f"the {len(snapshot.entries)} producers of the snapshot were not compared with the log"
+            return None, [Finding(Code.L12, file.path, 0, file.size, values={"why": why}), checked]
         if snapshot is not None and snapshot.error is None:
             return list(snapshot.entries), [checked]
     except OSError as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, count
 from operator import eq
 from typing import TYPE_CHECKING, Any
 
-from kdump.finding import Code, Finding
+from kdump.checks.indexes import USUAL, most_bytes
+from kdump.finding import Capped, Code, Finding
+from kdump.format.batch import layout
 from kdump.format.index.offset_and_time import chunks
 from kdump.format.index.transaction_index import AbortedTxn, TransactionIndex
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 _ENTRY_SIZE = 34
 _NAMED = 5  # producers in a finding about many
 _NEVER = 2**63
+_ZEROS = AbortedTxn(0, 0, 0, 0, 0)
+_MARKER_BATCH = layout.RECORDS_AT + 17  # the end marker of a transaction, which comes before its entry
 
 
 def check_aborted(
@@ -31,6 +35,7 @@ def check_aborted(
     complete: bool,
     first_known: int,
     end: int,
+    log_size: int | None = None,
     report: Report,
 ) -> None:
     """Judge a transaction index, an entry at a time in the order of last offsets.
@@ -44,9 +49,10 @@ def check_aborted(
         first_known: the first offset that the replay has seen, or 0 where it began with a snapshot. Of a transaction
             that began below it nothing is known.
         end: the offset after the segment.
+        log_size: of its log, bytes; None where that is not there.
         report: takes each finding.
 
-    Reports: A01-A06.
+    Reports: A01-A06, F03, L12.
     """
     index = TransactionIndex(source, base_offset)
     left_over = source.size % _ENTRY_SIZE
@@ -54,16 +60,23 @@ def check_aborted(
         at = source.size - left_over
         report(Finding(Code.A01, source.name, at, left_over, found=source.size))
     check = _AbortedCheck(source.name, base_offset, expected if complete else None, first_known, end, report)
-    for number, version in enumerate(_versions(source, index.entries)):
-        check.entry(index.entry(number), version)
+    most = most_bytes(log_size, _ENTRY_SIZE, _MARKER_BATCH)
+    judged = index.entries
+    if source.size > most:  # what lies beyond cannot be entries of this log
+        judged = most // _ENTRY_SIZE if source.size <= layout.MAX_INT else USUAL // _ENTRY_SIZE
+        at = judged * _ENTRY_SIZE
+        report(
+            Finding(Code.F03, source.name, at, source.size - at, found=source.size, expected=min(most, layout.MAX_INT))
+        )
+        values = {"why": f"the entries from byte {at} on"}
+        report(Finding(Code.L12, source.name, at, source.size - at, values=values))
+    for data in chunks(source, _ENTRY_SIZE, 0, judged):
+        if not data.strip(b"\0"):
+            check.zeros(len(data) // _ENTRY_SIZE)
+            continue
+        for at, entry in zip(count(0, _ENTRY_SIZE), index.entries_of(data), strict=False):
+            check.entry(entry, int.from_bytes(data[at : at + 2], "big", signed=True))
     check.finish()
-
-
-def _versions(source: Source, entries: int) -> Iterator[int]:
-    """Both bytes of the version of each entry: a broker looks at the first one only."""
-    for data in chunks(source, _ENTRY_SIZE, 0, entries):
-        for at in range(0, len(data), _ENTRY_SIZE):
-            yield int.from_bytes(data[at : at + 2], "big", signed=True)
 
 
 class _AbortedCheck:
@@ -76,7 +89,7 @@ class _AbortedCheck:
         self._expected = expected
         self._first_known = first_known
         self._base, self._end = base, end
-        self._report = report
+        self._report = Capped(report)
         self._number = 0  # of entries
         self._next = 0  # in `expected`
         self._last = -1  # last offset of the entry before, as it should be
@@ -105,6 +118,20 @@ class _AbortedCheck:
         """There is no next entry."""
         for missing in (self._expected or ())[self._next :]:
             self._missing(missing)
+        self._report.close()
+
+    def zeros(self, number: int) -> None:
+        """Take so many entries of zeros; one that finds all as the one before did need not be looked at."""
+        for left in range(number, 0, -1):
+            state, counts = (self._next, self._last), self._report.counts()
+            self.entry(_ZEROS, 0)
+            new = {code: count - counts.get(code, 0) for code, count in self._report.counts().items()}
+            new = {code: count for code, count in new.items() if count}
+            if state == (self._next, self._last) and all(map(self._report.is_full, new)):
+                for code, count in new.items():
+                    self._report.add(code, count * (left - 1))
+                self._number += left - 1
+                return
 
     def _counterpart(self, entry: AbortedTxn) -> AbortedTxn | None:
         """The transaction that an entry is about, of whose three numbers one may be wrong; report those before it."""

@@ -69,7 +69,7 @@ class Repair:
         for item in _verified(paths, deep=deep):
             found.outcome.see(item)
             if isinstance(item, Finding):
-                found.severities[item.severity] += 1
+                found.severities[item.severity] += 1 + (item.more or 0)
                 see(item)
             elif isinstance(item, OpenFailure):
                 say(f"kdump: {item.sentence}")
@@ -94,7 +94,7 @@ class Repair:
             found.outcome.see(item)
             self._count(item)
             if isinstance(item, Finding):
-                found.severities[item.severity] += 1
+                found.severities[item.severity] += 1 + (item.more or 0)
                 directory = os.path.dirname(item.file)
                 if directory not in reasons:
                     reasons[directory] = Reasons(directory)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kdump.compat.kafka_legacy import OpenStream
     from kdump.compat.kafka_stream import JavaStream
     from kdump.format.batch.window import Window
-    from kdump.format.record.reader import Stream
 
 
 class KafkaRecordReader(RecordReader):
@@ -104,7 +103,7 @@ class KafkaRecordReader(RecordReader):
     def _opener(self, magic: int) -> OpenStream:
         return lambda codec, data, before: open_as_kafka(codec, data, magic, before, self._limit, self._heap)
 
-    def _stream_problem(self, stream: Stream, problem: RecordProblem, rest: memoryview) -> RecordProblem | None:
+    def _stream_problem(self, stream: DecodedStream, problem: RecordProblem, rest: memoryview) -> RecordProblem | None:
         if not isinstance(stream, _RecordStream):
             return super()._stream_problem(stream, problem, rest)
         if rest:  # the stream gives whole records: this one cannot be read

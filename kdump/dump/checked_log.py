@@ -30,7 +30,7 @@ def dump_log(file: InputFile, source: Source, options: DumpOptions) -> Iterator[
         source: the same, open.
         options: what was asked for.
 
-    Reports: F03, O06, O07, and what CheckedWalk and check_records report.
+    Reports: F03, O06, O07, and what CheckedWalk and RecordChecks report.
     """
     yield from log_head(file, source)
     findings: list[Finding] = []
@@ -107,21 +107,20 @@ class CheckedRecords:
 
     def __init__(self, path: str, options: DumpOptions) -> None:
         from kdump.format.record.reader import RecordReader
-        from kdump.format.record.record_checks import check_records
+        from kdump.format.record.record_checks import RecordChecks
 
-        self._path = path
-        self._check = check_records
+        self._checks = RecordChecks(path)
         self.reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
 
     def of(self, window: Window) -> Iterator[Item]:
         """Yield the batches of a window with their records, and what is wrong with these."""
         for chunk in self.reader.chunks(window):
             yield chunk
-            yield from self._check(self._path, chunk)
+            yield from self._checks.check(chunk)
 
     def judge(self, chunk: Chunk) -> list[Finding]:
         """Return what is wrong with the records of a chunk."""
-        return list(self._check(self._path, chunk))
+        return self._checks.check(chunk)
 
 
 def cut(window: Window, end: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kdump.compat.kafka_walk import KafkaWalk
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from kdump.dump.input_file import InputFile
     from kdump.format.source import Source
     from kdump.item import Item
+
+_SAMPLE = 1024 * 1024  # bytes that are shown of a file that is too large for any broker
 
 
 class CheckedIndexes:
@@ -235,12 +238,21 @@ def dump_state(file: InputFile, source: Source, options: DumpOptions) -> Iterato
 def _index(file: InputFile, source: Source, options: DumpOptions) -> Iterator[Item]:
     base = file.base or 0
     checked = CheckedIndexes(_beside(file, FileKind.LOG), options, os.path.abspath(file.path))
+    if source.size > layout.MAX_INT:  # a broker cannot even open it
+        yield from _too_large(file.path, source.size)
     if file.kind is FileKind.INDEX:
         yield from checked.offset_index(OffsetIndex(source, base), file.path)
         return
     beside = _beside(file, FileKind.INDEX)
     offsets = None if beside is None else OffsetIndex(beside, base)
     yield from checked.time_index(TimeIndex(source, base), offsets, file.path)
+
+
+def _too_large(path: str, size: int) -> Iterator[Finding]:
+    """What is said of a file that no broker can have made, and of which the first entries are shown."""
+    at = layout.MAX_INT
+    yield Finding(Code.F03, path, at, size - at, found=size, expected=at)
+    yield Finding(Code.L12, path, at, size - at, values={"why": "only its first entries"})
 
 
 def _beside(file: InputFile, kind: FileKind) -> Source | None:
@@ -251,6 +263,10 @@ def _beside(file: InputFile, kind: FileKind) -> Source | None:
 
 def _transactions(path: str, source: Source, base: int) -> Iterator[Item]:
     index = TransactionIndex(source, base)
+    if source.size > layout.MAX_INT:
+        yield from islice(index.all_entries(), _SAMPLE // index.entry_size)
+        yield from _too_large(path, source.size)
+        return
     yield from index
     if index.error is not None:  # what follows is not shown, as no broker reads it
         txn, size = index.entry(index.readable), index.entry_size
@@ -259,10 +275,14 @@ def _transactions(path: str, source: Source, base: int) -> Iterator[Item]:
 
 
 def _snapshot(path: str, source: Source) -> Iterator[Item]:
-    from kdump.format.checkpoint.producer_snapshot import read_snapshot
+    from kdump.format.checkpoint.producer_snapshot import ENTRY_SIZE, read_snapshot
 
     snapshot = read_snapshot(source)
-    yield from snapshot.salvaged
+    if source.size > layout.MAX_INT:
+        yield from islice(snapshot.salvaged, _SAMPLE // ENTRY_SIZE)
+        yield from _too_large(path, source.size)
+    else:
+        yield from snapshot.salvaged
     if snapshot.error is not None:
         yield Finding(Code.S01, path, 0, source.size, values={"why": snapshot.error})
 

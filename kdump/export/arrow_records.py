@@ -82,6 +82,13 @@ class Records:
         """One column (layout.R_OFFSET ...)."""
         return longs(self._chunk.rows[column : self.count * layout.RECORD_WIDTH : layout.RECORD_WIDTH])
 
+    def whole_size(self, column: int) -> pa.Array:
+        """Sizes of keys or values, of what was cut too."""
+        cut = self._chunk.cut
+        if cut is not None:
+            return longs(array("q", [max(-1, cut.key_size if column == layout.R_KEY_SIZE else cut.value_size)]))
+        return _size(self.cell(column))
+
     def of_batch(self, column: int) -> pa.Array:
         """One column (layout.POSITION ...) of the batch of each record."""
         values = array("q", bytes(8 * self.count))
@@ -153,8 +160,8 @@ _RECORDS: dict[str, Callable[[Records], pa.Array]] = {
     "timestampDelta": Records.deltas,
     "timestampType": lambda rows: timestamp_type(rows.of_batch(layout.MAGIC), rows.of_batch(layout.ATTRIBUTES)),
     "attributes": lambda rows: rows.cell(layout.R_ATTRIBUTES),
-    "keySize": lambda rows: _size(rows.cell(layout.R_KEY_SIZE)),
-    "valueSize": lambda rows: _size(rows.cell(layout.R_VALUE_SIZE)),
+    "keySize": lambda rows: rows.whole_size(layout.R_KEY_SIZE),
+    "valueSize": lambda rows: rows.whole_size(layout.R_VALUE_SIZE),
     "sequence": lambda rows: rows.only_new(rows.cell(layout.R_SEQUENCE)),
     "headers": Records.headers,
     "key": lambda rows: rows.field(layout.R_KEY_AT, layout.R_KEY_SIZE),

@@ -15,6 +15,7 @@ from kdump.export.arrow_records import MOST_BYTES, Records, parts
 from kdump.export.origin import printable
 from kdump.export.split import Wanted, hints_beside
 from kdump.export.tables import TABLES
+from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.reader import RecordReader, key_and_value
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from kdump.decode.decoded import Decoder
     from kdump.export.split import Split
     from kdump.export.tables import Column
-    from kdump.finding import Finding, Report
+    from kdump.finding import Report
     from kdump.format.batch.window import Window
     from kdump.format.record.chunk import Chunk
 
@@ -60,6 +61,9 @@ class ReadOptions(Value):
     max_uncompressed_bytes: int = 256 * 1024 * 1024
 
 
+MOST_CELL = 1024 * 1024  # bytes of a key, a value or all headers in one cell, where the record is very large
+
+
 def ignore(_finding: Finding) -> None:
     """Take a finding of which nothing is told: findings are another table."""
 
@@ -89,7 +93,7 @@ def read_splits(
     needed = (*options.columns, *(known[name] for name, *_ in bounds if known[name] not in options.columns))
     names = [column.name for column in options.columns]
     make = _batches if options.table == "batches" else _records
-    for batch in make(_windows(splits, options, problem, report), needed, options):
+    for batch in make(_windows(splits, options, problem, report), needed, options, problem):
         kept = _within(batch, bounds)
         if kept.num_rows:
             yield kept.select(names) if len(names) != len(needed) else kept
@@ -127,7 +131,10 @@ def _readable(walk: CheckedWalk, split: Split, problem: Callable[[str], None]) -
 
 
 def _batches(
-    windows: Iterator[tuple[Split, Window]], columns: Sequence[Column], _options: ReadOptions
+    windows: Iterator[tuple[Split, Window]],
+    columns: Sequence[Column],
+    _options: ReadOptions,
+    _problem: Callable[[str], None],
 ) -> Iterator[pa.RecordBatch]:
     held, runs = array("q"), _Runs()
     for split, window in windows:
@@ -163,9 +170,12 @@ class _Runs:
 
 
 def _records(
-    windows: Iterator[tuple[Split, Window]], columns: Sequence[Column], options: ReadOptions
+    windows: Iterator[tuple[Split, Window]],
+    columns: Sequence[Column],
+    options: ReadOptions,
+    problem: Callable[[str], None],
 ) -> Iterator[pa.RecordBatch]:
-    reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+    reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=MOST_CELL)
     held: list[pa.RecordBatch] = []
     rows = size = 0
     read: Split | None = None
@@ -176,6 +186,8 @@ def _records(
         for chunk in reader.chunks(window):
             if not chunk.filled:
                 continue
+            if chunk.cut is not None:
+                problem(_cut(split.log.path, chunk))
             for part in parts(chunk):
                 batch = Records(part, constants, decoding).columns(columns)
                 if held and size + batch.nbytes >= MOST_BYTES:
@@ -188,6 +200,14 @@ def _records(
                     held, rows, size = [], 0, 0
     if held:
         yield _joined(held)
+
+
+def _cut(path: str, chunk: Chunk) -> str:
+    """What is said of a record whose cells do not hold all of it."""
+    assert chunk.cut is not None
+    finding = Finding(Code.C03, path, values={"why": f"its cells hold the first {MOST_CELL} bytes of each field"})
+    at = f"the record at offset {chunk.rows[layout.R_OFFSET]} has {chunk.cut.size} bytes"
+    return f"{path}: {finding.code.name} {finding.code.slug}: {at}: {finding.message}"
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

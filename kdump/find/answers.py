@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from kdump.broker.lookup_results import Batch, Found, Refused, find_record
 from kdump.find.query import Ask
 from kdump.format.batch import layout
-from kdump.format.record import _records
 from kdump.format.record.chunk import Chunk
 from kdump.format.record.reader import RecordReader
-from kdump.format.record.record_checks import check_records
+from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Location
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class BatchRecords:
         max_uncompressed_bytes, max_batch_bytes: limits.
         report: takes the findings.
 
-    Reports: those of `check_records`.
+    Reports: those of `RecordChecks`.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class BatchRecords:
         self._partition = partition
         self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
         self._report = report
-        self._segment = 0
+        self._checks = RecordChecks("")
 
     def find(self, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
         """Return the first record of a batch that is wanted; Refused where its records end early before that.
@@ -121,7 +120,7 @@ class BatchRecords:
         rows[layout.SUSPICION] &= ~_BY_KERNEL
         if not batch.window.whole and batch.cell(layout.SIZE) < layout.RECORDS_AT:  # no batch at all: the walk says so
             return find_record(self._reader, batch, wanted)
-        self._segment = batch.segment
+        self._checks = RecordChecks(self._partition.segment(batch.segment).path)
         return find_record(self._reader, batch, wanted, self._judge)
 
     def judge(self, batch: Batch) -> None:
@@ -142,9 +141,7 @@ class BatchRecords:
         return None
 
     def _judge(self, chunk: Chunk) -> None:
-        if chunk.problem is None and _records.next_odd(chunk.window.rows, chunk.first, chunk.last) == chunk.last:
-            return
-        for finding in check_records(self._partition.segment(self._segment).path, chunk):
+        for finding in self._checks.check(chunk):
             self._report(finding)
 
 

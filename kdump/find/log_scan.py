@@ -19,7 +19,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.record.reader import RecordReader
-from kdump.format.record.record_checks import check_records
+from kdump.format.record.record_checks import RecordChecks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -262,8 +262,9 @@ class LogScan:
         """The largest timestamp of the records of each batch of a window, by row."""
         times: dict[int, int] = {}
         width = layout.RECORD_WIDTH
+        checks = RecordChecks(file)
         for chunk in self._reader.chunks(window):
-            self._judge(file, chunk, times)
+            self._judge(checks, chunk, times)
             rows, stop = chunk.rows, chunk.filled * width
             if chunk.first == chunk.last - 1 and chunk.filled:
                 largest = max(rows[layout.R_TIMESTAMP : stop : width])
@@ -276,9 +277,9 @@ class LogScan:
                     times[k] = time
         return times
 
-    def _judge(self, file: str, chunk: Chunk, times: dict[int, int]) -> None:
+    def _judge(self, checks: RecordChecks, chunk: Chunk, times: dict[int, int]) -> None:
         """Report what is wrong with some records; what those over a limit may have is as much as the header says."""
-        for finding in check_records(file, chunk):
+        for finding in checks.check(chunk):
             self._report(finding)
         problem = chunk.problem
         if problem is not None and limit_of(chunk.window, problem):

@@ -38,7 +38,7 @@ class Tally:
     def see(self, item: Item) -> None:
         """Take one item into account."""
         if isinstance(item, Finding):
-            self.severities[item.severity] += 1
+            self.severities[item.severity] += 1 + (item.more or 0)
             if item.code in NOT_ALL_READ and item.file not in self._partly:
                 self._partly.add(item.file)
                 self.unchecked.append((item.file, item.message))

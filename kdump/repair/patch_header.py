@@ -9,6 +9,7 @@ the log as it would be: nothing about these fields, and nothing new.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
@@ -39,6 +40,7 @@ _CODES = {
 }  # fmt: skip
 _ROUNDS = 8  # a field that is put right can show the next one
 _MAX_BATCH = 64 * 1024 * 1024
+_MOST_ERRORS = 100_000  # of one log; they are held
 
 
 def plan_patches(path: str, findings: Iterable[Finding]) -> Plan:
@@ -115,6 +117,8 @@ class _Headers:
         """
         first = others = self._walk()
         for _ in range(_ROUNDS):
+            if len(others) > _MOST_ERRORS:
+                return [f"the log has more than {_MOST_ERRORS:,} errors: restore the replica"]
             wrong = [_bounded(one, checkpoint) for one in others if is_of_header(one)]
             if not wrong:
                 return self._new(first, others)
@@ -129,9 +133,15 @@ class _Headers:
     def _walk(self) -> list[Finding]:
         found: list[Finding] = []
         log = Overlay(self._source, self.patches.values())
-        walk = CheckedWalk(log, found.append, segment=self._base, max_batch_bytes=_MAX_BATCH)
+
+        def keep(finding: Finding) -> None:
+            if finding.severity is Severity.ERROR or is_of_header(finding):
+                found.append(finding)
+
+        walk = CheckedWalk(log, keep, segment=self._base, max_batch_bytes=_MAX_BATCH)
         for _ in walk.windows():
-            pass
+            if len(found) > _MOST_ERRORS:
+                break
         last = walk.checks.offsets.last
         self.end = self._base if last is None else last + 1
         return found
@@ -208,7 +218,8 @@ class Overlay:
     def __init__(self, source: Source, patches: Iterable[Patch]) -> None:
         self.name, self.size = source.name, source.size
         self._source = source
-        self._patches = list(patches)
+        self._patches = sorted(patches, key=lambda one: one.position)
+        self._ends = [one.position + len(one.new) for one in self._patches]  # they do not overlap
 
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end."""
@@ -227,7 +238,9 @@ class Overlay:
         return self._source.next_data(position)
 
     def _put(self, position: int, target: memoryview, size: int) -> None:
-        for one in self._patches:
+        for one in self._patches[bisect_right(self._ends, position) :]:
+            if one.position >= position + size:
+                return
             first, last = max(one.position, position), min(one.position + len(one.new), position + size)
             if first < last:
                 target[first - position : last - position] = one.new[first - one.position : last - one.position]

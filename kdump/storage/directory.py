@@ -10,7 +10,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.storage.names import TEXT_KINDS, FileKind, FileName, log_bases, parse_name, parse_partition
+from kdump.storage.names import TEXT_KINDS, FileKind, FileName, has_meaning, log_bases, parse_name, parse_partition
 from kdump.storage.paths import is_dir, is_remote, real
 from kdump.value import Value
 
@@ -59,6 +59,14 @@ class Contents(Value):
     skipped: list[Skipped]
 
 
+def _matters(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry can mean something to a broker, or has to be told: other regular files are passed over."""
+    try:
+        return has_meaning(entry.name) or not entry.is_file(follow_symlinks=False)
+    except OSError:
+        return True
+
+
 class DirectoryListing:
     """The entries of one directory, listed once; their names are read and their kinds asked for when somebody needs it.
 
@@ -82,7 +90,7 @@ class DirectoryListing:
                 self._entries = {entry.name: entry for entry in entries(path)}
             else:
                 with os.scandir(path) as found:
-                    self._entries = {entry.name: entry for entry in found}
+                    self._entries = {entry.name: entry for entry in found if _matters(entry)}  # of a million perhaps
         except OSError as error:
             self.error = error
 

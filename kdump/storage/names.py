@@ -23,6 +23,7 @@ __all__ = [
     "FileName",
     "JavaName",
     "PartitionName",
+    "has_meaning",
     "java_file",
     "java_name",
     "kafka_dispatch",
@@ -51,6 +52,8 @@ _BY_SUFFIX = {
     )
 }
 _TEXT_NAMES = [(kind.value, kind) for kind in TEXT_KINDS]
+_TEXT_STARTS = tuple(name for name, _ in _TEXT_NAMES)
+_WITH_MEANING = frozenset(_BY_SUFFIX) | TEMPORARY
 _TIERED_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 # Patterns are compiled when a name needs them, not at each start.
 _SEGMENT = r"[0-9]{20}"
@@ -176,6 +179,15 @@ def parse_name(name: str) -> FileName:
     if re.fullmatch(_SEGMENT, stem) and int(stem) <= _MAX_LONG:
         return FileName(kind, int(stem), suffixes, is_exact=is_plain and suffixes in _SEGMENT_TEMPORARY)
     return FileName(kind, suffixes=suffixes)
+
+
+def has_meaning(name: str) -> bool:
+    """Tell whether a file name has a part that means something to a broker: few of a million others have.
+
+    Args:
+        name: the last component of a path.
+    """
+    return not _WITH_MEANING.isdisjoint(name.split(".")) or name.startswith(_TEXT_STARTS)
 
 
 def log_bases(names: Iterable[str]) -> list[int]:

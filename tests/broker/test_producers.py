@@ -18,7 +18,7 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry, read_snapshot
 from kdump.format.index.transaction_index import AbortedTxn, TransactionIndex
 from kdump.format.record.reader import RecordReader
-from kdump.format.record.record_checks import check_records
+from kdump.format.record.record_checks import RecordChecks
 from kdump.format.source import BytesSource
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES
@@ -348,7 +348,8 @@ def test_a_control_record_that_a_broker_cannot_replay_is_told_once(why: str) -> 
     (told,) = shallow.findings
     assert why in told.message
     chunks = [chunk for window in windows(data, 0) for chunk in RecordReader(LIMIT).chunks(window)]
-    by_records = [one for chunk in chunks for one in check_records("log", chunk)]
+    checks = RecordChecks("log")
+    by_records = [one for chunk in chunks for one in checks.check(chunk)]
     assert by_records == [told]
 
 

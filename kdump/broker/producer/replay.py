@@ -172,7 +172,7 @@ class ProducerFold:
         report: takes each finding.
         max_uncompressed_bytes: of a compressed control batch whose records are larger none is read.
         report_controls: report control records that a broker cannot replay; False where all records are read and
-            `check_records` does it.
+            `RecordChecks` does it.
 
     Reports: P03.
 

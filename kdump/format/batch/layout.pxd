@@ -114,7 +114,8 @@ cdef enum:
     ODD_HEADER_KEY = 2
     VALUE_OVERRUNS = 4
     DISORDERED = 8
-    ODD_FIELD = 16
+    HAS_ATTRIBUTES = 16
+    ODD_LENGTH = 32
     R_DONE = 0
     R_FULL = 1
     R_MORE = 2

@@ -137,10 +137,11 @@ RECORD_WIDTH = 18
 
 # Flags of a record row.
 CRC_HOLDS = 1  # legacy messages only: the CRC is right
-ODD_HEADER_KEY = 2  # a header key is not ASCII, so it may not be UTF-8 either
+ODD_HEADER_KEY = 2  # a header key is not UTF-8
 VALUE_OVERRUNS = 4  # legacy messages only: the value claims more bytes than there are; its row has no value
 DISORDERED = 8  # its offset delta is not above the one before, or above lastOffsetDelta
-ODD_FIELD = 16  # it has attributes, or a length below -1
+HAS_ATTRIBUTES = 16  # its attributes are not 0
+ODD_LENGTH = 32  # a length below -1
 
 # How reading the records of one batch went.
 R_DONE = 0  # all records of the batch are there

@@ -18,7 +18,7 @@ from kdump.format.batch.framing import BUDGET_SPENT, NOT_SEARCHED, Judge
 from kdump.format.batch.header_checks import HeaderChecks
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.window import WINDOW_SIZE, Buffer, Window, crc_of_range
-from kdump.format.checksum import crc32
+from kdump.format.checksum import crc32, crc32c
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -168,11 +168,13 @@ class CheckedWalk:
         It does when it is right itself and the offsets go on there, or when it makes sense and no batch can begin
         before it: that was searched for already.
         """
-        if k + 1 >= window.count or window.cell(k, layout.MAGIC) != layout.MAGIC_V2:
+        magic = window.cell(k, layout.MAGIC)
+        if k + 1 >= window.count or magic > layout.MAGIC_V2 or (magic < layout.MAGIC_V2 and _is_v2(window, k)):
             return False
         after = window.cell(k + 1, layout.POSITION)
         is_right = window.cell(k + 1, layout.CRC) == window.cell(k + 1, layout.COMPUTED_CRC)
-        if is_right and window.cell(k + 1, layout.BASE_OFFSET) == window.cell(k, layout.LAST_OFFSET) + 1:
+        goes_on = window.cell(k + 1, layout.BASE_OFFSET) == window.cell(k, layout.LAST_OFFSET) + 1
+        if magic == layout.MAGIC_V2 and is_right and goes_on:
             return True
         return self._resync.nothing_between(window.cell(k, layout.POSITION), after) and _scan.plausible(
             window.view, after - window.origin, after, self._source.size, self.border.floor
@@ -274,3 +276,12 @@ class CheckedWalk:
         self._unknown_magics(window, 1)
         self._advance(window)
         yield window
+
+
+def _is_v2(window: Window, k: int) -> bool:
+    """Whether the batch in row k, which says magic 0 or 1, has the CRC of magic 2."""
+    start, size = window.cell(k, layout.POSITION) - window.origin, window.cell(k, layout.SIZE)
+    if size < layout.RECORDS_AT:
+        return False
+    stored = int.from_bytes(window.view[start + layout.CRC_AT : start + layout.ATTRIBUTES_AT], "big")
+    return stored == crc32c(window.view[start + layout.ATTRIBUTES_AT : start + size])

@@ -48,6 +48,7 @@ MAX_BYTES = 1 << 23  # larger files are not read: 100,000 partitions have about 
 MAX_SMALL_BYTES = 1 << 16  # the same for files that have a few lines
 MAX_LINE = 1 << 16  # longer lines are not decoded: a broker's own have about 300 bytes at most
 
+_MAYBE_ENTRY = re.compile(rb"\S\s+[+-]?[\d\x80-\xff]")  # any other line is malformed
 _BLANKS = re.compile(r"\s+", re.ASCII)  # what Java takes for blanks
 _SMALL_KINDS = frozenset(
     (FileKind.PARTITION_METADATA, FileKind.META_PROPERTIES, FileKind.QUORUM_STATE, FileKind.CLEAN_SHUTDOWN)
@@ -173,6 +174,9 @@ def _read_lines(kind: FileKind, data: bytes, damage: Damage) -> tuple[int | None
     starts = array("I")
     count_at = (0, 0)
     for position, line in lines(data):
+        if damage.is_full and len(header) >= 2 and not _MAYBE_ENTRY.search(line):
+            damage.count_place(position, len(line))
+            continue
         place, text, is_header = (position, len(line)), _decoded(line), len(header) < 2
         if is_header:
             number = text if isinstance(text, Complaint) else parse_number(text, 32)

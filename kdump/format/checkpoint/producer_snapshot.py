@@ -28,6 +28,7 @@ TOO_LARGE = "Required array size too large"  # Files.readAllBytes: an OutOfMemor
 
 _HEADER = Struct(">hIi")  # version, crc, count
 _ENTRY = Struct(">qhiqiqiq")
+ENTRY_SIZE = _ENTRY.size
 _PAGE_ENTRIES = 1024
 _CRC_PAGE = 1 << 20
 

@@ -53,13 +53,23 @@ class Damage:
         """Report one place, unless there is nothing to complain about."""
         if complaint is None:
             return
-        self.count += 1
-        if self.count > MAX_FINDINGS:
-            first = position if self.count == MAX_FINDINGS + 1 else self._rest[0]
-            self._rest = (first, position + length)
+        if self.is_full:
+            self.count_place(position, length)
             return
+        self.count += 1
         values = {"why": complaint.why, "exception": complaint.exception}
         self._report(Finding(self._code, self.name, position, length, values=values))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further places are only counted."""
+        return self.count >= MAX_FINDINGS
+
+    def count_place(self, position: int, length: int) -> None:
+        """Count one more place, whatever is wrong there."""
+        self.count += 1
+        first = position if self.count == MAX_FINDINGS + 1 else self._rest[0]
+        self._rest = (first, position + length)
 
     def finish(self) -> None:
         """Report what is beyond the first hundred."""

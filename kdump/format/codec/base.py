@@ -112,3 +112,12 @@ class FastReader(Protocol):
         Raises:
             Damage: bytes may have been lost in this call: the careful reader must start over.
         """
+
+
+class DecodedStream(Protocol):
+    """The decoded bytes of a section."""
+
+    problem: CodecProblem | None
+
+    def read_into(self, target: memoryview) -> int:
+        """Fill `target`; return how many bytes there were, 0 only at the end."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 from kdump.format.batch import _scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.format.source import Source
 
@@ -30,6 +30,7 @@ PAGE_BYTES = 2 * WARM_BYTES  # pages end with the file: the last has all of the 
 CHUNK_ENTRIES = 8192
 MANY_SEARCHES = 64  # from so many on an index of at most WHOLE_BYTES is held
 WHOLE_BYTES = 4 * 1024 * 1024
+MOST_POSITIONS = 10 * 1024 * 1024 // 8  # of an index of the usual size; a search after damage needs no more
 KEPT_PAGES = 256  # one lookup reads at most ceil(log2(pages)) + 2 pages
 FILE = "{file}"
 
@@ -246,10 +247,10 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
     _nothing = (0, 0)
     _subject = "Index file"
 
-    def ascending_positions(self) -> list[int]:
+    def ascending_positions(self) -> Sequence[int]:
         """Return the positions of the entries as far as they ascend: where to look for a batch after damage."""
-        positions: list[int] = []
-        for _, column in self.columns():
+        positions = array("q")
+        for _, column in self.columns(0, MOST_POSITIONS):
             for position in column:
                 if position <= (positions[-1] if positions else 0):
                     return positions

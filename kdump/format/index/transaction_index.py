@@ -69,7 +69,16 @@ class TransactionIndex:
 
     def __iter__(self) -> Iterator[AbortedTxn]:
         for data in chunks(self._source, self._slot.size, 0, self.readable):
-            yield from map(AbortedTxn._make, self._slot.iter_unpack(data))
+            yield from self.entries_of(data)
+
+    def all_entries(self) -> Iterator[AbortedTxn]:
+        """Yield every entry whatever its version."""
+        for data in chunks(self._source, self._slot.size, 0, self.entries):
+            yield from self.entries_of(data)
+
+    def entries_of(self, data: bytes) -> Iterator[AbortedTxn]:
+        """Yield the entries of some whole slots, whatever their version."""
+        return map(AbortedTxn._make, self._slot.iter_unpack(data))
 
     @cached_property
     def readable(self) -> int:

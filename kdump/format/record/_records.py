@@ -109,7 +109,7 @@ def _fields(
         at = after
         if size < 0 or size > stop - at:
             return layout.R_HEADER_KEY
-        if _has_high_byte(b, at, at + size):
+        if _has_high_byte(b, at, at + size) and not _is_utf8(b, at, at + size):
             row[r + layout.R_FLAGS] |= layout.ODD_HEADER_KEY
         at += size
         after = wire.varint_end(b, at, stop, wire.WIDEST_INT)
@@ -191,9 +191,11 @@ def _one_batch(
             bits |= layout.ODD_ORDER
             row[r + layout.R_FLAGS] |= layout.DISORDERED
         delta = row[r + layout.R_DELTA]
-        if row[r + layout.R_ATTRIBUTES] != 0 or row[r + layout.R_KEY_SIZE] < -1 or row[r + layout.R_VALUE_SIZE] < -1:
-            row[r + layout.R_FLAGS] |= layout.ODD_FIELD
-        if row[r + layout.R_FLAGS] & (layout.ODD_FIELD | layout.ODD_HEADER_KEY):
+        if row[r + layout.R_ATTRIBUTES] != 0:
+            row[r + layout.R_FLAGS] |= layout.HAS_ATTRIBUTES
+        if row[r + layout.R_KEY_SIZE] < -1 or row[r + layout.R_VALUE_SIZE] < -1:
+            row[r + layout.R_FLAGS] |= layout.ODD_LENGTH
+        if row[r + layout.R_FLAGS] & (layout.HAS_ATTRIBUTES | layout.ODD_LENGTH | layout.ODD_HEADER_KEY):
             bits |= layout.ODD_FIELDS
         row[r + layout.R_SEQUENCE] = wire.sequence(base_sequence, row[r + layout.R_DELTA]) if base_sequence >= 0 else -1
         row[r + layout.R_CRC] = -1
@@ -605,6 +607,19 @@ def _has_high_byte(b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssi
     for i in range(at, stop):
         high |= b[i]
     return high >= 0x80
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _is_utf8(b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.bint:
+    """Whether the bytes in [at, stop) are UTF-8."""
+    n: cython.Py_ssize_t
+    while at < stop:
+        n = wire.utf8_size(b, at, stop)
+        if n <= 0:
+            return False
+        at += n
+    return True
 
 
 @cython.cfunc

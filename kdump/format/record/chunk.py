@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from kdump.format.batch.window import Window
     from kdump.format.codec.base import CodecProblem
+    from kdump.format.record.cut_record import CutRecord
 
 OVER_LIMIT = -1  # status of a batch that is too large to be held
 NOT_A_WRAPPER = -2  # status: a compressed message of magic 0 or 1 breaks a rule of its own
@@ -54,6 +55,7 @@ class Chunk(Value):
         filled: how many of them.
         problem: what is wrong with batch `last - 1`; the next chunk begins after it.
         done: the records of batch `last - 1` end here.
+        cut: the one row is of a record whose key, value or headers are larger than the row tells.
     """
 
     window: Window
@@ -65,3 +67,4 @@ class Chunk(Value):
     filled: int
     problem: RecordProblem | None = None
     done: bool = True
+    cut: CutRecord | None = None

@@ -14,6 +14,7 @@ from kdump.format.checksum import crc32
 from kdump.format.codec.decompress import CodecProblem, CompressionType, Decompressor
 from kdump.format.record import _records
 from kdump.format.record.chunk import NOT_A_WRAPPER
+from kdump.format.record.reader import shifted
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -140,7 +141,14 @@ class InnerMessages:
             if got == 0:
                 self._end(stream, held - at)
                 return
-            buffer, held = _shift(buffer, at, held)
+            need = _whole_size(buffer, at, held)
+            if need > self._limit and need > len(buffer):  # it ends behind the limit: no use to hold it
+                rest = held - at
+                while got := stream.read_into(buffer):
+                    rest += got
+                self._end(stream, rest)
+                return
+            buffer, held = shifted(buffer, at, held, max(need, _STREAM_SIZE)), held - at
 
     def _end(self, stream: Decompressor, rest: int) -> None:
         problem = stream.problem
@@ -159,12 +167,12 @@ class InnerMessages:
         return count
 
 
-def _shift(buffer: memoryview, at: int, held: int) -> tuple[memoryview, int]:
-    """Move what is not read yet to the front, into a larger buffer when one message fills it."""
-    rest = held - at
-    target = memoryview(bytearray(2 * len(buffer))) if rest > len(buffer) // 2 else buffer
-    target[:rest] = bytes(buffer[at:held])
-    return target, rest
+def _whole_size(buffer: memoryview, at: int, held: int) -> int:
+    """How many bytes the message at a place has, as it says; 0 where not even its size is there."""
+    if held - at < layout.LOG_OVERHEAD:
+        return 0
+    size = int.from_bytes(buffer[at + layout.SIZE_AT : at + layout.LOG_OVERHEAD], "big", signed=True)
+    return layout.LOG_OVERHEAD + max(0, size)
 
 
 def _fill_valid(view: memoryview, rows: array[int], count: int) -> None:

@@ -13,24 +13,17 @@ from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.record import _records
 from kdump.format.record.chunk import OVER_LIMIT, Chunk, RecordProblem
+from kdump.format.record.cut_record import CutError, RecordCutter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Protocol
 
     from kdump.format.batch.window import Window
-    from kdump.format.codec.base import CodecProblem
-
-    class Stream(Protocol):
-        """The decoded bytes of a section."""
-
-        problem: CodecProblem | None
-
-        def read_into(self, target: memoryview) -> int:
-            """Fill `target`; return how many bytes there were, 0 only at the end."""
+    from kdump.format.codec.base import DecodedStream
 
 
 ROWS = 2048  # record rows filled at once
+_LARGE = 8 * 1024 * 1024  # bytes of a record that is cut where a reader wants that
 _STREAM_SIZE = 256 * 1024  # bytes of decompressed records held at once, more only for one larger record
 
 
@@ -40,9 +33,11 @@ class RecordReader:
     Args:
         max_uncompressed: bytes that the records of one batch may have when decompressed.
         max_batch: bytes that a batch may have for its records to be read.
+        cut: bytes that key, value and headers of a very large record are cut to; None to hold it whole.
     """
 
-    def __init__(self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT) -> None:
+    def __init__(self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, cut: int | None = None) -> None:
+        self._cut = cut
         self._limit = max_uncompressed
         self._max_batch = max_batch
         self._rows = array("q", bytes(8 * layout.RECORD_WIDTH)) * ROWS
@@ -127,7 +122,7 @@ class RecordReader:
 
         yield from self._streamed(window, k, Decompressor(codec, data, layout.MAGIC_V2, self._limit))
 
-    def _streamed(self, window: Window, k: int, stream: Stream) -> Iterator[Chunk]:
+    def _streamed(self, window: Window, k: int, stream: DecodedStream) -> Iterator[Chunk]:
         """The records of one batch of magic 2 from the decoded bytes."""
         if not self._stream:
             self._stream = memoryview(bytearray(_STREAM_SIZE))
@@ -151,7 +146,25 @@ class RecordReader:
                     begun = True
                 if status == layout.R_MORE:
                     dropped += at
-                    held, at = self._shift(at, held), 0
+                    need = _whole_length(self._stream, at, held)
+                    if dropped + need > self._limit and need > len(self._stream):
+                        passed = _drain(stream)  # it ends behind the limit: no use to hold it
+                        length = _length(self._stream, at, held - at)
+                        left = RecordProblem(k, status, done, dropped, length, held - at + passed)
+                        told = self._stream_problem(stream, left, self._stream[:0])
+                        yield Chunk(window, self._stream, k, k + 1, begun, self._rows, 0, told)
+                        return
+                    if self._cut is not None and need > _LARGE:
+                        cutter = RecordCutter(stream, memoryview(bytes(self._stream[at:held])), self._cut)
+                        chunk = self._cut_chunk(window, k, cutter, done, dropped, begun=begun)
+                        yield chunk
+                        if chunk.cut is None:
+                            return
+                        held, at = len(cutter.rest), 0
+                        self._stream[:held] = cutter.rest
+                        begun, done, dropped = True, done + 1, dropped + chunk.cut.size
+                        continue
+                    held, at = self._shift(at, held, need), 0
                 continue
             length = _length(self._stream, at, held - at)
             problem = self._stream_problem(
@@ -160,17 +173,27 @@ class RecordReader:
             yield Chunk(window, self._stream, k, k + 1, begun, self._rows, count, problem)
             return
 
-    def _shift(self, at: int, held: int) -> int:
-        """Move what is not read yet to the front of the buffer; enlarge it when one record fills it."""
-        rest = held - at
-        target = self._stream
-        if rest > len(target) // 2:
-            target = memoryview(bytearray(2 * len(target)))
-        target[:rest] = bytes(self._stream[at:held])
-        self._stream = target
-        return rest
+    def _cut_chunk(
+        self, window: Window, k: int, cutter: RecordCutter, done: int, dropped: int, *, begun: bool
+    ) -> Chunk:
+        """A chunk with one large record that is cut; without `cut` where the records end with it."""
+        view = memoryview(b"")
+        try:
+            small, whole = cutter.read()
+        except CutError as error:
+            problem = RecordProblem(k, error.status, done, dropped, None, len(cutter.rest))
+            told = self._stream_problem(cutter.stream, problem, view[:0])
+            return Chunk(window, window.view, k, k + 1, begun, self._rows, 0, told)
+        view = memoryview(small)
+        _, _, count, _ = _records.read_stream(view, 0, len(small), window.rows, k, done, self._rows, 1)
+        return Chunk(window, view, k, k + 1, begun, self._rows, count, done=False, cut=whole)
 
-    def _stream_problem(self, stream: Stream, problem: RecordProblem, _rest: memoryview) -> RecordProblem | None:
+    def _shift(self, at: int, held: int, need: int) -> int:
+        """Move what is not read yet to the front of a buffer that has room for the next record."""
+        self._stream = shifted(self._stream, at, held, max(need, _STREAM_SIZE))
+        return held - at
+
+    def _stream_problem(self, stream: DecodedStream, problem: RecordProblem, _rest: memoryview) -> RecordProblem | None:
         """What ended the records: the compressed stream or the records themselves; None when all is well."""
         codec = stream.problem
         if codec is not None and problem.status in (layout.R_DONE, layout.R_MORE):
@@ -201,6 +224,31 @@ def section(window: Window, k: int) -> tuple[int, memoryview]:
     return window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK, data
 
 
+def shifted(buffer: memoryview, at: int, held: int, size: int) -> memoryview:
+    """Move what is not read yet, [at, held), to the front of a buffer of a size; return it.
+
+    A buffer of just that size is used again: what was made for one large record is let go with it.
+    """
+    target = buffer if size == len(buffer) else memoryview(bytearray(size))
+    target[: held - at] = bytes(buffer[at:held])
+    return target
+
+
+def _whole_length(view: memoryview, at: int, held: int) -> int:
+    """How many bytes the record at a place has with its length, as far as it tells; else a few."""
+    length = _length(view, at, held - at)
+    return layout.LONGEST_VARINT if length is None or length < 0 else length + layout.LONGEST_VARINT
+
+
+def _drain(stream: DecodedStream) -> int:
+    """Read to the end what nobody wants; return how many bytes there were."""
+    scratch = memoryview(bytearray(_STREAM_SIZE))
+    passed = 0
+    while got := stream.read_into(scratch):
+        passed += got
+    return passed
+
+
 def _length(view: memoryview, at: int, rest: int) -> int | None:
     """The length that a record which could not be read says, where it is a number at all."""
     after = wire.varint_end(view, at, at + rest, wire.WIDEST_INT)
@@ -220,8 +268,12 @@ def header_places(view: memoryview, row: array[int]) -> Iterator[tuple[int, int,
         view: the buffer of its chunk.
         row: its RECORD_WIDTH values.
     """
-    at, end = row[layout.R_HEADERS_AT], row[layout.R_END]
-    for _ in range(row[layout.R_HEADER_COUNT]):
+    return header_places_at(view, row[layout.R_HEADERS_AT], row[layout.R_END], row[layout.R_HEADER_COUNT])
+
+
+def header_places_at(view: memoryview, at: int, end: int, count: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield places and sizes like `header_places`, for `count` headers in [at, end)."""
+    for _ in range(count):
         key_at = wire.after_varint(view, at, end)
         key_size = max(0, wire.size_within(view, at, key_at, end))
         after = key_at + key_size

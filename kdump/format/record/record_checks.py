@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kdump.finding import Code, Finding
+from kdump.finding import Capped, Code, Finding
 from kdump.format.batch import layout
 from kdump.format.codec.base import CompressionType
 from kdump.format.codec.signatures import looks_like
 from kdump.format.record import _records
 from kdump.format.record.chunk import NOT_A_WRAPPER, OVER_LIMIT, Chunk, RecordProblem
-from kdump.format.record.reader import headers, key_and_value
+from kdump.format.record.reader import key_and_value
 
 if TYPE_CHECKING:
     from array import array
@@ -29,32 +29,117 @@ _CODES = {
     layout.R_HEADER_KEY: (Code.R04, "a header has no key, or its key reaches past the end"),
     layout.R_HEADER_VALUE: (Code.R04, "a header value reaches past the end"),
 }
-_ODD = layout.DISORDERED | layout.ODD_FIELD | layout.ODD_HEADER_KEY
 
 
-def check_records(file: str, chunk: Chunk) -> Iterator[Finding]:
-    """Yield what is wrong with the records of a chunk's batches, as far as they were read.
+class RecordChecks:
+    """Judges the records of one file, a chunk at a time; of one code in one batch a hundred findings stand.
 
     Batches whose CRC is wrong are passed over: their finding says all.
 
     Args:
         file: the path as the user wrote it.
-        chunk: batches and record rows.
 
     Reports: R01-R06, C01-C07, B08, B10, L12, P03.
     """
-    if chunk.problem is not None:
-        yield from _problem(file, chunk, chunk.problem)
-    rows = chunk.window.rows
-    k = _records.next_odd(rows, chunk.first, chunk.last)
-    while k < chunk.last:
-        at = k * layout.BATCH_WIDTH
-        if rows[at + layout.SUSPICION] & (layout.ODD_ORDER | layout.ODD_FIELDS):
-            yield from _odd_records(file, chunk, k)
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._found: list[Finding] = []
+        self._capped = Capped(self._found.append)
+        self._number = 0  # records of the batch in hand that were judged
+        self._previous: int | None = None  # offset delta of the last of them
+
+    def check(self, chunk: Chunk) -> list[Finding]:
+        """Return what is wrong with the records of a chunk's batches, as far as they were read."""
+        rows, last = chunk.window.rows, chunk.last - 1
+        if chunk.problem is not None:
+            self._found.extend(_problem(self._file, chunk, chunk.problem))
+        k = _records.next_odd(rows, chunk.first, chunk.last)
+        while k < last or (k == last and chunk.done):
+            self._judge(chunk, k)
+            self._capped.close()
+            self._found.extend(_timestamps(self._file, chunk, k))
+            k = _records.next_odd(rows, k + 1, chunk.last)
+        if chunk.done:
+            self._capped.close()
+        else:
+            self._judge(chunk, last)
+        found = self._found[:]
+        self._found.clear()
+        return found
+
+    def _judge(self, chunk: Chunk, k: int) -> None:
+        """Look at the records of one batch; the first ones may have been in the chunk before."""
+        at, rows = k * layout.BATCH_WIDTH, chunk.window.rows
+        if k != chunk.first or not chunk.begun:
+            self._capped.close()
+            self._number, self._previous = 0, None
+        if rows[at + layout.CRC] != rows[at + layout.COMPUTED_CRC]:
+            return
+        if rows[at + layout.SUSPICION] & (layout.ODD_ORDER | layout.ODD_FIELDS) or not chunk.done:
+            self._odd_records(chunk, k)
         if rows[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG and rows[at + layout.MAGIC] >= layout.MAGIC_V2:
-            yield from _controls(file, chunk, k)
-        yield from _timestamps(file, chunk, k)
-        k = _records.next_odd(rows, k + 1, chunk.last)
+            for finding in _controls(self._file, chunk, k):
+                self._capped(finding)
+
+    def _odd_records(self, chunk: Chunk, k: int) -> None:
+        """Look at the rows of a marked batch that break a rule; those beyond a hundred of a code are counted."""
+        rows, width, capped = chunk.rows, layout.RECORD_WIDTH, self._capped
+        limit = chunk.window.cell(k, layout.LAST_OFFSET_DELTA)
+        i = 0
+        while i < chunk.filled:
+            start, wanted = i, sum(flag for flag, code in _FAULTS if not capped.is_full(code))
+            i = _records.next_flagged(rows, start, chunk.filled, k, wanted) if wanted else chunk.filled
+            if i > start:
+                self._number += _records.count_flagged(rows, start, i, k, 0)
+                for flag, code in _FAULTS if wanted != _ALL_FAULTS else ():
+                    if not flag & wanted:
+                        capped.add(code, _records.count_flagged(rows, start, i, k, flag))
+            if i < chunk.filled:
+                self._odd_record(chunk, k, rows[i * width : (i + 1) * width], self._before(chunk, k, i), limit)
+                self._number += 1
+                i += 1
+        self._previous = self._before(chunk, k, chunk.filled)
+
+    def _before(self, chunk: Chunk, k: int, i: int) -> int | None:
+        """The offset delta of the record before row i, None where that is the first of its batch."""
+        at = (i - 1) * layout.RECORD_WIDTH
+        if i and chunk.rows[at + layout.R_BATCH] == k:
+            return chunk.rows[at + layout.R_DELTA]
+        return self._previous
+
+    def _odd_record(self, chunk: Chunk, k: int, row: array[int], previous: int | None, limit: int) -> None:
+        """Say which rules one record breaks."""
+        delta = row[layout.R_DELTA]
+        index: dict[str, int | str | None] = {"index": self._number}
+
+        def say(code: Code, **more: Any) -> None:  # noqa: ANN401 (fields of a Finding)
+            self._capped(_finding(self._file, chunk, k, code, **more))
+
+        if row[layout.R_FLAGS] & layout.DISORDERED:
+            values = {**index, "previous": -1 if previous is None else previous, "limit": limit}
+            say(Code.R06, field="offsetDelta", found=delta, values=values)
+        if row[layout.R_FLAGS] & layout.ODD_LENGTH:
+            name = "key" if row[layout.R_KEY_SIZE] < -1 else "value"
+            size = row[layout.R_KEY_SIZE] if name == "key" else row[layout.R_VALUE_SIZE]
+            why = f"the length of the {name} is {size}; readers take it for null"
+            say(Code.R04, found=size, values={**index, "why": why})
+        attributes = row[layout.R_ATTRIBUTES]
+        if attributes:
+            why = f"its attributes are {attributes}, no release has given them a meaning"
+            say(Code.R05, found=attributes, values={**index, "why": why})
+        if row[layout.R_FLAGS] & layout.ODD_HEADER_KEY:
+            say(Code.R05, values={**index, "why": "a header key is not UTF-8"})
+
+
+_FAULTS = (
+    (layout.DISORDERED, Code.R06),
+    (layout.ODD_LENGTH, Code.R04),
+    (layout.HAS_ATTRIBUTES, Code.R05),
+    (layout.ODD_HEADER_KEY, Code.R05),
+)
+_ALL_FAULTS = sum(flag for flag, _ in _FAULTS)
+_MOST_CONTROLS = 1000  # records of a control batch that are looked at: a broker writes one
 
 
 def _finding(file: str, chunk: Chunk, k: int, code: Code, **more: Any) -> Finding:  # noqa: ANN401 (fields of a Finding)
@@ -128,50 +213,16 @@ def _ends_early(file: str, chunk: Chunk, problem: RecordProblem) -> Finding:
     return _finding(file, chunk, k, code, found=problem.found, values={"index": problem.number})
 
 
-def _odd_records(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
-    """Look at the rows of a batch that the kernel has flagged."""
-    limit = chunk.window.cell(k, layout.LAST_OFFSET_DELTA)
-    first = i = _records.next_flagged(chunk.rows, 0, chunk.filled, k, 0)
-    while (i := _records.next_flagged(chunk.rows, i, chunk.filled, k, _ODD)) < chunk.filled:
-        row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
-        previous = None if i == first else chunk.rows[(i - 1) * layout.RECORD_WIDTH + layout.R_DELTA]
-        delta = row[layout.R_DELTA]
-        index: dict[str, int | str | None] = {"index": i - first}
-        i += 1
-        if (previous is not None and delta <= previous) or delta > limit or delta < 0:
-            values = {**index, "previous": -1 if previous is None else previous, "limit": limit}
-            yield _finding(file, chunk, k, Code.R06, field="offsetDelta", found=delta, values=values)
-        if row[layout.R_KEY_SIZE] < -1 or row[layout.R_VALUE_SIZE] < -1:
-            name = "key" if row[layout.R_KEY_SIZE] < -1 else "value"
-            size = row[layout.R_KEY_SIZE] if name == "key" else row[layout.R_VALUE_SIZE]
-            values = {**index, "why": f"the length of the {name} is {size}; readers take it for null"}
-            yield _finding(file, chunk, k, Code.R04, found=size, values=values)
-        attributes = row[layout.R_ATTRIBUTES]
-        if attributes:
-            values = {**index, "why": f"its attributes are {attributes}, no release has given them a meaning"}
-            yield _finding(file, chunk, k, Code.R05, found=attributes, values=values)
-        if row[layout.R_FLAGS] & layout.ODD_HEADER_KEY and not _utf8_headers(chunk, row):
-            values = {**index, "why": "a header key is not UTF-8"}
-            yield _finding(file, chunk, k, Code.R05, values=values)
-
-
-def _utf8_headers(chunk: Chunk, row: array[int]) -> bool:
-    """Whether all header keys of a record are UTF-8."""
-    for key, _ in headers(chunk.view, row):
-        try:
-            key.decode("utf-8")
-        except UnicodeDecodeError:
-            return False
-    return True
-
-
 def _controls(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
     """Control records that Kafka cannot read: recovery of an unclean start fails on them."""
     if chunk.window.cell(k, layout.PRODUCER_ID) < 0:
         return  # of the Raft layer, or no control record at all: the header check says so
-    i = -1
-    while (i := _records.next_flagged(chunk.rows, i + 1, chunk.filled, k, 0)) < chunk.filled:
+    if k == chunk.first and chunk.begun:
+        return
+    for i in range(min(chunk.filled, _MOST_CONTROLS)):
         row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
+        if row[layout.R_BATCH] != k:
+            continue
         why = control_problem(*key_and_value(chunk.view, row))
         if why is not None:
             yield _finding(file, chunk, k, Code.P03, values={"why": why})

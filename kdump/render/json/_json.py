@@ -483,3 +483,60 @@ def _field(b: cython.p_uchar, at: cython.Py_ssize_t, size: cython.longlong) -> o
     if size < 0:
         return None
     return bytes(b[at : at + size])
+
+
+def headers(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    count: cython.longlong,
+    begun: bool,
+    target: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+) -> tuple[int, int, int]:
+    """Append headers as far as there is room: a line may have millions of them.
+
+    Args:
+        view: the buffer that the headers lie in.
+        at: place of the first one.
+        stop: where they end.
+        count: how many there are.
+        begun: headers were written before.
+        target: the buffer for the text.
+        to: where in it to go on.
+
+    Returns:
+        The place of the next header, how many are left, the end of the text.
+    """
+    b: cython.p_uchar
+    out: cython.p_uchar
+    if at < 0 or at >= stop or stop > len(view):
+        return at, count, to
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+        out = cython.address(target[0])
+    else:
+        b = view
+        out = target
+    room: cython.Py_ssize_t = len(target)
+    comma: cython.bint = begun
+    end: cython.Py_ssize_t
+    after: cython.Py_ssize_t
+    size: cython.longlong
+    part: cython.Py_ssize_t
+    while count > 0 and to + 128 < room:
+        end = to
+        if comma:
+            out[end] = 44
+            end += 1
+        end = _headers(out, end, room - 64, b, at, stop, 1)
+        if end < 0:
+            break
+        to = end
+        for part in range(2):
+            after = wire.after_varint(b, at, stop)
+            size = wire.size_within(b, at, after, stop)
+            at = after + size if size > 0 else after
+        comma = True
+        count -= 1
+    return at, count, to

@@ -156,7 +156,7 @@ class DumpJson:
 
     def _finding(self, finding: Finding) -> None:
         self._tally.see(finding)
-        self._severities[finding.severity] += 1
+        self._severities[finding.severity] += 1 + (finding.more or 0)
         self._line(finding_json(finding))
 
     def _start(self, file: FileStart) -> None:

@@ -8,7 +8,7 @@ from binascii import b2a_base64
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
-from kdump.format.record.reader import header_places, key_and_value
+from kdump.format.record.reader import header_places_at, key_and_value
 from kdump.render.json import _json
 from kdump.render.json.lines import name
 from kdump.render.text.buffer import MOST_ROOM, PIECE, LineBuffer
@@ -87,15 +87,12 @@ class JsonWriter(LineBuffer):
         batch = chunk.window.row(row[layout.R_BATCH])
         new = batch[layout.MAGIC] >= layout.MAGIC_V2
         self.text(self._heads[1].decode() + _head(chunk, row, batch))
-        before = ',"headers":['
-        for key_at, key_size, at, size in header_places(chunk.view, row) if new else ():
-            self.text(f'{before}{{"key":')
-            self._field(chunk.view, key_at, key_size)
-            self.text(',"value":')
-            self._field(chunk.view, at, size)
-            self.text("}")
-            before = ","
-        self.text(',"headers":null' if not new else "]" if before == "," else f"{before}]")
+        if new:
+            self.text(',"headers":[')
+            self._headers(chunk.view, row[layout.R_HEADERS_AT], row[layout.R_END], row[layout.R_HEADER_COUNT])
+            self.text("]")
+        else:
+            self.text(',"headers":null')
         if self._contents:
             self.text(',"key":')
             self._field(chunk.view, row[layout.R_KEY_AT], row[layout.R_KEY_SIZE])
@@ -109,6 +106,24 @@ class JsonWriter(LineBuffer):
         elif self._contents:
             self.text(',"decodedKey":null,"decodedPayload":null')
         self.text("}\n")
+
+    def _headers(self, view: memoryview, at: int, end: int, count: int) -> None:
+        """Write many headers."""
+        begun = False
+        while count:
+            start = at
+            at, count, self._at = _json.headers(view, at, end, count, begun, self._room, self._at)
+            begun = begun or at > start
+            if count:
+                self.flush()
+            if at == start:  # one is longer than the buffer
+                key_at, key_size, value_at, size = next(header_places_at(view, at, end, 1))
+                self.text(',{"key":' if begun else '{"key":')
+                self._field(view, key_at, key_size)
+                self.text(',"value":')
+                self._field(view, value_at, size)
+                self.text("}")
+                at, count, begun = value_at + max(0, size), count - 1, True
 
     def _field(self, view: memoryview, at: int, size: int) -> None:
         """Write bytes as a string, or as Base64 where they are not UTF-8; a size below 0 is null."""

@@ -530,3 +530,64 @@ def _value(b: cython.p_uchar, p: cython.p_longlong, i: cython.Py_ssize_t) -> obj
     if p[i + layout.R_VALUE_SIZE] < 0:
         return None
     return bytes(b[p[i + layout.R_VALUE_AT] : p[i + layout.R_VALUE_AT] + p[i + layout.R_VALUE_SIZE]])
+
+
+def header_keys(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    count: cython.longlong,
+    begun: bool,
+    target: cython.uchar[::1],
+    to: cython.Py_ssize_t,
+    careful: bool,
+    slow_text: Callable[[bytes], bytes],
+) -> tuple[int, int, int]:
+    """Append the keys of headers as far as there is room: a line may have millions of them.
+
+    Args:
+        view: the buffer that the headers lie in.
+        at: place of the first one.
+        stop: where they end.
+        count: how many there are.
+        begun: keys were written before.
+        target: the buffer for the text.
+        to: where in it to go on.
+        careful, slow_text: see `render`.
+
+    Returns:
+        The place of the next header, how many are left, the end of the text.
+    """
+    b: cython.p_uchar
+    out: cython.p_uchar
+    if at < 0 or at >= stop or stop > len(view):
+        return at, count, to
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+        out = cython.address(target[0])
+    else:
+        b = view
+        out = target
+    room: cython.Py_ssize_t = len(target)
+    comma: cython.bint = begun
+    escape: cython.bint = careful
+    end: cython.Py_ssize_t
+    after: cython.Py_ssize_t
+    size: cython.longlong
+    part: cython.Py_ssize_t
+    while count > 0 and to + _LINE < room:
+        end = to
+        if comma:
+            out[end] = 44
+            end += 1
+        end = _header_keys(out, end, room, b, at, stop, 1, escape, slow_text)
+        if end < 0:
+            break
+        to = end
+        for part in range(2):
+            after = wire.after_varint(b, at, stop)
+            size = wire.size_within(b, at, after, stop)
+            at = after + size if size > 0 else after
+        comma = True
+        count -= 1
+    return at, count, to

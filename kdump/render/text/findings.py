@@ -25,18 +25,24 @@ class Found:
     def __init__(self, *, fold: bool = True) -> None:
         self._fold = fold
         self._kinds: Counter[tuple[Code, Severity]] = Counter()
+        self._written: Counter[tuple[Code, Severity]] = Counter()
 
     def add(self, finding: Finding) -> bool:
         """Count a finding; return whether it is to be written out."""
         kind = finding.code, finding.severity
-        self._kinds[kind] += 1
-        return not self._fold or self._kinds[kind] <= FOLD_AFTER
+        before = self._written[kind]
+        self._kinds[kind] += 1 + (finding.more or 0)
+        if self._fold and before == FOLD_AFTER:
+            return False
+        self._written[kind] += 1
+        return True
 
     def folded(self) -> Iterator[tuple[Code, Severity, int]]:
-        """Yield how many findings of each code and severity are not written out."""
+        """Yield how many findings of each code and severity are not written out, or were only counted."""
         for (code, severity), count in self._kinds.items():
-            if self._fold and count > FOLD_AFTER:
-                yield code, severity, count - FOLD_AFTER
+            more = count - self._written[code, severity]
+            if more:
+                yield code, severity, more
 
     def severities(self) -> Counter[Severity]:
         """Return how many findings of each severity there are."""

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from kdump.compat.kafka_legacy import LegacyMessage
 from kdump.format.batch import layout
+from kdump.format.record.reader import header_places_at
 from kdump.render.text import _text
-from kdump.render.text.buffer import MOST_ROOM, PIECE, LineBuffer
+from kdump.render.text.buffer import MOST_ROOM, PIECE, ROOM, LineBuffer
 
 if TYPE_CHECKING:
     from array import array
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kdump.format.record.chunk import Chunk
     from kdump.render.text.buffer import Write
 
+_NO_HEADERS = b" headerKeys: []"
 _LINE = 2048  # more than a line without its key, payload and header keys
 
 
@@ -124,8 +126,9 @@ class TextWriter(LineBuffer):
             )
             if row[size] >= 0
         ]
-        headers = row[layout.R_END] - row[layout.R_AT] - sum(size for _, _, size in fields)
-        self._room = memoryview(bytearray(_LINE + 8 * headers))
+        self.flush()
+        self._room = memoryview(bytearray(ROOM))
+        headers, row[layout.R_HEADER_COUNT] = row[layout.R_HEADER_COUNT], 0
         *_, self._at, _, _ = _text.render(
             chunk.view,
             chunk.window.rows,
@@ -143,6 +146,8 @@ class TextWriter(LineBuffer):
             self._control,
         )
         self._at -= 1  # the line goes on
+        if headers:
+            self._header_keys(chunk.view, row[layout.R_HEADERS_AT], row[layout.R_END], headers)
         is_control = (
             chunk.window.cell(k, layout.MAGIC) >= layout.MAGIC_V2
             and chunk.window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
@@ -153,6 +158,28 @@ class TextWriter(LineBuffer):
                 return reason
         self.text("\n")
         return None
+
+    def _header_keys(self, view: memoryview, at: int, end: int, count: int) -> None:
+        """Put the keys of many headers into the line in hand."""
+        before, mark, after = bytes(self._room[: self._at]).partition(_NO_HEADERS)
+        if not mark:
+            return  # they are not asked for
+        self._at = len(before) + len(_NO_HEADERS) - 1
+        careful, begun = bool(self._mode & _text.CAREFUL), False
+        while count:
+            start = at
+            at, count, self._at = _text.header_keys(
+                view, at, end, count, begun, self._room, self._at, careful, self._slow_text
+            )
+            begun = begun or at > start
+            if count:
+                self.flush()
+            if at == start:  # one key is longer than the buffer
+                place, size, value_at, value_size = next(header_places_at(view, at, end, 1))
+                self.text("," if begun else "")
+                self._pieces(view[place : place + size])
+                at, count, begun = value_at + max(0, value_size), count - 1, True
+        self.text(f"]{after.decode('ascii')}")
 
     def _long_contents(self, chunk: Chunk, row: array[int], fields: list[tuple[str, int, int]]) -> str | None:
         """Write key and payload: name, place and size of each that is not null; why the tool ends here, or None."""
