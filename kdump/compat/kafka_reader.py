@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kdump.compat.kafka_legacy import OpenStream
     from kdump.compat.kafka_stream import JavaStream
     from kdump.format.batch.window import Window
+    from kdump.format.codec.base import DecodedStream
 
 
 class KafkaRecordReader(RecordReader):
