@@ -31,10 +31,12 @@ class CheckedDump:
 
     Args:
         options: what was asked for.
+        logs_only: other files in directories are passed over, and named ones are a DoorProblem.
     """
 
-    def __init__(self, options: DumpOptions) -> None:
+    def __init__(self, options: DumpOptions, *, logs_only: bool = False) -> None:
         self._options = options
+        self._logs_only = logs_only
         self._edges = Edges()
 
     def files(self, paths: list[str]) -> Iterator[Item]:
@@ -48,8 +50,14 @@ class CheckedDump:
         for place in places(paths):
             if isinstance(place, DoorProblem):
                 yield place
-            else:
+            elif not self._passes_over(place):
                 yield from self._one(place.path, follow=place.follow)
+
+    def _passes_over(self, place: Place) -> bool:
+        if not self._logs_only or place.follow:
+            return False
+        file = identify(place.path, self._options)
+        return isinstance(file, Identity) and not file.is_log
 
     def _one(self, path: str, *, follow: bool) -> Iterator[Item]:
         """One file, whatever happens to it."""
@@ -67,6 +75,9 @@ class CheckedDump:
         file = identify(path, self._options)
         if isinstance(file, DoorProblem):
             yield file
+            return
+        if self._logs_only and not file.is_log:
+            yield DoorProblem(path, "other", f"{path}: not a log: only logs have batches and records")
             return
         yield FileStart(java_file(path), file.kind, file.base, source.size)
         if file.is_log:

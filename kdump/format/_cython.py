@@ -23,8 +23,8 @@ def exceptval(*, check: bool) -> Callable[[_F], _F]:
     return _same
 
 
-def declare(_type: object, value: _T) -> _T:
-    """Return the value: in the interpreter a constant is a constant."""
+def declare(_type: object, value: Any = None) -> Any:  # noqa: ANN401 (what it is given)
+    """Return the value: in the interpreter a constant is a constant, and a field is made when it is set."""
     return value
 
 
@@ -40,5 +40,5 @@ class _Type:
         return self
 
 
-cfunc = inline = _same
+cfunc = inline = cclass = final = no_gc = _same
 uchar = uint = longlong = ulonglong = bint = Py_ssize_t = p_char = p_uchar = p_longlong = const = _Type()
