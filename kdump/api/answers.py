@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kdump.api.errors import Error, error_of
 from kdump.api.select import time_of
@@ -13,6 +13,7 @@ from kdump.find.query import offset_query, time_query
 from kdump.item import Location as Answer
 from kdump.log.partition import Partition, UnreadableError
 from kdump.log.source import DoorProblem
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from kdump.find.query import Query
 
 
-class Location(NamedTuple):
+class Location(Value):
     """Where something is.
 
     Attributes:

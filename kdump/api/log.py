@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kdump.api.columns import batch_columns, record_columns, record_list
 from kdump.api.errors import raise_first
@@ -15,8 +15,10 @@ from kdump.format import layout
 from kdump.format.chunk import Chunk
 from kdump.item import FileStart
 from kdump.log.source import DoorProblem
+from kdump.value import Value
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Callable, Generator, Iterator
     from types import TracebackType
     from typing import Self, Unpack
@@ -33,7 +35,7 @@ _Columns = TypeVar("_Columns")
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-class Batch(NamedTuple):
+class Batch(Value):
     """One batch of a log, by Kafka's names; what a batch of magic 0 or 1 does not have is None.
 
     Attributes:
@@ -143,7 +145,7 @@ class Log:
             Error: while it is read, at the end, when some file could not be read.
         """
         read = self._reader(selection, deep=True)
-        return Rows(lambda: (one for one in read() if one[1].filled), record_list, record_columns)  # type: ignore[arg-type, return-value]
+        return Rows(lambda: (one for one in read() if one[1].filled), record_list, record_columns)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -216,13 +218,13 @@ def _batch_list(file: str, chunk: Chunk) -> list[Batch]:
     return [_batch(file, rows[k * width : (k + 1) * width]) for k in range(chunk.first + chunk.begun, chunk.last)]
 
 
-def _batch(file: str, row: Any) -> Batch:  # noqa: ANN401 (an array, which is typed as one of ints below)
+def _batch(file: str, row: array[int]) -> Batch:
     attributes, magic, base = row[layout.ATTRIBUTES], row[layout.MAGIC], row[layout.BASE_OFFSET]
     codec = attributes & layout.CODEC_MASK
     is_new = magic >= layout.MAGIC_V2
     first = row[layout.BASE_SEQUENCE]
     last = first if first < 0 else layout.increment_sequence(first, row[layout.LAST_OFFSET_DELTA])
-    new = (
+    new: list[Any] = [
         row[layout.COUNT],
         first,
         last,
@@ -232,15 +234,15 @@ def _batch(file: str, row: Any) -> Batch:  # noqa: ANN401 (an array, which is ty
         attributes & layout.TRANSACTIONAL_FLAG != 0,
         attributes & layout.CONTROL_FLAG != 0,
         row[layout.BASE_TIMESTAMP] if attributes & layout.DELETE_HORIZON_FLAG else None,
-    )
+    ]
     appended = "LogAppendTime" if attributes & layout.TIMESTAMP_TYPE_FLAG else "CreateTime"
-    return Batch(
+    values = [
         file,
         row[layout.POSITION],
         row[layout.SIZE],
         base if is_new or base >= 0 else None,
         row[layout.LAST_OFFSET],
-        *(new if is_new else (None,) * len(new)),
+        *(new if is_new else [None] * len(new)),
         "NoTimestampType" if magic == 0 else appended,
         row[layout.BASE_TIMESTAMP] if is_new else None,
         row[layout.MAX_TIMESTAMP] if magic else None,
@@ -249,4 +251,5 @@ def _batch(file: str, row: Any) -> Batch:  # noqa: ANN401 (an array, which is ty
         attributes,
         row[layout.CRC],
         row[layout.CRC] == row[layout.COMPUTED_CRC],
-    )
+    ]
+    return Batch(*values)

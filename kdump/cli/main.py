@@ -33,12 +33,13 @@ _COMMANDS = {
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
+    from kdump.api import _rows
     from kdump.decode import _usual
     from kdump.export import _columns
     from kdump.format import _cleaning, _records, _scan, _select
     from kdump.render import _json, _text
 
-    kernels = (_scan, _records, _select, _cleaning, _text, _json, _usual, _columns)
+    kernels = (_scan, _records, _select, _cleaning, _text, _json, _usual, _columns, _rows)
     compiled = all(kernel.is_compiled() for kernel in kernels)
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()
