@@ -35,8 +35,7 @@ class Error(Exception):
 
 def error_of(problem: DoorProblem) -> Error:
     """Return a problem of a file as what is raised for it."""
-    message = problem.sentence.partition(": say it with --")[0]
-    message = message.partition("; say it with --")[0]
+    message = problem.sentence.partition("; say it with --")[0]  # the options of dump are keywords here
     return Error(message, problem.path, _HINTS.get(problem.kind, ""))
 
 

@@ -174,6 +174,7 @@ class Log:
 
         def read() -> Chunks:
             reading = self._chunks(selection, deep=deep)
+            self._readings = [one for one in self._readings if one.gi_frame is not None]  # others are at their end
             self._readings.append(reading)
             return reading
 
