@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakSet
 
 from kdump.api.columns import batch_columns, record_columns, record_list
 from kdump.api.errors import raise_first
@@ -127,7 +128,7 @@ class Log:
             max_uncompressed_bytes=max_uncompressed_bytes,
         )
         self._findings: list[Finding] | None = None
-        self._readings: list[Chunks] = []
+        self._readings: WeakSet[Chunks] = WeakSet()
 
     def batches(self, **selection: Unpack[Wanted]) -> Rows[Batch, BatchColumns]:
         """Return the batches, whose records are not read; arguments and errors as `records`."""
@@ -157,9 +158,8 @@ class Log:
 
     def close(self) -> None:
         """End all readings, and close their files."""
-        for reading in self._readings:
+        for reading in list(self._readings):
             reading.close()
-        self._readings.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -174,8 +174,7 @@ class Log:
 
         def read() -> Chunks:
             reading = self._chunks(selection, deep=deep)
-            self._readings = [one for one in self._readings if one.gi_frame is not None]  # others are at their end
-            self._readings.append(reading)
+            self._readings.add(reading)
             return reading
 
         return read

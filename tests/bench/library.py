@@ -50,7 +50,7 @@ def looked_at(records: Iterator[kdump.Record]) -> int:
     """Return how many records there are, and look at what is in each."""
     count = 0
     for record in records:
-        count += (record.offset, record.timestamp, record.key, record.value, record.headers) != ()
+        count += len((record.offset, record.timestamp, record.key, record.value, record.headers)) > 0
     return count
 
 
