@@ -1,3 +1,53 @@
-"""kdump: shows, checks and repairs the files that Apache Kafka brokers write."""
+"""kdump: shows, checks and repairs the files that Apache Kafka brokers write.
+
+What `__all__` names is the library, see man kdump-python; it is loaded when it is used.
+"""
+
+TYPE_CHECKING = False  # `typing` would cost more than all else here
+if TYPE_CHECKING:
+    from kdump.api._rows import Record
+    from kdump.api.answers import Location, find_offset, find_time
+    from kdump.api.columns import BatchColumns, RecordColumns
+    from kdump.api.errors import Error
+    from kdump.api.log import Batch, Log, records
+    from kdump.api.verdict import Verdict, verify
+    from kdump.finding import Code, Finding, Severity
+    from kdump.item import Prediction
 
 __version__ = "0.1.0"
+__all__ = [
+    "Batch", "BatchColumns", "Code", "Error", "Finding", "Location", "Log", "Prediction", "Record", "RecordColumns",
+    "Severity", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
+]  # fmt: skip
+
+_HOMES = {
+    "Batch": "kdump.api.log",
+    "BatchColumns": "kdump.api.columns",
+    "Code": "kdump.finding",
+    "Error": "kdump.api.errors",
+    "Finding": "kdump.finding",
+    "Location": "kdump.api.answers",
+    "Log": "kdump.api.log",
+    "Prediction": "kdump.item",
+    "Record": "kdump.api._rows",
+    "RecordColumns": "kdump.api.columns",
+    "Severity": "kdump.finding",
+    "Verdict": "kdump.api.verdict",
+    "find_offset": "kdump.api.answers",
+    "find_time": "kdump.api.answers",
+    "records": "kdump.api.log",
+    "verify": "kdump.api.verdict",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

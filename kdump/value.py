@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class Value:
     """A value with named fields: the annotations of the class, with its class attributes as defaults.
 
-    The types, and that nobody changes a field, are the type checker's business.
+    It never changes. The types are the type checker's business.
     """
 
     __match_args__: tuple[str, ...]
@@ -28,6 +28,9 @@ class Value:
             fields.update(zip(self.__match_args__, values))  # noqa: B905 (strict costs)
             if named:
                 fields.update(named)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            raise AttributeError(f"a {type(self).__name__} never changes: replace() makes another one")
 
     def _values(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self.__match_args__])

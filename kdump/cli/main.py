@@ -37,6 +37,7 @@ _COMMANDS = {
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
+    from kdump.api import _rows
     from kdump.broker.cleaner import _cleaning
     from kdump.decode import _fast
     from kdump.export import _columns
@@ -45,7 +46,7 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     from kdump.render.json import _json
     from kdump.render.text import _text
 
-    kernels = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns)
+    kernels = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows)
     compiled = all(kernel.is_compiled() for kernel in kernels)
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()

@@ -28,13 +28,15 @@ class CheckedDump:
 
     Args:
         options: what was asked for.
+        logs_only: other files in directories are passed over, and named ones are a OpenFailure.
     """
 
-    def __init__(self, options: DumpOptions) -> None:
+    def __init__(self, options: DumpOptions, *, logs_only: bool = False) -> None:
         self._options = options
+        self._logs_only = logs_only
 
     def files(self, paths: list[str]) -> Iterator[Item]:
-        """Yield the items of all files, in order; what cannot be read is a OpenFailure among them.
+        """Yield the items of all files, in order; what cannot be read is an OpenFailure among them.
 
         Args:
             paths: files and directories, as the user wrote them.
@@ -44,8 +46,14 @@ class CheckedDump:
         for file in input_files(paths):
             if isinstance(file, OpenFailure):
                 yield file
-            else:
+            elif not self._passes_over(file):
                 yield from self._one(file)
+
+    def _passes_over(self, unknown: InputFile) -> bool:
+        if not self._logs_only or unknown.follow:
+            return False
+        file = identify(unknown, self._options)
+        return isinstance(file, InputFile) and not file.is_log
 
     def _one(self, file: InputFile) -> Iterator[Item]:
         """One file, whatever happens to it."""
@@ -62,6 +70,9 @@ class CheckedDump:
         file = identify(unknown, self._options)
         if isinstance(file, OpenFailure):
             yield file
+            return
+        if self._logs_only and not file.is_log:
+            yield OpenFailure(file.path, "other", f"{file.path}: not a log: only logs have batches and records")
             return
         yield FileStart(java_file(file.path), file.kind, file.base, source.size)
         if file.is_log:

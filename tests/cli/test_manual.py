@@ -43,7 +43,8 @@ README = (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").is_file
 PAGES = [
     "kdump.1", "kdump-dump.1", "kdump-verify.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-retention.1",
     "kdump-reindex.1", "kdump-truncate.1", "kdump-patch-header.1", "kdump-undo.1", "kdump-resume.1",
-    "kdump-export.1", "kdump-partition-for.1", "kdump-completion.1", "kdump-json.5", "kdump-findings.7",
+    "kdump-export.1", "kdump-partition-for.1", "kdump-completion.1", "kdump-python.3",
+    "kdump-json.5", "kdump-findings.7",
 ]  # fmt: skip
 COMMANDS: dict[str, click.Command] = {
     name: command
@@ -572,6 +573,25 @@ def test_an_installation_has_every_package_and_every_page() -> None:
     # the names under which man and the shells look for them
     shells = {"bash-completion/completions/kdump", "zsh/site-functions/_kdump", "fish/vendor_completions.d/kdump.fish"}
     assert files == {f"share/man/man{name[-1]}/{name}" for name in PAGES} | {f"share/{name}" for name in shells}
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_the_examples_in_python_run(number: int) -> None:
+    """The manual says what they do; here they do it, on a partition with records of those times and keys."""
+    codes = re.findall(r"(?ms)^\.EX\n(.*?)^\.EE$", (MAN / "kdump-python.3").read_text("ascii"))
+    assert len(codes) == 7
+    partition = str(FIXTURES / "damage" / "intact" / "none" / "logdir" / "plain-0")
+    code = f"partition = {partition!r}\n{plain(codes[number])}"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout or number == 0  # the first is the import alone
+    assert "None None" not in done.stdout
+
+
+def test_the_page_of_the_library_names_what_is_public() -> None:
+    text = plain((MAN / "kdump-python.3").read_text("ascii"))
+    assert [name for name in kdump.__all__ if name not in text] == []
 
 
 def test_the_readme_says_what_each_folder_is() -> None:

@@ -24,7 +24,7 @@ def exceptval(*, check: bool) -> Callable[[_F], _F]:
 
 
 def declare(_type: object, value: Any = None) -> Any:  # noqa: ANN401 (a variable of any type)
-    """Return the value: in the interpreter a constant is a constant, and an array of C is made where it is used."""
+    """Return the value: in the interpreter a constant is a constant; arrays and fields are made when they are set."""
     return value
 
 
@@ -40,6 +40,6 @@ class _Type:
         return self
 
 
-cfunc = inline = _same
+cfunc = inline = cclass = final = no_gc = _same
 uchar = uint = longlong = ulonglong = bint = Py_ssize_t = p_char = p_uchar = p_longlong = const = _Type()
 int = uchar  # noqa: A001 (the type of C)

@@ -1,0 +1,1 @@
+"""The library behind `import kdump`: logs, their records, and the answers of verify and find as values."""

@@ -1,0 +1,100 @@
+"""Where an offset is, and which offset belongs to a time."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.api.errors import Error, error_of
+from kdump.api.select import time_of
+from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.find.finder import Finder, Limits, open_partition
+from kdump.find.query import offset_query, time_query
+from kdump.item import Location as Answer
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.segment import UnreadableError
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from kdump.find.query import Query
+
+
+class Location(Value):
+    """Where something is.
+
+    Attributes:
+        offset: of the record, or the end of the log that was asked for; None for a batch without such a record.
+        timestamp: of the record, ms; -1 for an end of the log, as brokers answer.
+        leader_epoch: None where there is none.
+        file: the log; None for an end of the log.
+        position: of the batch, bytes.
+        base_offset, last_offset: of the batch.
+    """
+
+    offset: int | None
+    timestamp: int | None
+    leader_epoch: int | None
+    file: str | None
+    position: int | None
+    base_offset: int | None
+    last_offset: int | None
+
+
+def find_offset(path: str | os.PathLike[str], offset: int | str, *, scan: bool = False) -> Location | None:
+    """Return where a broker finds an offset for a consumer; None where it finds nothing.
+
+    Args:
+        path: partition directory, or a log of it.
+        offset: absolute offset, "earliest" or "latest".
+        scan: answer from the data, read from the start, not by the indexes.
+
+    Raises:
+        Error: the partition cannot be read.
+        ValueError: that is not an offset.
+    """
+    return _found(os.fspath(path), offset_query(str(offset)), scan=scan, times=False)
+
+
+def find_time(path: str | os.PathLike[str], time: int | str | datetime, *, scan: bool = False) -> Location | None:
+    """Return the first record at or after a time as a broker finds it; None where it finds nothing.
+
+    Args:
+        path: partition directory, or a log of it.
+        time: ms since the epoch, a datetime (UTC unless it says otherwise), or text: ISO 8601, now-2h, "earliest",
+            "latest", "max".
+        scan: answer from the data, read from the start, not by the indexes.
+
+    Raises:
+        Error: the partition cannot be read.
+        ValueError: that is not a time.
+    """
+    text = time if isinstance(time, str) else str(time_of("time", time))
+    return _found(os.fspath(path), time_query(text), scan=scan, times=True)
+
+
+def _found(path: str, query: Query, *, scan: bool, times: bool) -> Location | None:
+    try:
+        partition = open_partition(path, lambda _finding: None)
+        finder = Finder(partition, Limits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES), scan=scan, times=times)
+        items = list(finder.answers([query]))
+    except UnreadableError as error:
+        raise error_of(error.problem) from None
+    except OSError as error:
+        raise Error(f"{error.filename}: cannot be read: {error.strerror}", error.filename or path) from error
+    for item in items:
+        if isinstance(item, OpenFailure):
+            raise error_of(item)
+    answer = next(item for item in items if isinstance(item, Answer))
+    if answer.error is not None:
+        return None
+    return Location(
+        answer.offset,
+        answer.timestamp,
+        answer.leader_epoch,
+        answer.file,
+        answer.position,
+        answer.base_offset,
+        answer.last_offset,
+    )

@@ -1,0 +1,139 @@
+"""What is wrong with files, partition directories and log directories."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from kdump.api.errors import raise_first
+from kdump.api.select import time_of
+from kdump.checks.options import VerifyOptions
+from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.finding import Finding
+from kdump.item import Prediction
+from kdump.render.tally import Tally
+from kdump.storage.file_source import OpenFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
+
+    from kdump.item import Item
+
+
+class Verdict:
+    """What a verify has found. It reads while it is iterated, and its other attributes read to the end.
+
+    Iterating it gives the findings as they are made; a second time, those that were made.
+
+    Attributes:
+        path: the paths.
+    """
+
+    def __init__(self, paths: list[str], options: VerifyOptions) -> None:
+        self.paths = paths
+        self._options = options
+        self._items: Iterator[Item] | None = None
+        self._findings: list[Finding] = []
+        self._predictions: list[Prediction] = []
+        self._tally = Tally(shallow=not options.deep)
+
+    def __iter__(self) -> Iterator[Finding]:
+        at = 0
+        while at < len(self._findings) or self._read_one():
+            while at < len(self._findings):
+                yield self._findings[at]
+                at += 1
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All of them."""
+        self._read_all()
+        return tuple(self._findings)
+
+    @property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """What a broker does with each partition at its next start; none without `start`."""
+        self._read_all()
+        return tuple(self._predictions)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The totals by the names of JSON's `summary`, and `unchecked`: path and reason of what was not read."""
+        self._read_all()
+        unchecked = [{"file": path, "reason": reason} for path, reason in self._tally.unchecked]
+        return {**self._tally.totals(), "unchecked": unchecked}
+
+    def _read_all(self) -> None:
+        while self._read_one():
+            pass
+
+    def _read_one(self) -> bool:
+        """Take the next item; False at the end."""
+        if self._items is None:
+            from kdump.checks.run import verify as judged
+
+            self._items = judged(self.paths, self._options)
+        item = next(self._items, None)
+        if item is None:
+            return False
+        self._tally.see(item)
+        if isinstance(item, Finding):
+            self._findings.append(item)
+        elif isinstance(item, Prediction):
+            self._predictions.append(item)
+        elif isinstance(item, OpenFailure) and item.missing:
+            raise_first([item])
+        return True
+
+
+def verify(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    shallow: bool = False,
+    resync: bool = True,
+    contiguous: bool = False,
+    start: str | None = None,
+    config: Mapping[str, str] | None = None,
+    now: int | str | datetime | None = None,
+    jobs: int = 1,
+    max_batch_bytes: int = MAX_BATCH_BYTES,
+    max_uncompressed_bytes: int = MAX_UNCOMPRESSED_BYTES,
+) -> Verdict:
+    """Return what is wrong with files, partition directories and log directories.
+
+    Args:
+        paths: one or several of them; a pattern where nothing has that name is expanded.
+        shallow: do not read the records.
+        resync: after damage, search for the next intact batch.
+        contiguous: missing offsets are warnings.
+        start: clean, unclean, full or all: predict what a broker does at its next start after that.
+        config: settings of the broker and its topics for `start`, by name.
+        now: the broker's clock for `start`: ms, a datetime or text; None for this machine's.
+        jobs: processes to use.
+        max_batch_bytes: the records of a larger batch are not read.
+        max_uncompressed_bytes: the records of one batch are read up to this size.
+
+    Raises:
+        Error: while it reads: there is no such path. What else cannot be read is in `summary["unchecked"]`.
+        ValueError: there is no such start.
+    """
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    options = VerifyOptions(
+        deep=not shallow,
+        resync=resync,
+        contiguous=contiguous,
+        jobs=jobs,
+        max_batch_bytes=max_batch_bytes,
+        max_uncompressed_bytes=max_uncompressed_bytes,
+    )
+    if start is not None:
+        from kdump.broker.config import Config
+        from kdump.broker.load.facts import Start
+        from kdump.broker.load.log_manager import Settings
+
+        starts = tuple(Start) if start == "all" else (Start(start),)
+        clock = time.time_ns() // 1_000_000 if now is None else time_of("now", now)
+        options = options.replace(starts=starts, settings=Settings(clock, Config(dict(config or {}))))
+    return Verdict([os.fspath(path) for path in several], options)
