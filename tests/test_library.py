@@ -28,7 +28,14 @@ PUBLIC = {
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(kdump.__file__).parent.parent)}
 
 # Every log with another content, of all releases and all damage; of the copies in the damage cases one each.
-LOGS = list({path.read_bytes(): path for path in sorted(FIXTURES.rglob("*.log"), reverse=True)}.values())
+# The bombs of hostile/ are left out: as JSON, which this compares with, their records take gigabytes.
+LOGS = list(
+    {
+        path.read_bytes(): path
+        for path in sorted(FIXTURES.rglob("*.log"), reverse=True)
+        if not path.relative_to(FIXTURES).parts[1].startswith(("05-", "06-"))
+    }.values()
+)
 DECODED = "type", "control", "decodedKey", "decodedPayload"
 GROUPS = [LOGS[start::8] for start in range(8)]
 

@@ -20,8 +20,7 @@ from kdump.cli.options.formats import check_formats, command_of, file_decoder, f
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.options.selection import selection_of, selection_options
 from kdump.compat.dialect import DEFAULT, DIALECTS
-from kdump.compat.dump_log_segments_options import DumpOptions
-from kdump.decode.decoded import STRING
+from kdump.compat.dump_log_segments_options import STRING, DumpOptions
 from kdump.exit_status import RunStatus
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk

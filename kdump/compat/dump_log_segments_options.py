@@ -5,6 +5,7 @@ from __future__ import annotations
 from kdump.format.batch import layout
 from kdump.value import Value
 
+STRING = "org.apache.kafka.tools.api.StringDecoder"  # of keys and values where no class is named
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 MAX_UNCOMPRESSED_BYTES = 256 * 1024 * 1024
 

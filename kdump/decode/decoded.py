@@ -58,8 +58,6 @@ def _shown(made: object | None, text: bytes | None) -> object:
     return None if made is NULL else made
 
 
-STRING = "org.apache.kafka.tools.api.StringDecoder"  # of keys and values where no class is named
-
 Value = Any
 Decoder = Callable[[int, bytes | None, bytes | None], Decoded]
 Texts = tuple[bytes | None, bytes]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from kdump.decode.decoded import STRING
+from kdump.compat.dump_log_segments_options import STRING
 from kdump.render.escape import escape
 from kdump.render.text.dump import RecordFormat
 

@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from kdump.decode.decoded import STRING
+from kdump.compat.dump_log_segments_options import STRING
 from kdump.format.batch import layout
 
 if TYPE_CHECKING:

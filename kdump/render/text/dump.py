@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from kdump.compat.dialect import DEFAULT
-from kdump.decode.decoded import STRING
+from kdump.compat.dump_log_segments_options import STRING
 from kdump.finding import Finding
 from kdump.format.record.chunk import Chunk
 from kdump.item import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.compat.kafka_legacy import LegacyMessage
 from kdump.format.batch import layout
 from kdump.format.record.reader import header_places_at
 from kdump.render.text import _text
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable
 
+    from kdump.compat.kafka_legacy import LegacyMessage
     from kdump.format.record.chunk import Chunk
     from kdump.render.text.buffer import Write
 
@@ -101,6 +101,8 @@ class TextWriter(LineBuffer):
         return is_legacy and row[layout.R_BATCH] == k and bool(row[layout.R_FLAGS] & layout.VALUE_OVERRUNS)
 
     def _broken_message(self, chunk: Chunk, r: int) -> tuple[bytes, str | None]:
+        from kdump.compat.kafka_legacy import LegacyMessage
+
         row = chunk.rows[r * layout.RECORD_WIDTH : (r + 1) * layout.RECORD_WIDTH]
         return self._broken(row[layout.R_OFFSET], LegacyMessage(chunk.view[row[layout.R_AT] : row[layout.R_END]]))
 
