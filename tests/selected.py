@@ -85,7 +85,7 @@ def _add(batches: list[tuple[str, tuple[int, ...], list[Record]]], file: str, ch
     records = defaultdict(list)
     for i in range(chunk.filled):
         row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
-        key, value = key_and_value(chunk.view, row) if row[layout.R_KEY_AT] >= 0 else (None, b"?")
+        key, value = key_and_value(chunk.view, row)
         one = Record(row[layout.R_OFFSET], row[layout.R_TIMESTAMP], key, value, tuple(headers(chunk.view, row)))
         records[row[layout.R_BATCH]].append(one)
     assert set(records) <= set(range(chunk.first, chunk.last))

@@ -617,7 +617,7 @@ def test_the_examples_with_jq_print_what_the_readme_shows(
 def test_a_literal_is_as_long_as_the_kernel_says(kernel: str) -> None:
     """A compiled kernel copies so many bytes as it is told, whatever there is."""
     tree = ast.parse((Path(kdump.__file__).parent / kernel).read_text("utf-8"))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "_put"]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "wire.put"]
     pairs = [(call.args[2], call.args[3]) for call in calls]
     literals = [(text.value, size) for text, size in pairs if isinstance(text, ast.Constant)]
     assert len(literals) > 40

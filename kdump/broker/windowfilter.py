@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kdump.format.chunk import Chunk
     from kdump.format.window import Window
 
+_OVERRUN = "java.lang.IllegalArgumentException: newLimit > capacity"
 _IMPOSSIBLE = "java.lang.IllegalStateException: Empty batches are only supported for magic v2 and above"
 
 
@@ -56,6 +57,7 @@ class WindowFilter:
         going_on: int | None = None
         for chunk in self._cleaner.chunks(window, self._number):
             keep = self._cleaner.judge(chunk, self._flags, self._stats, self._target)
+            self._check_values(chunk, keep)
             first, at = chunk.first, 0
             if going_on is not None and not chunk.begun:  # a wrapper does not say which chunk is its last
                 self._by_itself(going_on, kept)
@@ -81,6 +83,13 @@ class WindowFilter:
         if going_on is not None:
             self._by_itself(going_on, kept)
         self._target.add_tombstones(self._stats)
+
+    def _check_values(self, chunk: Chunk, keep: memoryview) -> None:
+        """Fail as a broker does where it copies a value that reaches past its message."""
+        row = _cleaning.unreadable(chunk.rows, chunk.filled, keep)
+        if row < chunk.filled:
+            batch = chunk.rows[row * layout.RECORD_WIDTH + layout.R_BATCH]
+            raise CleaningError(_OVERRUN, self._number, self._window.cell(batch, layout.POSITION))
 
     def _run_of_batches(self, chunk: Chunk, first: int, last: int, at: int, keep: memoryview) -> int:
         """Write what comes of uncompressed batches whose records are all in the chunk."""

@@ -4,17 +4,25 @@
 Compiled by Cython when a compiler is there, interpreted with the same results when not. It reads what is whole, has no
 byte left over and only ASCII text; for everything else it answers None, and the general reader (`kdump.decode.schema`)
 says what that is. So there is one place that knows what damage looks like, and it is not this one.
+
+Contract. Trusted: the program and its literals, made by `kdump.decode.programs`. The message is trusted in nothing:
+each length is compared with the bytes that are left before it is used, and room is asked for before it is written to.
+Depth of recursion is that of the program.
 """
 
 from __future__ import annotations
 
 try:
     import cython
-except ModuleNotFoundError:  # the interpreter does not need Cython
+except ModuleNotFoundError:
+    from kdump.format import _cython as cython
+if not cython.compiled:  # whether Cython is there or not: its own stand-ins are slow, and refuse some casts
     from kdump.format import _cython as cython
 
 if cython.compiled:
-    from cython.cimports.libc.string import memcmp, memcpy
+    from cython.cimports.kdump.format.kernels import wire
+else:
+    from kdump.format.kernels import wire
 
 # A program is rows of WIDTH numbers. A row of a struct: STRUCT, row of its first field, number of fields, row of its
 # first tag, number of tags, whether a tag section follows. A row of a field or a tag: what it is, place and size of its
@@ -27,31 +35,27 @@ STRUCT = 0
 BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, UUID, STRING, BYTES, ARRAY, TAGGED_STRUCT, EMBEDDED = range(1, 14)
 
 _WIDTH = cython.declare(cython.Py_ssize_t, WIDTH)
+_STRUCT = cython.declare(cython.longlong, STRUCT)
+_BOOL = cython.declare(cython.longlong, BOOL)
+_INT8 = cython.declare(cython.longlong, INT8)
+_INT16 = cython.declare(cython.longlong, INT16)
+_UINT16 = cython.declare(cython.longlong, UINT16)
+_INT32 = cython.declare(cython.longlong, INT32)
+_UINT32 = cython.declare(cython.longlong, UINT32)
+_INT64 = cython.declare(cython.longlong, INT64)
+_UUID = cython.declare(cython.longlong, UUID)
+_STRING = cython.declare(cython.longlong, STRING)
+_BYTES = cython.declare(cython.longlong, BYTES)
+_ARRAY = cython.declare(cython.longlong, ARRAY)
+_TAGGED_STRUCT = cython.declare(cython.longlong, TAGGED_STRUCT)
+_EMBEDDED = cython.declare(cython.longlong, EMBEDDED)
 _LONGEST_STRING = cython.declare(cython.longlong, 0x7FFF)
-_TWO_32 = cython.declare(cython.longlong, 0x100000000)
 _MOST_NUMBER = cython.declare(cython.Py_ssize_t, 24)  # more characters than any number or uuid has
-
-_BASE64 = cython.declare(cython.p_char, b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-_URL_SAFE = cython.declare(cython.p_char, b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
 def is_compiled() -> bool:
     """Tell whether this kernel runs compiled."""
     return bool(cython.compiled)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _copy(
-    out: cython.p_uchar, at: cython.Py_ssize_t, b: cython.p_uchar, start: cython.Py_ssize_t, n: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    """Append n bytes of a buffer."""
-    if cython.compiled:
-        memcpy(out + at, b + start, n)
-    else:
-        out[at : at + n] = b[start : start + n]
-    return at + n
 
 
 @cython.cfunc
@@ -65,43 +69,17 @@ def _null(out: cython.p_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 
 @cython.cfunc
-@cython.exceptval(check=False)
-def _int(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Append a decimal number."""
-    rest: cython.ulonglong
-    end: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    power: cython.ulonglong = 10
-    if value < 0:
-        out[at] = 45
-        at += 1
-        rest = -value
-    else:
-        rest = value
-    end = at + 1
-    while rest >= power and end < at + 19:
-        end += 1
-        power *= 10
-    i = end
-    while i > at:
-        i -= 1
-        out[i] = 48 + rest % 10
-        rest //= 10
-    return end
-
-
-@cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
 def _signed(b: cython.p_uchar, at: cython.Py_ssize_t, n: cython.Py_ssize_t) -> cython.longlong:
-    """A big-endian number of n bytes."""
-    i: cython.Py_ssize_t
-    value: cython.longlong = b[at]
-    if value > 0x7F:
-        value -= 0x100
-    for i in range(at + 1, at + n):
-        value = value * 256 + b[i]
-    return value
+    """A big-endian number of 1, 2, 4 or 8 bytes."""
+    if n == 8:
+        return wire.i64(b, at)
+    if n == 4:
+        return wire.i32(b, at)
+    if n == 2:
+        return wire.i16(b, at)
+    return b[at] - 0x100 if b[at] > 0x7F else b[at]
 
 
 @cython.cfunc
@@ -110,16 +88,13 @@ def _signed(b: cython.p_uchar, at: cython.Py_ssize_t, n: cython.Py_ssize_t) -> c
 def _uvarint(b: cython.p_uchar, stop: cython.Py_ssize_t, state: cython.p_longlong) -> cython.longlong:
     """The unsigned varint in hand, at most 2^31-1; -1 for others, and where there is none."""
     at: cython.Py_ssize_t = state[0]
-    value: cython.longlong = 0
-    shift: cython.Py_ssize_t = 0
-    while at < stop and shift < 35:
-        value |= cython.cast(cython.longlong, b[at] & 0x7F) << shift
-        at += 1
-        if b[at - 1] < 0x80:
-            state[0] = at
-            return value if value <= 0x7FFFFFFF else -1
-        shift += 7
-    return -1
+    after: cython.Py_ssize_t = wire.varint_end(b, at, stop, wire.WIDEST_INT)
+    value: cython.longlong
+    if after < 0:
+        return -1
+    state[0] = after
+    value = wire.uvarint(b, at, after)
+    return value if value <= 0x7FFFFFFF else -1
 
 
 @cython.cfunc
@@ -157,7 +132,7 @@ def _string(
     for i in range(start, start + n):
         odd |= (b[i] < 0x20) | (b[i] > 0x7E) | (b[i] == 34) | (b[i] == 92)
     if odd == 0:
-        at = _copy(out, at, b, start, n)
+        at = wire.copy(out, at, b, start, n)
     else:
         for i in range(start, start + n):
             if b[i] < 0x20 or b[i] > 0x7E:
@@ -183,32 +158,8 @@ def _base64(
     padded: cython.bint,
 ) -> cython.Py_ssize_t:
     """Append n bytes as Base64 between quotes."""
-    group: cython.uint
     out[at] = 34
-    at += 1
-    while n > 2:
-        group = cython.cast(cython.uint, b[start]) << 16 | cython.cast(cython.uint, b[start + 1]) << 8 | b[start + 2]
-        out[at] = letters[group >> 18]
-        out[at + 1] = letters[group >> 12 & 63]
-        out[at + 2] = letters[group >> 6 & 63]
-        out[at + 3] = letters[group & 63]
-        at += 4
-        start += 3
-        n -= 3
-    if n > 0:
-        group = cython.cast(cython.uint, b[start]) << 16
-        if n > 1:
-            group |= cython.cast(cython.uint, b[start + 1]) << 8
-        out[at] = letters[group >> 18]
-        out[at + 1] = letters[group >> 12 & 63]
-        at += 2
-        if n > 1:
-            out[at] = letters[group >> 6 & 63]
-            at += 1
-        while padded and n < 3:
-            out[at] = 61
-            at += 1
-            n += 1
+    at = wire.put_base64(out, at + 1, b, start, n, letters, padded)
     out[at] = 34
     return at + 1
 
@@ -217,11 +168,11 @@ def _base64(
 @cython.exceptval(check=False)
 def _size_of(kind: cython.longlong) -> cython.Py_ssize_t:
     """Bytes of a number."""
-    if kind <= 2:
+    if kind <= _INT8:
         return 1
-    if kind <= 4:
+    if kind <= _UINT16:
         return 2
-    return 4 if kind <= 6 else 8
+    return 4 if kind <= _UINT32 else 8
 
 
 @cython.cfunc
@@ -231,7 +182,7 @@ def _number(
 ) -> cython.Py_ssize_t:
     """Append a number or truth value."""
     value: cython.longlong
-    if kind == 1:
+    if kind == _BOOL:
         if b[start]:
             out[at] = 116
             out[at + 1] = 114
@@ -246,11 +197,11 @@ def _number(
         return at + 4
     value = _signed(b, start, _size_of(kind))
     if value < 0:
-        if kind == 4:
+        if kind == _UINT16:
             value += 0x10000
-        elif kind == 6:
-            value += _TWO_32
-    return _int(out, at, value)
+        elif kind == _UINT32:
+            value = wire.u32(b, start)
+    return wire.put_int(out, at, value)
 
 
 @cython.cfunc
@@ -273,7 +224,7 @@ def _value(
     end: cython.longlong
     if state[1] + _MOST_NUMBER + 2 > room:
         return False
-    if kind == 0:
+    if kind == _STRUCT:
         if p[c + 3]:
             if state[0] >= stop:
                 return False
@@ -282,32 +233,32 @@ def _value(
                 state[1] = _null(out, state[1])
                 return True
         return _struct(p, p[c + 5], literals, b, stop, state, out, room)
-    if kind <= 7:
+    if kind <= _INT64:
         end = state[0] + _size_of(kind)
         if end > stop:
             return False
         state[1] = _number(out, state[1], b, state[0], kind)
         state[0] = end
         return True
-    if kind == 8:
+    if kind == _UUID:
         if state[0] + 16 > stop:
             return False
-        state[1] = _base64(out, state[1], b, state[0], 16, _URL_SAFE, False)
+        state[1] = _base64(out, state[1], b, state[0], 16, wire.URL_SAFE, False)
         state[0] += 16
         return True
-    if kind == 12:
+    if kind == _TAGGED_STRUCT:
         if state[0] >= stop or b[state[0]] != 0:
             return False
         state[0] += 1
         state[1] = _null(out, state[1])
         return True
-    n = _length(b, stop, state, p[c + 4], 2 if kind == 9 else 4)
+    n = _length(b, stop, state, p[c + 4], 2 if kind == _STRING else 4)
     if n == -1 and p[c + 3]:
         state[1] = _null(out, state[1])
         return True
     if n < 0 or n > stop - state[0]:
         return False
-    if kind == 11:
+    if kind == _ARRAY:
         out[state[1]] = 91
         state[1] += 1
         for i in range(n):
@@ -321,7 +272,7 @@ def _value(
         out[state[1]] = 93
         state[1] += 1
         return True
-    if kind == 13:
+    if kind == _EMBEDDED:
         end = state[0] + n
         if n < 2 or b[state[0]] != 0 or b[state[0] + 1] >= p[c + 6]:
             return False
@@ -333,7 +284,7 @@ def _value(
         return True
     if state[1] + 2 * n + 8 > room:
         return False
-    if kind == 9:
+    if kind == _STRING:
         if n > _LONGEST_STRING:
             return False
         end = _string(out, state[1], b, state[0], n)
@@ -341,7 +292,7 @@ def _value(
             return False
         state[1] = end
     else:
-        state[1] = _base64(out, state[1], b, state[0], n, _BASE64, True)
+        state[1] = _base64(out, state[1], b, state[0], n, wire.BASE64, True)
     state[0] += n
     return True
 
@@ -376,7 +327,7 @@ def _struct(
         if i > first:
             out[state[1]] = 44
             state[1] += 1
-        state[1] = _copy(out, state[1], literals, p[f + 1], p[f + 2])
+        state[1] = wire.copy(out, state[1], literals, p[f + 1], p[f + 2])
         if not _value(p, i, literals, b, stop, state, out, room):
             return False
     if p[c + 5]:
@@ -435,25 +386,14 @@ def _tags(
         if start > empty:
             out[start] = 44
             state[1] += 1
-        state[1] = text = _copy(out, state[1], literals, p[f + 1], p[f + 2])
+        state[1] = text = wire.copy(out, state[1], literals, p[f + 1], p[f + 2])
         if not _value(p, i, literals, b, stop, state, out, room):
             return False
         n = state[1] - text
-        if n == p[f + 7] and _same(out, text, literals, p[f + 6], n):
+        if n == p[f + 7] and wire.same(out, text, literals, p[f + 6], n):
             state[1] = start
         next_row = i + 1
     return True
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _same(
-    a: cython.p_uchar, at: cython.Py_ssize_t, b: cython.p_uchar, start: cython.Py_ssize_t, n: cython.Py_ssize_t
-) -> cython.bint:
-    if cython.compiled:
-        return memcmp(a + at, b + start, n) == 0
-    return a[at : at + n] == b[start : start + n]
 
 
 def read(
@@ -501,10 +441,7 @@ def read(
         out = target
     if size + 2 > room:
         return None
-    if cython.compiled:
-        memcpy(out, cython.cast(cython.p_char, head), size)
-    else:
-        out[:size] = head
+    wire.put(out, 0, head, size)
     s[0] = at
     s[1] = size
     if not _struct(p, 0, lit, b, stop, s, out, room) or s[0] != stop or s[1] >= room:

@@ -1,30 +1,30 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Kernel: keys, values and headers of record rows into the buffers of Arrow arrays.
 
-Compiled by Cython when a compiler is there, interpreted with the same results when not. The rows are those of
-`kdump.format._records`, which has proven that every field lies in the buffer: nothing is checked again here. Bits of a
+Compiled by Cython when a compiler is there, interpreted with the same results when not. Bits of a
 validity bitmap are set for what is there; bitmaps come zeroed.
+
+Contract. Trusted: record rows are those of `kdump.format._records` for the same buffer, and there is room for what
+`field_bytes` and `header_room` have counted in them. Both walk headers within R_END by the decoder that checked them,
+so they count what is then copied. Guaranteed: offsets are those of int32 where all rows together have at most 2^31-1
+bytes, which `rows_within` sees to.
 """
 
 from __future__ import annotations
 
 try:
     import cython
-except ModuleNotFoundError:  # the interpreter does not need Cython
+except ModuleNotFoundError:
+    from kdump.format import _cython as cython
+if not cython.compiled:  # whether Cython is there or not: its own stand-ins are slow, and refuse some casts
     from kdump.format import _cython as cython
 
-from kdump.format import layout
-
 if cython.compiled:
-    from cython.cimports.libc.string import memcpy
-
-_BATCH_WIDTH = cython.declare(cython.Py_ssize_t, layout.BATCH_WIDTH)
-_MAGIC = cython.declare(cython.Py_ssize_t, layout.MAGIC)
-_WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
-_R_BATCH = cython.declare(cython.Py_ssize_t, layout.R_BATCH)
-_R_AT = cython.declare(cython.Py_ssize_t, layout.R_AT)
-_R_HEADERS_AT = cython.declare(cython.Py_ssize_t, layout.R_HEADERS_AT)
-_R_HEADER_COUNT = cython.declare(cython.Py_ssize_t, layout.R_HEADER_COUNT)
+    from cython.cimports.kdump.format import layout
+    from cython.cimports.kdump.format.kernels import wire
+else:
+    from kdump.format import layout
+    from kdump.format.kernels import wire
 
 
 def is_compiled() -> bool:
@@ -32,48 +32,28 @@ def is_compiled() -> bool:
     return bool(cython.compiled)
 
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _copy(
-    target: cython.p_uchar, to: cython.Py_ssize_t, b: cython.p_uchar, at: cython.Py_ssize_t, n: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    """Copy n bytes; return the place after them."""
-    if cython.compiled:
-        memcpy(target + to, b + at, n)
-    else:
-        target[to : to + n] = b[at : at + n]
-    return to + n
+def rows_within(
+    rows: cython.longlong[::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t, most: cython.longlong
+) -> int:
+    """Return the row after the last of the record rows [first, n) that fit into `most` bytes together; at least one.
 
+    What fits needs no larger offsets than `most` in any array that is made of the rows.
 
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _after_varint(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    while b[at] >= 0x80:
-        at += 1
-    return at + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _varint(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    """The zigzag number at a place; one that has been read before, so it ends."""
-    value: cython.ulonglong = 0
-    byte: cython.ulonglong
-    shift: cython.Py_ssize_t = 0
-    while True:
-        byte = b[at]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
+    Args:
+        rows: record rows.
+        first, n: rows, half-open; there is at least one.
+        most: bytes, at least those that one record can have.
+    """
+    total: cython.longlong = (
+        rows[first * layout.RECORD_WIDTH + layout.R_END] - rows[first * layout.RECORD_WIDTH + layout.R_AT]
+    )
+    i: cython.Py_ssize_t = first + 1
+    while i < n:
+        total += rows[i * layout.RECORD_WIDTH + layout.R_END] - rows[i * layout.RECORD_WIDTH + layout.R_AT]
+        if total > most:
             break
-        shift += 7
-        at += 1
-    if not cython.compiled:
-        value &= 0xFFFFFFFFFFFFFFFF
-    half: cython.longlong = value >> 1
-    return half ^ -1 if value & 1 else half
+        i += 1
+    return i
 
 
 def field_bytes(rows: cython.longlong[::1], n: cython.Py_ssize_t, size: cython.Py_ssize_t) -> int:
@@ -87,8 +67,8 @@ def field_bytes(rows: cython.longlong[::1], n: cython.Py_ssize_t, size: cython.P
     total: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     for i in range(n):
-        if rows[i * _WIDTH + size] > 0:
-            total += rows[i * _WIDTH + size]
+        if rows[i * layout.RECORD_WIDTH + size] > 0:
+            total += rows[i * layout.RECORD_WIDTH + size]
     return total
 
 
@@ -98,7 +78,7 @@ def copy_field(
     n: cython.Py_ssize_t,
     place: cython.Py_ssize_t,
     size: cython.Py_ssize_t,
-    offsets: cython.uint[::1],
+    offsets: cython.int[::1],
     bits: cython.uchar[::1],
     target: cython.uchar[::1],
 ) -> int:
@@ -130,12 +110,12 @@ def copy_field(
     length: cython.longlong
     for i in range(n):
         offsets[i] = to
-        length = rows[i * _WIDTH + size]
+        length = rows[i * layout.RECORD_WIDTH + size]
         if length < 0:
             nulls += 1
             continue
         bits[i >> 3] |= 1 << (i & 7)
-        to = _copy(out, to, b, rows[i * _WIDTH + place], length)
+        to = wire.copy(out, to, b, rows[i * layout.RECORD_WIDTH + place], length)
     offsets[n] = to
     return nulls
 
@@ -155,16 +135,21 @@ def header_room(
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     at: cython.Py_ssize_t
+    after: cython.Py_ssize_t
+    end: cython.Py_ssize_t
     size: cython.longlong
     for i in range(n):
-        at = rows[i * _WIDTH + _R_HEADERS_AT]
-        for j in range(rows[i * _WIDTH + _R_HEADER_COUNT]):
+        at = rows[i * layout.RECORD_WIDTH + layout.R_HEADERS_AT]
+        end = rows[i * layout.RECORD_WIDTH + layout.R_END]
+        for j in range(rows[i * layout.RECORD_WIDTH + layout.R_HEADER_COUNT]):
             headers += 1
-            size = _varint(b, at)
-            at = _after_varint(b, at) + size
-            keys += size
-            size = _varint(b, at)
-            at = _after_varint(b, at)
+            after = wire.after_varint(b, at, end)
+            size = wire.size_within(b, at, after, end)
+            if size > 0:
+                keys += size
+                after += size
+            at = wire.after_varint(b, after, end)
+            size = wire.size_within(b, after, at, end)
             if size > 0:
                 values += size
                 at += size
@@ -175,10 +160,10 @@ def copy_headers(
     view: cython.const[cython.uchar][::1],
     rows: cython.longlong[::1],
     n: cython.Py_ssize_t,
-    lists: cython.uint[::1],
-    key_offsets: cython.uint[::1],
+    lists: cython.int[::1],
+    key_offsets: cython.int[::1],
     keys: cython.uchar[::1],
-    value_offsets: cython.uint[::1],
+    value_offsets: cython.int[::1],
     bits: cython.uchar[::1],
     values: cython.uchar[::1],
 ) -> int:
@@ -214,24 +199,28 @@ def copy_headers(
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     at: cython.Py_ssize_t
+    after: cython.Py_ssize_t
+    end: cython.Py_ssize_t
     size: cython.longlong
     for i in range(n):
         lists[i] = done
-        at = rows[i * _WIDTH + _R_HEADERS_AT]
-        for j in range(rows[i * _WIDTH + _R_HEADER_COUNT]):
+        at = rows[i * layout.RECORD_WIDTH + layout.R_HEADERS_AT]
+        end = rows[i * layout.RECORD_WIDTH + layout.R_END]
+        for j in range(rows[i * layout.RECORD_WIDTH + layout.R_HEADER_COUNT]):
             key_offsets[done] = key
             value_offsets[done] = value
-            size = _varint(b, at)
-            at = _after_varint(b, at)
-            key = _copy(to_keys, key, b, at, size)
-            at += size
-            size = _varint(b, at)
-            at = _after_varint(b, at)
+            after = wire.after_varint(b, at, end)
+            size = wire.size_within(b, at, after, end)
+            if size > 0:
+                key = wire.copy(to_keys, key, b, after, size)
+                after += size
+            at = wire.after_varint(b, after, end)
+            size = wire.size_within(b, after, at, end)
             if size < 0:
                 nulls += 1
             else:
                 bits[done >> 3] |= 1 << (done & 7)
-                value = _copy(to_values, value, b, at, size)
+                value = wire.copy(to_values, value, b, at, size)
                 at += size
             done += 1
     lists[n] = done
@@ -258,33 +247,4 @@ def of_batches(
     """
     i: cython.Py_ssize_t
     for i in range(n):
-        target[i] = batches[rows[i * _WIDTH + _R_BATCH] * _BATCH_WIDTH + column]
-
-
-def timestamp_deltas(
-    view: cython.const[cython.uchar][::1],
-    rows: cython.longlong[::1],
-    n: cython.Py_ssize_t,
-    batches: cython.longlong[::1],
-    target: cython.longlong[::1],
-) -> None:
-    """Fill in the timestamp delta (ms) that each of n record rows has stored; 0 below magic 2, which has none.
-
-    Args:
-        view: the buffer that the rows point into.
-        rows: record rows.
-        n: rows.
-        batches: rows of batches.
-        target: room for n values.
-    """
-    b: cython.p_uchar
-    if cython.compiled:
-        b = cython.cast(cython.p_uchar, cython.address(view[0]))
-    else:
-        b = view
-    i: cython.Py_ssize_t
-    for i in range(n):
-        target[i] = 0
-        if batches[rows[i * _WIDTH + _R_BATCH] * _BATCH_WIDTH + _MAGIC] >= 2:
-            # the attributes, one byte, lie between the length of the record and the delta
-            target[i] = _varint(b, _after_varint(b, rows[i * _WIDTH + _R_AT]) + 1)
+        target[i] = batches[rows[i * layout.RECORD_WIDTH + layout.R_BATCH] * layout.BATCH_WIDTH + column]

@@ -14,11 +14,29 @@ from kdump.export.tables import Column, Kind
 from kdump.format import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.format.chunk import Chunk
 
 _HEADER = list(TYPES[Kind.HEADERS].value_type)
+MOST_BYTES = 2**30  # of records in one record batch: its offsets are int32, and others may be joined to it
+
+
+def parts(chunk: Chunk) -> Iterator[Chunk]:
+    """Yield the records of a chunk in parts of at most MOST_BYTES bytes, or of one record.
+
+    Args:
+        chunk: the records; there is at least one.
+    """
+    first = 0
+    while first < chunk.filled:
+        last = _columns.rows_within(chunk.rows, first, chunk.filled, MOST_BYTES)
+        if last - first == chunk.filled:
+            yield chunk
+        else:
+            rows = chunk.rows[first * layout.RECORD_WIDTH : last * layout.RECORD_WIDTH]
+            yield chunk.replace(rows=rows, filled=last - first)
+        first = last
 
 
 class Records:
@@ -78,14 +96,12 @@ class Records:
 
     def deltas(self) -> pa.Array:
         """The timestamp deltas as stored."""
-        values = array("q", bytes(8 * self.count))
-        _columns.timestamp_deltas(self._chunk.view, self._chunk.rows, self.count, self._chunk.window.rows, values)
-        return self.only_new(longs(values))
+        return self.only_new(self.cell(layout.R_TIME_DELTA))
 
     def field(self, place: int, size: int) -> pa.Array:
         """Keys or values."""
         rows, count = self._chunk.rows, self.count
-        offsets, bits = array("I", bytes(4 * (count + 1))), bytearray(count // 8 + 1)
+        offsets, bits = array("i", bytes(4 * (count + 1))), bytearray(count // 8 + 1)
         target = bytearray(max(1, _columns.field_bytes(rows, count, size)))
         nulls = _columns.copy_field(self._chunk.view, rows, count, place, size, offsets, bits, target)
         return pa.Array.from_buffers(pa.binary(), count, [pa.py_buffer(one) for one in (bits, offsets, target)], nulls)
@@ -94,8 +110,8 @@ class Records:
         """Lists of headers; keys that are no UTF-8 as Java's readers see them."""
         chunk, count = self._chunk, self.count
         headers, key_bytes, value_bytes = _columns.header_room(chunk.view, chunk.rows, count)
-        lists = array("I", bytes(4 * (count + 1)))
-        key_offsets, value_offsets = (array("I", bytes(4 * (headers + 1))) for _ in range(2))
+        lists = array("i", bytes(4 * (count + 1)))
+        key_offsets, value_offsets = (array("i", bytes(4 * (headers + 1))) for _ in range(2))
         keys, values, bits = bytearray(key_bytes + 1), bytearray(value_bytes + 1), bytearray(headers // 8 + 1)
         nulls = _columns.copy_headers(
             chunk.view, chunk.rows, count, lists, key_offsets, keys, value_offsets, bits, values
@@ -136,7 +152,7 @@ _RECORDS: dict[str, Callable[[Records], pa.Array]] = {
     "timestamp": lambda rows: rows.cell(layout.R_TIMESTAMP),
     "timestampDelta": Records.deltas,
     "timestampType": lambda rows: timestamp_type(rows.of_batch(layout.MAGIC), rows.of_batch(layout.ATTRIBUTES)),
-    "attributes": lambda rows: pc.bit_wise_and(rows.cell(layout.R_ATTRIBUTES), 0xFF),
+    "attributes": lambda rows: rows.cell(layout.R_ATTRIBUTES),
     "keySize": lambda rows: _size(rows.cell(layout.R_KEY_SIZE)),
     "valueSize": lambda rows: _size(rows.cell(layout.R_VALUE_SIZE)),
     "sequence": lambda rows: rows.only_new(rows.cell(layout.R_SEQUENCE)),

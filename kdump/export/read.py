@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kdump.export.arrow import Rows, batch_columns
-from kdump.export.arrowrecords import Records
+from kdump.export.arrowrecords import MOST_BYTES, Records, parts
 from kdump.export.origin import printable
 from kdump.export.split import Wanted, hints_beside
 from kdump.export.tables import TABLES
@@ -176,12 +176,16 @@ def _records(
         for chunk in reader.chunks(window):
             if not chunk.filled:
                 continue
-            batch = Records(chunk, constants, decoding).columns(columns)
-            held.append(batch)
-            rows, size = rows + batch.num_rows, size + batch.nbytes
-            if rows >= _ROWS or size >= _BYTES:
-                yield _joined(held)
-                held, rows, size = [], 0, 0
+            for part in parts(chunk):
+                batch = Records(part, constants, decoding).columns(columns)
+                if held and size + batch.nbytes >= MOST_BYTES:
+                    yield _joined(held)
+                    held, rows, size = [], 0, 0
+                held.append(batch)
+                rows, size = rows + batch.num_rows, size + batch.nbytes
+                if rows >= _ROWS or size >= _BYTES:
+                    yield _joined(held)
+                    held, rows, size = [], 0, 0
     if held:
         yield _joined(held)
 

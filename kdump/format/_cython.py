@@ -23,8 +23,8 @@ def exceptval(*, check: bool) -> Callable[[_F], _F]:
     return _same
 
 
-def declare(_type: object, value: _T) -> _T:
-    """Return the value: in the interpreter a constant is a constant."""
+def declare(_type: object, value: Any = None) -> Any:  # noqa: ANN401 (a variable of any type)
+    """Return the value: in the interpreter a constant is a constant, and an array of C is made where it is used."""
     return value
 
 
@@ -42,3 +42,4 @@ class _Type:
 
 cfunc = inline = _same
 uchar = uint = longlong = ulonglong = bint = Py_ssize_t = p_char = p_uchar = p_longlong = const = _Type()
+int = uchar  # noqa: A001 (the type of C)

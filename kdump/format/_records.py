@@ -1,191 +1,41 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Kernel: the records of many batches into columns.
 
-Compiled by Cython when a compiler is there, interpreted with the same results when not. A record is read only when
-it is all in the buffer, and each of its fields only when it ends inside the record; so a result is always "n rows,
-then a status", never all or nothing, and no length from the data is used before it is compared with what is there.
+Compiled by Cython when a compiler is there, interpreted with the same results when not.
+
+Contract. Trusted is nothing but the room for rows: batches that do not lie in the window are not read, and every length
+is compared with what is there before it is used, by the decoder that all kernels share (`kdump.format.kernels.wire`).
+A result is always "n rows, then a status" (layout.R_DONE ...), never all or nothing. Guaranteed of each row, of magic
+0, 1 or 2, whatever its status or CRC:
+- [R_AT, R_END) lies in the buffer, and in it lie [R_KEY_AT, + R_KEY_SIZE), [R_VALUE_AT, + R_VALUE_SIZE) and the
+  R_HEADER_COUNT headers, which begin at R_HEADERS_AT and end at R_END.
+- A size below 0 is null, whatever it is; the place beside it lies in the record all the same. No place is a sentinel.
+- A legacy value that claims more than there is has no bytes: it is null, with VALUE_OVERRUNS and R_CLAIMED_SIZE.
+- Sizes of headers are those that `wire.varint` gives within R_END, for this kernel as for every later one.
+Nothing is kept between calls but in the caller's arrays: a batch in pieces goes on where `read_stream` has stopped, a
+record larger than a buffer goes through `read_pieces`.
 """
 
 from __future__ import annotations
 
 try:
     import cython
-except ModuleNotFoundError:  # the interpreter does not need Cython
+except ModuleNotFoundError:
+    from kdump.format import _cython as cython
+if not cython.compiled:  # whether Cython is there or not: its own stand-ins are slow, and refuse some casts
     from kdump.format import _cython as cython
 
-from array import array
-
-from kdump.format import layout
-
-_POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
-_SIZE = cython.declare(cython.Py_ssize_t, layout.SIZE)
-_BASE_OFFSET = cython.declare(cython.Py_ssize_t, layout.BASE_OFFSET)
-_LAST_OFFSET = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET)
-_MAGIC = cython.declare(cython.Py_ssize_t, layout.MAGIC)
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.ATTRIBUTES)
-_CRC = cython.declare(cython.Py_ssize_t, layout.CRC)
-_COMPUTED_CRC = cython.declare(cython.Py_ssize_t, layout.COMPUTED_CRC)
-_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.BASE_TIMESTAMP)
-_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.MAX_TIMESTAMP)
-_BASE_SEQUENCE = cython.declare(cython.Py_ssize_t, layout.BASE_SEQUENCE)
-_COUNT = cython.declare(cython.Py_ssize_t, layout.COUNT)
-_LAST_OFFSET_DELTA = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET_DELTA)
-_SUSPICION = cython.declare(cython.Py_ssize_t, layout.SUSPICION)
-_SEEN_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.SEEN_MAX_TIMESTAMP)
-_SEEN_DELTA = cython.declare(cython.Py_ssize_t, layout.SEEN_DELTA)
-_BATCH_WIDTH = cython.declare(cython.Py_ssize_t, layout.BATCH_WIDTH)
-
-_R_BATCH = cython.declare(cython.Py_ssize_t, layout.R_BATCH)
-_R_OFFSET = cython.declare(cython.Py_ssize_t, layout.R_OFFSET)
-_R_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.R_TIMESTAMP)
-_R_SEQUENCE = cython.declare(cython.Py_ssize_t, layout.R_SEQUENCE)
-_R_KEY_AT = cython.declare(cython.Py_ssize_t, layout.R_KEY_AT)
-_R_KEY_SIZE = cython.declare(cython.Py_ssize_t, layout.R_KEY_SIZE)
-_R_VALUE_AT = cython.declare(cython.Py_ssize_t, layout.R_VALUE_AT)
-_R_VALUE_SIZE = cython.declare(cython.Py_ssize_t, layout.R_VALUE_SIZE)
-_R_HEADERS_AT = cython.declare(cython.Py_ssize_t, layout.R_HEADERS_AT)
-_R_HEADER_COUNT = cython.declare(cython.Py_ssize_t, layout.R_HEADER_COUNT)
-_R_CRC = cython.declare(cython.Py_ssize_t, layout.R_CRC)
-_R_VALID = cython.declare(cython.Py_ssize_t, layout.R_VALID)
-_R_AT = cython.declare(cython.Py_ssize_t, layout.R_AT)
-_R_DELTA = cython.declare(cython.Py_ssize_t, layout.R_DELTA)
-_R_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.R_ATTRIBUTES)
-_R_END = cython.declare(cython.Py_ssize_t, layout.R_END)
-_WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
-_UNKNOWN = cython.declare(cython.longlong, layout.UNKNOWN)
-
-# Literals over 32 bits are Python ints to the compiler, even where the other side is a C variable.
-_LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
-_TWO_32 = cython.declare(cython.longlong, 0x100000000)
-
-_STATE = array("q", [0, 0, 0])  # what _one_batch returns besides its status
+if cython.compiled:
+    from cython.cimports.kdump.format import layout
+    from cython.cimports.kdump.format.kernels import wire
+else:
+    from kdump.format import layout
+    from kdump.format.kernels import wire
 
 
 def is_compiled() -> bool:
     """Tell whether this kernel runs compiled."""
     return bool(cython.compiled)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _u32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    high: cython.longlong = b[at]
-    return (high << 24) | (b[at + 1] << 16) | (b[at + 2] << 8) | b[at + 3]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _i32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    value: cython.longlong = _u32(b, at)
-    if value > 0x7FFFFFFF:
-        value -= _TWO_32
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _i64(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    return (_i32(b, at) << 32) | _u32(b, at + 4)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _wrap(value: cython.longlong) -> cython.longlong:
-    """A 64-bit sum as Java has it: C wraps by itself, the interpreter has to."""
-    if not cython.compiled:
-        value = ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _varint_end(
-    b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t, most: cython.Py_ssize_t
-) -> cython.Py_ssize_t:
-    """The place after the varint at `at`; -1 when it does not end before `stop`, -2 when it is over `most` bytes."""
-    n: cython.Py_ssize_t = 0
-    if at < stop and b[at] < 0x80:
-        return at + 1  # nearly all have one byte
-    while at < stop:
-        n += 1
-        if b[at] < 0x80:
-            return at + 1
-        if n == most:
-            return -2
-        at += 1
-    return -1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _varint(b: cython.p_uchar, at: cython.Py_ssize_t, after: cython.Py_ssize_t) -> cython.longlong:
-    """The zigzag int32 in [at, after), at most 5 bytes, cut to 32 bits as Java does."""
-    value: cython.longlong = 0
-    shift: cython.Py_ssize_t = 0
-    byte: cython.longlong
-    if at + 1 == after:
-        value = b[at]
-    else:
-        while at < after:
-            byte = b[at]
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            at += 1
-        value &= _LOW_32
-    if value & 1:
-        return -(value >> 1) - 1
-    return value >> 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _varlong(b: cython.p_uchar, at: cython.Py_ssize_t, after: cython.Py_ssize_t) -> cython.longlong:
-    """The zigzag int64 in [at, after), at most 10 bytes, cut to 64 bits as Java does."""
-    value: cython.ulonglong = 0
-    shift: cython.Py_ssize_t = 0
-    byte: cython.ulonglong
-    half: cython.longlong
-    while at < after:
-        byte = b[at]
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        at += 1
-    if not cython.compiled:
-        value &= 0xFFFFFFFFFFFFFFFF
-    half = value >> 1
-    if value & 1:
-        return -half - 1
-    return half
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int32(value: cython.longlong) -> cython.longlong:
-    """A sum as Java's int has it."""
-    value &= _LOW_32
-    if value > 0x7FFFFFFF:
-        value -= _TWO_32
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _sequence(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
-    """Source: DefaultRecordBatch.incrementSequence (int32 arithmetic), -1 when the batch has none."""
-    if base < 0:
-        return -1
-    if base > _int32(0x7FFFFFFF - delta):
-        return _int32(delta - (0x7FFFFFFF - base) - 1)
-    return _int32(base + delta)
 
 
 @cython.cfunc
@@ -197,7 +47,7 @@ def _fields(
     row: cython.p_longlong,
     r: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Read the fields of the record body [at, stop) into a row; the timestamp delta goes to R_TIMESTAMP.
+    """Read the fields of the record body [at, stop) into a row; R_OFFSET and R_TIMESTAMP are left to the caller.
 
     Returns R_DONE or what is wrong.
     """
@@ -205,76 +55,73 @@ def _fields(
     size: cython.longlong
     count: cython.longlong
     i: cython.longlong
-    j: cython.Py_ssize_t
     if at >= stop:
-        return 6  # R_BODY
-    row[r + _R_ATTRIBUTES] = b[at]
+        return layout.R_BODY
+    row[r + layout.R_FLAGS] = 0
+    row[r + layout.R_ATTRIBUTES] = b[at]
     at += 1
-    after = _varint_end(b, at, stop, 10)
+    after = wire.varint_end(b, at, stop, wire.WIDEST_LONG)
     if after < 0:
-        return 5  # R_FIELD_VARINT
-    row[r + _R_TIMESTAMP] = _varlong(b, at, after)
+        return layout.R_FIELD_VARINT
+    row[r + layout.R_TIME_DELTA] = wire.varlong(b, at, after)
     at = after
-    after = _varint_end(b, at, stop, 5)
+    after = wire.varint_end(b, at, stop, wire.WIDEST_INT)
     if after < 0:
-        return 5
-    row[r + _R_DELTA] = _varint(b, at, after)
+        return layout.R_FIELD_VARINT
+    row[r + layout.R_DELTA] = wire.varint(b, at, after)
     at = after
-    after = _varint_end(b, at, stop, 5)
+    after = wire.varint_end(b, at, stop, wire.WIDEST_INT)
     if after < 0:
-        return 5
-    size = _varint(b, at, after)
-    at = after
-    if size > stop - at:
-        return 7  # R_KEY_LENGTH
-    row[r + _R_KEY_AT] = at
-    row[r + _R_KEY_SIZE] = size
-    if size > 0:
-        at += size
-    after = _varint_end(b, at, stop, 5)
-    if after < 0:
-        return 5
-    size = _varint(b, at, after)
+        return layout.R_FIELD_VARINT
+    size = wire.varint(b, at, after)
     at = after
     if size > stop - at:
-        return 10  # R_VALUE_LENGTH
-    row[r + _R_VALUE_AT] = at
-    row[r + _R_VALUE_SIZE] = size
+        return layout.R_KEY_LENGTH
+    row[r + layout.R_KEY_AT] = at
+    row[r + layout.R_KEY_SIZE] = size
     if size > 0:
         at += size
-    after = _varint_end(b, at, stop, 5)
+    after = wire.varint_end(b, at, stop, wire.WIDEST_INT)
     if after < 0:
-        return 5
-    count = _varint(b, at, after)
+        return layout.R_FIELD_VARINT
+    size = wire.varint(b, at, after)
+    at = after
+    if size > stop - at:
+        return layout.R_VALUE_LENGTH
+    row[r + layout.R_VALUE_AT] = at
+    row[r + layout.R_VALUE_SIZE] = size
+    if size > 0:
+        at += size
+    after = wire.varint_end(b, at, stop, wire.WIDEST_INT)
+    if after < 0:
+        return layout.R_FIELD_VARINT
+    count = wire.varint(b, at, after)
     at = after
     if count < 0 or count > stop - at:
-        return 8  # R_HEADER_COUNT_BAD
-    row[r + _R_HEADERS_AT] = at
-    row[r + _R_HEADER_COUNT] = count
+        return layout.R_HEADER_COUNT_BAD
+    row[r + layout.R_HEADERS_AT] = at
+    row[r + layout.R_HEADER_COUNT] = count
     for i in range(count):
-        after = _varint_end(b, at, stop, 5)
+        after = wire.varint_end(b, at, stop, wire.WIDEST_INT)
         if after < 0:
-            return 5
-        size = _varint(b, at, after)
+            return layout.R_FIELD_VARINT
+        size = wire.varint(b, at, after)
         at = after
         if size < 0 or size > stop - at:
-            return 9  # R_HEADER_KEY
-        for j in range(at, at + size):
-            if b[j] >= 0x80:
-                row[r + _R_ATTRIBUTES] |= 0x100  # a key that is not ASCII may not be UTF-8 either
+            return layout.R_HEADER_KEY
+        if _has_high_byte(b, at, at + size):
+            row[r + layout.R_FLAGS] |= layout.ODD_HEADER_KEY
         at += size
-        after = _varint_end(b, at, stop, 5)
+        after = wire.varint_end(b, at, stop, wire.WIDEST_INT)
         if after < 0:
-            return 5
-        size = _varint(b, at, after)
+            return layout.R_FIELD_VARINT
+        size = wire.varint(b, at, after)
         at = after
         if size > stop - at:
-            return 11  # R_HEADER_VALUE
+            return layout.R_HEADER_VALUE
         if size > 0:
             at += size
-    if at != stop:
-        return 6  # R_BODY
-    return 0
+    return layout.R_DONE if at == stop else layout.R_BODY
 
 
 @cython.cfunc
@@ -295,69 +142,71 @@ def _one_batch(
 
     state gets: place after the last record read, records read in all, rows filled in all.
     """
-    q: cython.Py_ssize_t = k * _BATCH_WIDTH
-    count: cython.longlong = batch[q + _COUNT]
-    base: cython.longlong = batch[q + _BASE_OFFSET]
-    first_timestamp: cython.longlong = batch[q + _BASE_TIMESTAMP]
-    max_timestamp: cython.longlong = batch[q + _MAX_TIMESTAMP]
-    append_time: cython.bint = (batch[q + _ATTRIBUTES] & 8) != 0
-    base_sequence: cython.longlong = batch[q + _BASE_SEQUENCE]
-    seen: cython.longlong = batch[q + _SEEN_MAX_TIMESTAMP]
-    delta: cython.longlong = batch[q + _SEEN_DELTA]
-    last_delta: cython.longlong = batch[q + _LAST_OFFSET_DELTA]
-    bits: cython.longlong = batch[q + _SUSPICION]
+    q: cython.Py_ssize_t = k * layout.BATCH_WIDTH
+    count: cython.longlong = batch[q + layout.COUNT]
+    base: cython.longlong = batch[q + layout.BASE_OFFSET]
+    first_timestamp: cython.longlong = batch[q + layout.BASE_TIMESTAMP]
+    max_timestamp: cython.longlong = batch[q + layout.MAX_TIMESTAMP]
+    append_time: cython.bint = (batch[q + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG) != 0
+    base_sequence: cython.longlong = batch[q + layout.BASE_SEQUENCE]
+    seen: cython.longlong = batch[q + layout.SEEN_MAX_TIMESTAMP]
+    delta: cython.longlong = batch[q + layout.SEEN_DELTA]
+    last_delta: cython.longlong = batch[q + layout.LAST_OFFSET_DELTA]
+    bits: cython.longlong = batch[q + layout.SUSPICION]
     timestamp: cython.longlong
     after: cython.Py_ssize_t
     size: cython.longlong
-    status: cython.Py_ssize_t = 0
-    r: cython.Py_ssize_t = filled * _WIDTH
+    status: cython.Py_ssize_t = layout.R_DONE
+    r: cython.Py_ssize_t = filled * layout.RECORD_WIDTH
     if count < 0:
-        status = 12  # R_COUNT_NEGATIVE
-    while status == 0 and done < count:
+        status = layout.R_COUNT_NEGATIVE
+    while status == layout.R_DONE and done < count:
         if filled >= capacity:
-            status = 1  # R_FULL
+            status = layout.R_FULL
             break
-        after = _varint_end(b, at, stop, 5)
+        after = wire.varint_end(b, at, stop, wire.WIDEST_INT)
         if after < 0:
-            status = 2 if after == -1 else 3  # R_MORE, R_LENGTH_VARINT
+            status = layout.R_MORE if after == wire.NO_END else layout.R_LENGTH_VARINT
             break
-        size = _varint(b, at, after)
+        size = wire.varint(b, at, after)
         if size < 0:
-            status = 4  # R_LENGTH_NEGATIVE
+            status = layout.R_LENGTH_NEGATIVE
             break
         if size > stop - after:
-            status = 2  # R_MORE
+            status = layout.R_MORE
             break
         status = _fields(b, after, after + size, row, r)
-        if status != 0:
+        if status != layout.R_DONE:
             break
-        row[r + _R_BATCH] = k
-        row[r + _R_AT] = at
-        row[r + _R_OFFSET] = _wrap(base + row[r + _R_DELTA])
-        timestamp = _wrap(first_timestamp + row[r + _R_TIMESTAMP])
-        row[r + _R_TIMESTAMP] = max_timestamp if append_time else timestamp
-        if timestamp != seen and seen != _UNKNOWN:
-            bits |= 2048  # TIMES_VARY
+        row[r + layout.R_BATCH] = k
+        row[r + layout.R_AT] = at
+        row[r + layout.R_OFFSET] = wire.add(base, row[r + layout.R_DELTA])
+        timestamp = wire.add(first_timestamp, row[r + layout.R_TIME_DELTA])
+        row[r + layout.R_TIMESTAMP] = max_timestamp if append_time else timestamp
+        if timestamp != seen and seen != layout.UNKNOWN:
+            bits |= layout.TIMES_VARY
         if timestamp > seen:
             seen = timestamp
-        if row[r + _R_DELTA] <= delta or row[r + _R_DELTA] > last_delta:
-            bits |= 4096  # ODD_ORDER
-        delta = row[r + _R_DELTA]
-        if row[r + _R_ATTRIBUTES] != 0 or row[r + _R_KEY_SIZE] < -1 or row[r + _R_VALUE_SIZE] < -1:
-            bits |= 8192  # ODD_FIELDS
-        row[r + _R_SEQUENCE] = _sequence(base_sequence, row[r + _R_DELTA])
-        row[r + _R_CRC] = -1
-        row[r + _R_VALID] = -1
+        if row[r + layout.R_DELTA] <= delta or row[r + layout.R_DELTA] > last_delta:
+            bits |= layout.ODD_ORDER
+            row[r + layout.R_FLAGS] |= layout.DISORDERED
+        delta = row[r + layout.R_DELTA]
+        if row[r + layout.R_ATTRIBUTES] != 0 or row[r + layout.R_KEY_SIZE] < -1 or row[r + layout.R_VALUE_SIZE] < -1:
+            row[r + layout.R_FLAGS] |= layout.ODD_FIELD
+        if row[r + layout.R_FLAGS] & (layout.ODD_FIELD | layout.ODD_HEADER_KEY):
+            bits |= layout.ODD_FIELDS
+        row[r + layout.R_SEQUENCE] = wire.sequence(base_sequence, row[r + layout.R_DELTA]) if base_sequence >= 0 else -1
+        row[r + layout.R_CRC] = -1
         at = after + size
-        row[r + _R_END] = at
+        row[r + layout.R_END] = at
         done += 1
         filled += 1
-        r += _WIDTH
-    if status == 0 and at != stop and count != 0:
-        status = 13  # R_LEFT_OVER
-    batch[q + _SEEN_MAX_TIMESTAMP] = seen
-    batch[q + _SEEN_DELTA] = delta
-    batch[q + _SUSPICION] = bits
+        r += layout.RECORD_WIDTH
+    if status == layout.R_DONE and at != stop and count != 0:
+        status = layout.R_LEFT_OVER
+    batch[q + layout.SEEN_MAX_TIMESTAMP] = seen
+    batch[q + layout.SEEN_DELTA] = delta
+    batch[q + layout.SUSPICION] = bits
     state[0] = at
     state[1] = done
     state[2] = filled
@@ -378,55 +227,57 @@ def _one_message(
 ) -> cython.Py_ssize_t:
     """Read the message of magic 0 or 1 in [at, stop), its 12 bytes of offset and size included, into a row.
 
-    R_NO_MESSAGE: the row is not usable. R_VALUE_LENGTH: the sizes can be shown, the contents cannot (R_KEY_AT = -1).
+    R_NO_MESSAGE: the row is not usable. R_VALUE_LENGTH: the value claims more bytes than there are; the row has none,
+    VALUE_OVERRUNS and the size that it claims.
     """
-    p: cython.Py_ssize_t = at + 18
+    p: cython.Py_ssize_t = at + layout.LOG_OVERHEAD + (layout.MIN_SIZE_V1 if magic == 1 else layout.MIN_SIZE_V0) - 8
+    q: cython.Py_ssize_t = k * layout.BATCH_WIDTH
     size: cython.longlong
-    if magic == 1:
-        p = at + 26
-    row[r + _R_BATCH] = k
-    row[r + _R_AT] = at
-    row[r + _R_END] = stop
-    row[r + _R_OFFSET] = _i64(b, at)
-    row[r + _R_DELTA] = _i64(b, at)
-    row[r + _R_ATTRIBUTES] = b[at + 17]
-    row[r + _R_CRC] = _u32(b, at + 12)
-    row[r + _R_VALID] = 0
-    row[r + _R_SEQUENCE] = -1
-    row[r + _R_HEADERS_AT] = stop
-    row[r + _R_HEADER_COUNT] = 0
-    row[r + _R_TIMESTAMP] = -1
-    row[r + _R_KEY_AT] = -1
-    row[r + _R_KEY_SIZE] = -1
-    row[r + _R_VALUE_AT] = -1
-    row[r + _R_VALUE_SIZE] = -1
+    row[r + layout.R_BATCH] = k
+    row[r + layout.R_AT] = at
+    row[r + layout.R_END] = stop
+    row[r + layout.R_OFFSET] = wire.i64(b, at)
+    row[r + layout.R_DELTA] = wire.i64(b, at)
+    row[r + layout.R_ATTRIBUTES] = b[at + layout.LEGACY_ATTRIBUTES_AT]
+    row[r + layout.R_CRC] = wire.u32(b, at + layout.LEGACY_CRC_AT)
+    row[r + layout.R_FLAGS] = 0
+    row[r + layout.R_SEQUENCE] = -1
+    row[r + layout.R_HEADERS_AT] = stop
+    row[r + layout.R_HEADER_COUNT] = 0
+    row[r + layout.R_TIMESTAMP] = -1
+    row[r + layout.R_TIME_DELTA] = 0
+    row[r + layout.R_KEY_AT] = stop
+    row[r + layout.R_KEY_SIZE] = -1
+    row[r + layout.R_VALUE_AT] = stop
+    row[r + layout.R_VALUE_SIZE] = -1
     if p + 4 > stop:
-        return 14  # R_NO_MESSAGE
+        return layout.R_NO_MESSAGE
     if magic == 1:
-        if batch[k * _BATCH_WIDTH + _MAGIC] == 1 and batch[k * _BATCH_WIDTH + _ATTRIBUTES] & 8:
-            row[r + _R_TIMESTAMP] = batch[k * _BATCH_WIDTH + _MAX_TIMESTAMP]  # stamped by the broker
+        if batch[q + layout.MAGIC] == 1 and batch[q + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG:
+            row[r + layout.R_TIMESTAMP] = batch[q + layout.MAX_TIMESTAMP]  # stamped by the broker
         else:
-            row[r + _R_TIMESTAMP] = _i64(b, at + 18)
-    size = _i32(b, p)
+            row[r + layout.R_TIMESTAMP] = wire.i64(b, at + layout.LEGACY_TIMESTAMP_AT)
+    size = wire.i32(b, p)
     p += 4
-    row[r + _R_KEY_SIZE] = size
     if size > stop - p - 4:
-        return 14
-    row[r + _R_KEY_AT] = p
+        return layout.R_NO_MESSAGE
+    row[r + layout.R_KEY_AT] = p
+    row[r + layout.R_KEY_SIZE] = size
     if size > 0:
         p += size
     if p + 4 > stop:
-        return 14
-    size = _i32(b, p)
+        return layout.R_NO_MESSAGE
+    size = wire.i32(b, p)
     p += 4
-    row[r + _R_VALUE_AT] = p
-    row[r + _R_VALUE_SIZE] = size
+    row[r + layout.R_VALUE_AT] = p
     if size > stop - p:
-        row[r + _R_KEY_AT] = -1
-        return 10  # R_VALUE_LENGTH
+        row[r + layout.R_FLAGS] |= layout.VALUE_OVERRUNS
+        row[r + layout.R_CLAIMED_SIZE] = size
+        return layout.R_VALUE_LENGTH
+    row[r + layout.R_VALUE_SIZE] = size
     if size > 0:
         p += size
-    return 0 if p == stop else 6  # R_BODY
+    return layout.R_DONE if p == stop else layout.R_BODY
 
 
 def read_plain(
@@ -462,45 +313,64 @@ def read_plain(
     batch: cython.p_longlong
     row: cython.p_longlong
     state: cython.p_longlong
-    space: cython.longlong[::1] = _STATE
+    space = cython.declare(cython.longlong[3])
     if cython.compiled:
         state = cython.address(space[0])
         b = cython.cast(cython.p_uchar, cython.address(view[0]))
         batch = cython.address(batches[0])
         row = cython.address(rows[0])
     else:
-        state = space
+        state = [0, 0, 0]
         b = view
         batch = batches
         row = rows
     k: cython.Py_ssize_t = first
+    length: cython.Py_ssize_t = len(view)
+    smallest: cython.Py_ssize_t
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
-    status: cython.Py_ssize_t = 0
+    status: cython.Py_ssize_t = layout.R_DONE
     while k < last:
-        start = batch[k * _BATCH_WIDTH + _POSITION] - origin
-        stop = start + batch[k * _BATCH_WIDTH + _SIZE]
-        if batch[k * _BATCH_WIDTH + _MAGIC] < 2:
+        start = batch[k * layout.BATCH_WIDTH + layout.POSITION] - origin
+        stop = start + batch[k * layout.BATCH_WIDTH + layout.SIZE]
+        smallest = layout.LOG_OVERHEAD + layout.MIN_SIZE_V0
+        if batch[k * layout.BATCH_WIDTH + layout.MAGIC] >= layout.MAGIC_V2:
+            smallest = layout.RECORDS_AT
+        if start < 0 or stop > length or stop - start < smallest:
+            return k, max(start, 0), 0, filled, layout.R_MORE  # no batch of a scan: it is not all in the window
+        if batch[k * layout.BATCH_WIDTH + layout.MAGIC] < layout.MAGIC_V2:
             if filled >= capacity:
-                return k, 0, 0, filled, 1  # R_FULL
-            status = _one_message(b, start, stop, batch[k * _BATCH_WIDTH + _MAGIC], batch, k, row, filled * _WIDTH)
-            if status != 14:  # R_NO_MESSAGE
-                if batch[k * _BATCH_WIDTH + _COMPUTED_CRC] == row[filled * _WIDTH + _R_CRC]:
-                    row[filled * _WIDTH + _R_VALID] = 1
+                return k, 0, 0, filled, layout.R_FULL
+            status = _one_message(
+                b,
+                start,
+                stop,
+                batch[k * layout.BATCH_WIDTH + layout.MAGIC],
+                batch,
+                k,
+                row,
+                filled * layout.RECORD_WIDTH,
+            )
+            if status != layout.R_NO_MESSAGE:
+                if (
+                    batch[k * layout.BATCH_WIDTH + layout.COMPUTED_CRC]
+                    == row[filled * layout.RECORD_WIDTH + layout.R_CRC]
+                ):
+                    row[filled * layout.RECORD_WIDTH + layout.R_FLAGS] |= layout.CRC_HOLDS
                 filled += 1
-            if status != 0:
+            if status != layout.R_DONE:
                 return k, stop, 1, filled, status
         else:
             if at == 0:
-                at = start + 61
+                at = start + layout.RECORDS_AT
             status = _one_batch(b, at, stop, batch, k, done, row, filled, capacity, state)
             filled = state[2]
-            if status != 0:
+            if status != layout.R_DONE:
                 return k, state[0], state[1], filled, status
             at = 0
             done = 0
         k += 1
-    return k, 0, 0, filled, 0
+    return k, 0, 0, filled, layout.R_DONE
 
 
 def read_stream(
@@ -531,17 +401,19 @@ def read_stream(
     q: cython.p_longlong
     row: cython.p_longlong
     state: cython.p_longlong
-    space: cython.longlong[::1] = _STATE
+    space = cython.declare(cython.longlong[3])
     if cython.compiled:
         state = cython.address(space[0])
         b = cython.cast(cython.p_uchar, cython.address(view[0]))
         q = cython.address(batches[0])
         row = cython.address(rows[0])
     else:
-        state = space
+        state = [0, 0, 0]
         b = view
         q = batches
         row = rows
+    if stop > len(view):
+        stop = len(view)
     status: cython.Py_ssize_t = _one_batch(b, start, stop, q, batch, done, row, 0, capacity, state)
     return state[0], state[1], state[2], status
 
@@ -587,33 +459,246 @@ def read_messages(
     at: cython.Py_ssize_t = start
     n: cython.Py_ssize_t = 0
     size: cython.longlong
-    status: cython.Py_ssize_t = 2  # R_MORE
-    while at + 12 <= stop:
+    status: cython.Py_ssize_t = layout.R_MORE
+    if stop > len(view):
+        stop = len(view)
+    while at + layout.LOG_OVERHEAD <= stop:
         if n >= capacity:
-            status = 1  # R_FULL
+            status = layout.R_FULL
             break
-        size = _i32(b, at + 8)
-        if size < 14:
-            status = 4  # R_LENGTH_NEGATIVE
+        size = wire.i32(b, at + layout.SIZE_AT)
+        if size < layout.MIN_SIZE_V0:
+            status = layout.R_LENGTH_NEGATIVE
             break
-        if size > stop - at - 12:
+        if size > stop - at - layout.LOG_OVERHEAD:
             break
-        status = _one_message(b, at, at + 12 + size, b[at + 16], q, batch, row, n * _WIDTH)
-        if status == 14:  # R_NO_MESSAGE
+        status = _one_message(
+            b, at, at + layout.LOG_OVERHEAD + size, b[at + layout.MAGIC_AT], q, batch, row, n * layout.RECORD_WIDTH
+        )
+        if status == layout.R_NO_MESSAGE:
             break
-        row[n * _WIDTH + _R_OFFSET] = _wrap(base + row[n * _WIDTH + _R_OFFSET])
+        row[n * layout.RECORD_WIDTH + layout.R_OFFSET] = wire.add(base, row[n * layout.RECORD_WIDTH + layout.R_OFFSET])
         n += 1
-        at += 12 + size
-        if status != 0:
+        at += layout.LOG_OVERHEAD + size
+        if status != layout.R_DONE:
             break
-        status = 2
+        status = layout.R_MORE
     return at, n, status
+
+
+def read_pieces(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    state: cython.longlong[::1],
+    pieces: cython.longlong[::1],
+    capacity: cython.Py_ssize_t,
+) -> tuple[int, int, int]:
+    """Read one record of magic 2 that may be larger than any buffer, in pieces of its fields.
+
+    Args:
+        view: the buffer.
+        at, stop: places in it, half-open: bytes of the record that are not read yet; others may follow them.
+        state: layout.P_WIDTH values, zeros before the first byte of a record; updated. What the record says of itself
+            stands there as soon as it is read.
+        pieces: room for `capacity` rows of layout.PIECE_WIDTH values; overwritten.
+        capacity: rows.
+
+    Returns:
+        The place to go on at; pieces filled; why it stopped: R_DONE at the end of the record, R_MORE when bytes are
+        needed behind `stop` (those from the place on come once more, in front of them), R_FULL when the rows are
+        filled, or what is wrong, as `read_stream` says it of a record that is all in the buffer.
+    """
+    b: cython.p_uchar
+    p: cython.p_longlong
+    out: cython.p_longlong
+    if cython.compiled:
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+        p = cython.address(state[0])
+        out = cython.address(pieces[0])
+    else:
+        b = view
+        p = state
+        out = pieces
+    n: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    after: cython.Py_ssize_t
+    size: cython.longlong
+    stage: cython.longlong
+    whole: cython.bint
+    if stop > len(view):
+        stop = len(view)
+    if p[layout.P_STAGE] == layout.AT_LENGTH:
+        after = wire.varint_end(b, at, stop, wire.WIDEST_INT)
+        if after < 0:
+            return at, 0, layout.R_MORE if after == wire.NO_END else layout.R_LENGTH_VARINT
+        size = wire.varint(b, at, after)
+        if size < 0:
+            return at, 0, layout.R_LENGTH_NEGATIVE
+        p[layout.P_LEFT] = size
+        p[layout.P_STAGE] = layout.AT_ATTRIBUTES
+        at = after
+    while True:
+        stage = p[layout.P_STAGE]
+        whole = p[layout.P_LEFT] <= stop - at
+        end = at + p[layout.P_LEFT] if whole else stop
+        if stage == layout.AT_END:
+            return at, n, layout.R_DONE if p[layout.P_LEFT] == 0 else layout.R_BODY
+        if (
+            stage == layout.AT_KEY
+            or stage == layout.AT_VALUE
+            or stage == layout.AT_HEADER_KEY
+            or stage == layout.AT_HEADER_VALUE
+        ):
+            if n >= capacity:
+                return at, n, layout.R_FULL
+            size = p[layout.P_FIELD_LEFT]
+            if size > end - at:
+                if end == at:
+                    return at, n, layout.R_MORE
+                size = end - at
+            i = n * layout.PIECE_WIDTH
+            out[i + layout.PIECE_OF] = stage
+            out[i + layout.PIECE_AT] = at
+            out[i + layout.PIECE_SIZE] = size if size >= 0 else -1
+            n += 1
+            if size > 0:
+                if stage == layout.AT_HEADER_KEY and _has_high_byte(b, at, at + size):
+                    p[layout.P_FLAGS] |= layout.ODD_HEADER_KEY
+                at += size
+                p[layout.P_LEFT] -= size
+                p[layout.P_FIELD_LEFT] -= size
+            out[i + layout.PIECE_LEFT] = p[layout.P_FIELD_LEFT] if size > 0 else 0
+            if out[i + layout.PIECE_LEFT] == 0:
+                _after_field(p)
+            continue
+        if stage == layout.AT_ATTRIBUTES:
+            if at == end:
+                return at, n, layout.R_BODY if whole else layout.R_MORE
+            p[layout.P_ATTRIBUTES] = b[at]
+            at += 1
+            p[layout.P_LEFT] -= 1
+            p[layout.P_STAGE] = layout.AT_TIME_DELTA
+            continue
+        after = wire.varint_end(b, at, end, wire.WIDEST_LONG if stage == layout.AT_TIME_DELTA else wire.WIDEST_INT)
+        if after < 0:
+            return at, n, layout.R_MORE if after == wire.NO_END and not whole else layout.R_FIELD_VARINT
+        p[layout.P_LEFT] -= after - at
+        if stage == layout.AT_TIME_DELTA:
+            p[layout.P_TIME_DELTA] = wire.varlong(b, at, after)
+            p[layout.P_STAGE] = layout.AT_DELTA
+        else:
+            i = _number_read(p, wire.varint(b, at, after))
+            if i != layout.R_DONE:
+                return at, n, i
+        at = after
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _has_high_byte(b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.bint:
+    """Whether a byte in [at, stop) is not ASCII."""
+    high: cython.uchar = 0
+    i: cython.Py_ssize_t
+    for i in range(at, stop):
+        high |= b[i]
+    return high >= 0x80
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _after_field(p: cython.p_longlong) -> None:
+    """All of a field is handed out: the next stage."""
+    if p[layout.P_STAGE] == layout.AT_HEADER_VALUE:
+        p[layout.P_HEADERS_LEFT] -= 1
+        p[layout.P_STAGE] = layout.AT_HEADER_KEY_SIZE if p[layout.P_HEADERS_LEFT] > 0 else layout.AT_END
+    else:
+        p[layout.P_STAGE] += 1
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _number_read(p: cython.p_longlong, value: cython.longlong) -> cython.Py_ssize_t:
+    """Take the number of a stage, P_LEFT bytes of the record being left behind it; R_DONE or what is wrong."""
+    stage: cython.longlong = p[layout.P_STAGE]
+    p[layout.P_STAGE] = stage + 1
+    if stage == layout.AT_DELTA:
+        p[layout.P_DELTA] = value
+        return layout.R_DONE
+    if stage == layout.AT_HEADER_COUNT:
+        if value < 0 or value > p[layout.P_LEFT]:
+            return layout.R_HEADER_COUNT_BAD
+        p[layout.P_HEADER_COUNT] = value
+        p[layout.P_HEADERS_LEFT] = value
+        if value == 0:
+            p[layout.P_STAGE] = layout.AT_END
+        return layout.R_DONE
+    if stage == layout.AT_HEADER_KEY_SIZE and (value < 0 or value > p[layout.P_LEFT]):
+        return layout.R_HEADER_KEY
+    if value > p[layout.P_LEFT]:
+        if stage == layout.AT_KEY_SIZE:
+            return layout.R_KEY_LENGTH
+        return layout.R_VALUE_LENGTH if stage == layout.AT_VALUE_SIZE else layout.R_HEADER_VALUE
+    if stage == layout.AT_KEY_SIZE:
+        p[layout.P_KEY_SIZE] = value
+    elif stage == layout.AT_VALUE_SIZE:
+        p[layout.P_VALUE_SIZE] = value
+    p[layout.P_FIELD_LEFT] = value
+    return layout.R_DONE
+
+
+def next_flagged(
+    rows: cython.longlong[::1],
+    first: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+    batch: cython.longlong,
+    flags: cython.longlong,
+) -> int:
+    """Return the first of the record rows [first, n) that is of a batch and has any of some flags, else n.
+
+    Args:
+        rows: record rows in the order of their batches.
+        first, n: rows, half-open.
+        batch: row number of the batch.
+        flags: DISORDERED ... (layout); 0: any row of the batch.
+    """
+    i: cython.Py_ssize_t
+    r: cython.Py_ssize_t
+    for i in range(first, n):
+        r = i * layout.RECORD_WIDTH
+        if rows[r + layout.R_BATCH] > batch:
+            break
+        if rows[r + layout.R_BATCH] == batch and (flags == 0 or rows[r + layout.R_FLAGS] & flags):
+            return i
+    return n
+
+
+def count_flagged(
+    rows: cython.longlong[::1],
+    first: cython.Py_ssize_t,
+    n: cython.Py_ssize_t,
+    batch: cython.longlong,
+    flags: cython.longlong,
+) -> int:
+    """Return how many of the record rows [first, n) are of a batch and have any of some flags; as `next_flagged`."""
+    count: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    r: cython.Py_ssize_t
+    for i in range(first, n):
+        r = i * layout.RECORD_WIDTH
+        if rows[r + layout.R_BATCH] > batch:
+            break
+        if rows[r + layout.R_BATCH] == batch and (flags == 0 or rows[r + layout.R_FLAGS] & flags):
+            count += 1
+    return count
 
 
 def run_of_plain(batches: cython.longlong[::1], first: cython.Py_ssize_t, n: cython.Py_ssize_t) -> int:
     """Return the end of the run of uncompressed batches (as their attributes say) that begins at row `first`."""
     k: cython.Py_ssize_t = first
-    while k < n and batches[k * _BATCH_WIDTH + _ATTRIBUTES] & 7 == 0:
+    while k < n and batches[k * layout.BATCH_WIDTH + layout.ATTRIBUTES] & layout.CODEC_MASK == 0:
         k += 1
     return k
 
@@ -627,19 +712,22 @@ def next_odd(batches: cython.longlong[::1], first: cython.Py_ssize_t, n: cython.
     k: cython.Py_ssize_t
     q: cython.Py_ssize_t
     for k in range(first, n):
-        q = k * _BATCH_WIDTH
-        if batches[q + _CRC] != batches[q + _COMPUTED_CRC]:
+        q = k * layout.BATCH_WIDTH
+        if batches[q + layout.CRC] != batches[q + layout.COMPUTED_CRC]:
             continue
-        if batches[q + _SUSPICION] & 0x3000:  # ODD_ORDER, ODD_FIELDS
+        if batches[q + layout.SUSPICION] & (layout.ODD_ORDER | layout.ODD_FIELDS):
             return k
-        if batches[q + _MAGIC] < 2:
+        if batches[q + layout.MAGIC] < layout.MAGIC_V2:
             continue
-        if batches[q + _ATTRIBUTES] & 32:
+        if batches[q + layout.ATTRIBUTES] & layout.CONTROL_FLAG:
             return k
-        if batches[q + _SEEN_MAX_TIMESTAMP] == batches[q + _MAX_TIMESTAMP]:
-            if batches[q + _ATTRIBUTES] & 8 and batches[q + _SUSPICION] & 2048:  # TIMES_VARY
+        if batches[q + layout.SEEN_MAX_TIMESTAMP] == batches[q + layout.MAX_TIMESTAMP]:
+            if (
+                batches[q + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG
+                and batches[q + layout.SUSPICION] & layout.TIMES_VARY
+            ):
                 return k
-        elif batches[q + _ATTRIBUTES] & 8 == 0:
+        elif batches[q + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG == 0:
             return k
     return n
 
@@ -658,8 +746,8 @@ def first_disorder(
     i: cython.Py_ssize_t
     offset: cython.longlong
     for i in range(first, n):
-        offset = rows[i * _WIDTH + _R_OFFSET]
-        if offset != last_offset + 1:
+        offset = rows[i * layout.RECORD_WIDTH + layout.R_OFFSET]
+        if offset != wire.add(last_offset, 1):  # as Java counts
             return i
         last_offset = offset
     return n

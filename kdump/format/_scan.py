@@ -1,21 +1,26 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Kernel: batch headers into columns, the search for a header among foreign bytes, and what an index has of batches.
 
-Compiled by Cython when a compiler is there, interpreted with the same results when not. Every read is preceded by
-a comparison with what the buffer holds; no length from the data is used before that.
+Compiled by Cython when a compiler is there, interpreted with the same results when not.
+
+Contract. Bytes are trusted in nothing: every read is preceded by a comparison with what the buffer holds, and no length
+of the data is used before that. Trusted are the caller's numbers: `length`, `start` and `stop` lie in the window, and
+61 bytes follow each place that `plausible`, `candidate` and `header_row` look at. Guaranteed of each row of `scan`:
+SIZE is at least 26 for magic 0 and 1 and 61 from magic 2 on, [POSITION, POSITION + SIZE) lies in the window and before
+`end`, and every other column is the number that the header has, sums wrapped as Java's long does. Rows of `header_row`
+have the size that the caller says: kernels that read their bytes compare it with the window.
 """
 
 from __future__ import annotations
 
 try:
     import cython
-except ModuleNotFoundError:  # the interpreter does not need Cython
+except ModuleNotFoundError:
+    from kdump.format import _cython as cython
+if not cython.compiled:  # whether Cython is there or not: its own stand-ins are slow, and refuse some casts
     from kdump.format import _cython as cython
 
-
 from typing import TYPE_CHECKING
-
-from kdump.format import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,47 +28,11 @@ if TYPE_CHECKING:
 if cython.compiled:
     from cython.cimports.cpython.buffer import PyBUF_READ
     from cython.cimports.cpython.memoryview import PyMemoryView_FromMemory
-
-# Numbers of the layout as C variables: what the interpreter sees are the same ints.
-_POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
-_SIZE = cython.declare(cython.Py_ssize_t, layout.SIZE)
-_BASE_OFFSET = cython.declare(cython.Py_ssize_t, layout.BASE_OFFSET)
-_LAST_OFFSET = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET)
-_MAGIC = cython.declare(cython.Py_ssize_t, layout.MAGIC)
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.ATTRIBUTES)
-_CRC = cython.declare(cython.Py_ssize_t, layout.CRC)
-_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.BASE_TIMESTAMP)
-_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.MAX_TIMESTAMP)
-_PRODUCER_ID = cython.declare(cython.Py_ssize_t, layout.PRODUCER_ID)
-_PRODUCER_EPOCH = cython.declare(cython.Py_ssize_t, layout.PRODUCER_EPOCH)
-_BASE_SEQUENCE = cython.declare(cython.Py_ssize_t, layout.BASE_SEQUENCE)
-_LAST_OFFSET_DELTA = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET_DELTA)
-_COUNT = cython.declare(cython.Py_ssize_t, layout.COUNT)
-_LEADER_EPOCH = cython.declare(cython.Py_ssize_t, layout.LEADER_EPOCH)
-_COMPUTED_CRC = cython.declare(cython.Py_ssize_t, layout.COMPUTED_CRC)
-_SUSPICION = cython.declare(cython.Py_ssize_t, layout.SUSPICION)
-_SEEN_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.SEEN_MAX_TIMESTAMP)
-_SEEN_DELTA = cython.declare(cython.Py_ssize_t, layout.SEEN_DELTA)
-_WIDTH = cython.declare(cython.Py_ssize_t, layout.BATCH_WIDTH)
-_INDEX_ENTRY = cython.declare(cython.Py_ssize_t, layout.INDEX_ENTRY)
-
-_NOT_ABOVE = cython.declare(cython.longlong, layout.NOT_ABOVE)
-_GAP = cython.declare(cython.longlong, layout.GAP)
-_EPOCH_CHANGES = cython.declare(cython.longlong, layout.EPOCH_CHANGES)
-_ODD_MAGIC = cython.declare(cython.longlong, layout.ODD_MAGIC)
-_ODD_CODEC = cython.declare(cython.longlong, layout.ODD_CODEC)
-_ODD_ATTRIBUTES = cython.declare(cython.longlong, layout.ODD_ATTRIBUTES)
-_ODD_DELTA = cython.declare(cython.longlong, layout.ODD_DELTA)
-_ODD_COUNT = cython.declare(cython.longlong, layout.ODD_COUNT)
-_OUT_OF_RANGE = cython.declare(cython.longlong, layout.OUT_OF_RANGE)
-_ODD_FLAGS = cython.declare(cython.longlong, layout.ODD_FLAGS)
-_HAS_PRODUCER = cython.declare(cython.longlong, layout.HAS_PRODUCER)
-
-_UNKNOWN = cython.declare(cython.longlong, layout.UNKNOWN)
-_MAX_INT = cython.declare(cython.longlong, layout.MAX_INT)
-
-# Literals over 32 bits are Python ints to the compiler, even where the other side is a C variable.
-_TWO_32 = cython.declare(cython.longlong, 0x100000000)
+    from cython.cimports.kdump.format import layout
+    from cython.cimports.kdump.format.kernels import wire
+else:
+    from kdump.format import layout
+    from kdump.format.kernels import wire
 
 
 def is_compiled() -> bool:
@@ -74,68 +43,22 @@ def is_compiled() -> bool:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _u16(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    high: cython.longlong = b[at]
-    return (high << 8) | b[at + 1]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _u32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    high: cython.longlong = b[at]
-    return (high << 24) | (b[at + 1] << 16) | (b[at + 2] << 8) | b[at + 3]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _i32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    value: cython.longlong = _u32(b, at)
-    if value > 0x7FFFFFFF:
-        value -= _TWO_32
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _i64(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    return (_i32(b, at) << 32) | _u32(b, at + 4)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _wrap(value: cython.longlong) -> cython.longlong:
-    """A 64-bit sum as Java has it: C wraps by itself, the interpreter has to."""
-    if not cython.compiled:
-        value = ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _fill_v2(b: cython.p_uchar, at: cython.Py_ssize_t, row: cython.p_longlong, r: cython.Py_ssize_t) -> None:
     """Put the header at `at` (61 bytes are there) into the columns of one row."""
-    base: cython.longlong = _i64(b, at)
-    delta: cython.longlong = _i32(b, at + 23)
-    epoch: cython.longlong = _u16(b, at + 51)
-    row[r + _BASE_OFFSET] = base
-    row[r + _LAST_OFFSET] = _wrap(base + delta)
-    row[r + _LEADER_EPOCH] = _i32(b, at + 12)
-    row[r + _CRC] = _u32(b, at + 17)
-    row[r + _ATTRIBUTES] = _u16(b, at + 21)
-    row[r + _LAST_OFFSET_DELTA] = delta
-    row[r + _BASE_TIMESTAMP] = _i64(b, at + 27)
-    row[r + _MAX_TIMESTAMP] = _i64(b, at + 35)
-    row[r + _PRODUCER_ID] = _i64(b, at + 43)
-    if epoch > 0x7FFF:
-        epoch -= 0x10000
-    row[r + _PRODUCER_EPOCH] = epoch
-    row[r + _BASE_SEQUENCE] = _i32(b, at + 53)
-    row[r + _COUNT] = _i32(b, at + 57)
+    base: cython.longlong = wire.i64(b, at)
+    delta: cython.longlong = wire.i32(b, at + layout.LAST_OFFSET_DELTA_AT)
+    row[r + layout.BASE_OFFSET] = base
+    row[r + layout.LAST_OFFSET] = wire.add(base, delta)
+    row[r + layout.LEADER_EPOCH] = wire.i32(b, at + layout.LEADER_EPOCH_AT)
+    row[r + layout.CRC] = wire.u32(b, at + layout.CRC_AT)
+    row[r + layout.ATTRIBUTES] = wire.u16(b, at + layout.ATTRIBUTES_AT)
+    row[r + layout.LAST_OFFSET_DELTA] = delta
+    row[r + layout.BASE_TIMESTAMP] = wire.i64(b, at + layout.BASE_TIMESTAMP_AT)
+    row[r + layout.MAX_TIMESTAMP] = wire.i64(b, at + layout.MAX_TIMESTAMP_AT)
+    row[r + layout.PRODUCER_ID] = wire.i64(b, at + layout.PRODUCER_ID_AT)
+    row[r + layout.PRODUCER_EPOCH] = wire.i16(b, at + layout.PRODUCER_EPOCH_AT)
+    row[r + layout.BASE_SEQUENCE] = wire.i32(b, at + layout.BASE_SEQUENCE_AT)
+    row[r + layout.COUNT] = wire.i32(b, at + layout.COUNT_AT)
 
 
 @cython.cfunc
@@ -149,20 +72,20 @@ def _fill_legacy(
     r: cython.Py_ssize_t,
 ) -> None:
     """Put the message header at `at` (26 bytes are there) into the columns of one row."""
-    offset: cython.longlong = _i64(b, at)
-    attributes: cython.longlong = b[at + 17]
-    row[r + _LAST_OFFSET] = offset
-    row[r + _BASE_OFFSET] = offset if attributes & 7 == 0 else -1
-    row[r + _LEADER_EPOCH] = -1
-    row[r + _CRC] = _u32(b, at + 12)
-    row[r + _ATTRIBUTES] = attributes
-    row[r + _LAST_OFFSET_DELTA] = -1
-    row[r + _BASE_TIMESTAMP] = -1
-    row[r + _MAX_TIMESTAMP] = _i64(b, at + 18) if magic == 1 else -1
-    row[r + _PRODUCER_ID] = -1
-    row[r + _PRODUCER_EPOCH] = -1
-    row[r + _BASE_SEQUENCE] = -1
-    row[r + _COUNT] = -1
+    offset: cython.longlong = wire.i64(b, at)
+    attributes: cython.longlong = b[at + layout.LEGACY_ATTRIBUTES_AT]
+    row[r + layout.LAST_OFFSET] = offset
+    row[r + layout.BASE_OFFSET] = offset if attributes & layout.CODEC_MASK == 0 else -1
+    row[r + layout.LEADER_EPOCH] = -1
+    row[r + layout.CRC] = wire.u32(b, at + layout.LEGACY_CRC_AT)
+    row[r + layout.ATTRIBUTES] = attributes
+    row[r + layout.LAST_OFFSET_DELTA] = -1
+    row[r + layout.BASE_TIMESTAMP] = -1
+    row[r + layout.MAX_TIMESTAMP] = wire.i64(b, at + layout.LEGACY_TIMESTAMP_AT) if magic == 1 else -1
+    row[r + layout.PRODUCER_ID] = -1
+    row[r + layout.PRODUCER_EPOCH] = -1
+    row[r + layout.BASE_SEQUENCE] = -1
+    row[r + layout.COUNT] = -1
 
 
 @cython.cfunc
@@ -176,43 +99,43 @@ def _suspect_v2(
     segment: cython.longlong,
 ) -> cython.longlong:
     """The rules that a header of magic 2 breaks, as bits."""
-    base: cython.longlong = row[r + _BASE_OFFSET]
-    delta: cython.longlong = row[r + _LAST_OFFSET_DELTA]
-    count: cython.longlong = row[r + _COUNT]
-    attributes: cython.longlong = row[r + _ATTRIBUTES]
+    base: cython.longlong = row[r + layout.BASE_OFFSET]
+    delta: cython.longlong = row[r + layout.LAST_OFFSET_DELTA]
+    count: cython.longlong = row[r + layout.COUNT]
+    attributes: cython.longlong = row[r + layout.ATTRIBUTES]
     bits: cython.longlong = 0
-    if last_offset != _UNKNOWN:
+    if last_offset != layout.UNKNOWN:
         if base <= last_offset:
-            bits |= _NOT_ABOVE
+            bits |= layout.NOT_ABOVE
         elif base != last_offset + 1:
-            bits |= _GAP
-    if last_epoch != _UNKNOWN and row[r + _LEADER_EPOCH] != last_epoch:
-        bits |= _EPOCH_CHANGES
-    if row[r + _LEADER_EPOCH] < -1:
-        bits |= _EPOCH_CHANGES
-    if row[r + _MAGIC] != 2:
-        bits |= _ODD_MAGIC
-    if attributes & 7 > 4:
-        bits |= _ODD_CODEC
-    if attributes & 0xFF80:
-        bits |= _ODD_ATTRIBUTES
+            bits |= layout.GAP
+    if last_epoch != layout.UNKNOWN and row[r + layout.LEADER_EPOCH] != last_epoch:
+        bits |= layout.EPOCH_CHANGES
+    if row[r + layout.LEADER_EPOCH] < -1:
+        bits |= layout.EPOCH_CHANGES
+    if row[r + layout.MAGIC] != layout.MAGIC_V2:
+        bits |= layout.ODD_MAGIC
+    if attributes & layout.CODEC_MASK > layout.CODEC_ZSTD:
+        bits |= layout.ODD_CODEC
+    if attributes & layout.ATTRIBUTES_UNUSED_V2:
+        bits |= layout.ODD_ATTRIBUTES
     if delta < 0:
-        bits |= _ODD_DELTA
-    if count < 0 or count > delta + 1 or (count == 0 and row[r + _SIZE] > 61):
-        bits |= _ODD_COUNT
+        bits |= layout.ODD_DELTA
+    if count < 0 or count > delta + 1 or (count == 0 and row[r + layout.SIZE] > layout.RECORDS_AT):
+        bits |= layout.ODD_COUNT
     if (
         base < 0
-        or row[r + _LAST_OFFSET] < 0
-        or (segment != _UNKNOWN and (base < segment or row[r + _LAST_OFFSET] - segment > _MAX_INT))
+        or row[r + layout.LAST_OFFSET] < 0
+        or (segment != layout.UNKNOWN and (base < segment or segment < row[r + layout.LAST_OFFSET] - layout.MAX_INT))
     ):
-        bits |= _OUT_OF_RANGE
-    if row[r + _PRODUCER_ID] < 0:
-        if attributes & 0x30:
-            bits |= _ODD_FLAGS
+        bits |= layout.OUT_OF_RANGE
+    if row[r + layout.PRODUCER_ID] < 0:
+        if attributes & (layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG):
+            bits |= layout.ODD_FLAGS
     else:
-        bits |= _HAS_PRODUCER
-    if attributes & 0x40 and row[r + _BASE_TIMESTAMP] <= row[r + _MAX_TIMESTAMP]:
-        bits |= _ODD_FLAGS
+        bits |= layout.HAS_PRODUCER
+    if attributes & layout.DELETE_HORIZON_FLAG and row[r + layout.BASE_TIMESTAMP] <= row[r + layout.MAX_TIMESTAMP]:
+        bits |= layout.ODD_FLAGS
     return bits
 
 
@@ -223,22 +146,22 @@ def _suspect_legacy(
     row: cython.p_longlong, r: cython.Py_ssize_t, last_offset: cython.longlong, segment: cython.longlong
 ) -> cython.longlong:
     """The rules that a message header of magic 0 or 1 breaks, as bits."""
-    offset: cython.longlong = row[r + _LAST_OFFSET]
-    attributes: cython.longlong = row[r + _ATTRIBUTES]
+    offset: cython.longlong = row[r + layout.LAST_OFFSET]
+    attributes: cython.longlong = row[r + layout.ATTRIBUTES]
     bits: cython.longlong = 0
-    if last_offset != _UNKNOWN:
+    if last_offset != layout.UNKNOWN:
         if offset <= last_offset:
-            bits |= _NOT_ABOVE
-        elif attributes & 7 == 0 and offset != last_offset + 1:
-            bits |= _GAP
-    if offset < 0 or (segment != _UNKNOWN and (offset < segment or offset - segment > _MAX_INT)):
-        bits |= _OUT_OF_RANGE
-    if row[r + _MAGIC] < 0:
-        bits |= _ODD_MAGIC
-    if attributes & 7 > 3:
-        bits |= _ODD_CODEC
-    if attributes & 0xF0:
-        bits |= _ODD_ATTRIBUTES
+            bits |= layout.NOT_ABOVE
+        elif attributes & layout.CODEC_MASK == 0 and offset != last_offset + 1:
+            bits |= layout.GAP
+    if offset < 0 or (segment != layout.UNKNOWN and (offset < segment or segment < offset - layout.MAX_INT)):
+        bits |= layout.OUT_OF_RANGE
+    if row[r + layout.MAGIC] < 0:
+        bits |= layout.ODD_MAGIC
+    if attributes & layout.CODEC_MASK >= layout.CODEC_ZSTD:
+        bits |= layout.ODD_CODEC
+    if attributes & layout.ATTRIBUTES_UNUSED_LEGACY:
+        bits |= layout.ODD_ATTRIBUTES
     return bits
 
 
@@ -288,48 +211,48 @@ def scan(
     last_epoch: cython.longlong = border[1]
     status: cython.Py_ssize_t
     while True:
-        if origin + at >= end - 17:
-            status = 0  # END
+        if origin + at >= end - layout.HEADER_UP_TO_MAGIC:
+            status = layout.END
             break
         if n >= capacity:
-            status = 2  # FULL
+            status = layout.FULL
             break
-        if at + 17 > length:
-            status = 1  # MORE
+        if at + layout.HEADER_UP_TO_MAGIC > length:
+            status = layout.MORE
             break
-        size = _i32(b, at + 8)
-        if size < 14:
-            status = 3  # TOO_SMALL
+        size = wire.i32(b, at + layout.SIZE_AT)
+        if size < layout.MIN_SIZE_V0:
+            status = layout.TOO_SMALL
             break
-        if origin + at > end - 12 - size:
-            status = 4  # PAST_END
+        if origin + at > end - layout.LOG_OVERHEAD - size:
+            status = layout.PAST_END
             break
-        magic = b[at + 16]
+        magic = b[at + layout.MAGIC_AT]
         if magic > 127:
             magic -= 256
-        if magic >= 2 and size < 49:
-            status = 5  # SHORT_V2
+        if magic >= layout.MAGIC_V2 and size < layout.MIN_SIZE_V2:
+            status = layout.SHORT_V2
             break
-        if at + 12 + size > length:
-            status = 1  # MORE
+        if at + layout.LOG_OVERHEAD + size > length:
+            status = layout.MORE
             break
-        row[r + _POSITION] = origin + at
-        row[r + _SIZE] = size + 12
-        row[r + _MAGIC] = magic
-        row[r + _COMPUTED_CRC] = -1
-        row[r + _SEEN_MAX_TIMESTAMP] = _UNKNOWN
-        row[r + _SEEN_DELTA] = -1
-        if magic >= 2:
+        row[r + layout.POSITION] = origin + at
+        row[r + layout.SIZE] = size + layout.LOG_OVERHEAD
+        row[r + layout.MAGIC] = magic
+        row[r + layout.COMPUTED_CRC] = -1
+        row[r + layout.SEEN_MAX_TIMESTAMP] = layout.UNKNOWN
+        row[r + layout.SEEN_DELTA] = -1
+        if magic >= layout.MAGIC_V2:
             _fill_v2(b, at, row, r)
-            row[r + _SUSPICION] = _suspect_v2(row, r, last_offset, last_epoch, segment)
-            last_epoch = row[r + _LEADER_EPOCH]
+            row[r + layout.SUSPICION] = _suspect_v2(row, r, last_offset, last_epoch, segment)
+            last_epoch = row[r + layout.LEADER_EPOCH]
         else:
             _fill_legacy(b, at, magic, row, r)
-            row[r + _SUSPICION] = _suspect_legacy(row, r, last_offset, segment)
-        last_offset = row[r + _LAST_OFFSET]
+            row[r + layout.SUSPICION] = _suspect_legacy(row, r, last_offset, segment)
+        last_offset = row[r + layout.LAST_OFFSET]
         n += 1
-        r += _WIDTH
-        at += 12 + size
+        r += layout.BATCH_WIDTH
+        at += layout.LOG_OVERHEAD + size
     border[0] = last_offset
     border[1] = last_epoch
     return n, at, status
@@ -361,14 +284,14 @@ def header_row(
     else:
         b = view
         row = rows
-    row[_POSITION] = position
-    row[_SIZE] = size
-    row[_MAGIC] = magic
-    row[_COMPUTED_CRC] = -1
-    row[_SUSPICION] = 0
-    row[_SEEN_MAX_TIMESTAMP] = _UNKNOWN
-    row[_SEEN_DELTA] = -1
-    if magic >= 2:
+    row[layout.POSITION] = position
+    row[layout.SIZE] = size
+    row[layout.MAGIC] = magic
+    row[layout.COMPUTED_CRC] = -1
+    row[layout.SUSPICION] = 0
+    row[layout.SEEN_MAX_TIMESTAMP] = layout.UNKNOWN
+    row[layout.SEEN_DELTA] = -1
+    if magic >= layout.MAGIC_V2:
         _fill_v2(b, at, row, 0)
     else:
         _fill_legacy(b, at, magic, row, 0)
@@ -390,13 +313,13 @@ def suspect(
     r: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     for i in range(n):
-        if row[r + _MAGIC] >= 2:
-            row[r + _SUSPICION] = _suspect_v2(row, r, border[0], border[1], segment)
-            border[1] = row[r + _LEADER_EPOCH]
+        if row[r + layout.MAGIC] >= layout.MAGIC_V2:
+            row[r + layout.SUSPICION] = _suspect_v2(row, r, border[0], border[1], segment)
+            border[1] = row[r + layout.LEADER_EPOCH]
         else:
-            row[r + _SUSPICION] = _suspect_legacy(row, r, border[0], segment)
-        border[0] = row[r + _LAST_OFFSET]
-        r += _WIDTH
+            row[r + layout.SUSPICION] = _suspect_legacy(row, r, border[0], segment)
+        border[0] = row[r + layout.LAST_OFFSET]
+        r += layout.BATCH_WIDTH
 
 
 @cython.cfunc
@@ -410,34 +333,41 @@ def _plausible(
     floor: cython.longlong,
 ) -> cython.bint:
     """Whether the bytes at `at` can be the header of a batch that ends at or before `end`."""
-    magic: cython.longlong = b[at + 16]
+    magic: cython.longlong = b[at + layout.MAGIC_AT]
     size: cython.longlong
     offset: cython.longlong
     delta: cython.longlong
     count: cython.longlong
-    if magic > 2:
+    attributes: cython.longlong
+    if magic > layout.MAGIC_V2:
         return False
-    size = _i32(b, at + 8)
-    if size < 14 or position + 12 + size > end:
+    size = wire.i32(b, at + layout.SIZE_AT)
+    if size < layout.MIN_SIZE_V0 or position > end - layout.LOG_OVERHEAD - size:
         return False
-    offset = _i64(b, at)
+    offset = wire.i64(b, at)
     if offset <= floor or offset < 0:
         return False
-    if floor != _UNKNOWN and offset - floor > _MAX_INT + 1:
+    if (
+        floor != layout.UNKNOWN and floor < offset - layout.MAX_INT - 1
+    ):  # a difference of the two could wrap, this cannot
         return False  # a segment has no offsets so far above another
-    if magic == 2:
-        if size < 49 or b[at + 21] != 0 or b[at + 22] > 0x7F or b[at + 22] & 7 > 4:
+    if magic == layout.MAGIC_V2:
+        attributes = wire.u16(b, at + layout.ATTRIBUTES_AT)
+        if size < layout.MIN_SIZE_V2 or attributes & layout.ATTRIBUTES_UNUSED_V2:
             return False
-        delta = _i32(b, at + 23)
-        count = _i32(b, at + 57)
+        if attributes & layout.CODEC_MASK > layout.CODEC_ZSTD:
+            return False
+        delta = wire.i32(b, at + layout.LAST_OFFSET_DELTA_AT)
+        count = wire.i32(b, at + layout.COUNT_AT)
         if delta < 0 or count < 0 or count > delta + 1:
             return False
-        if b[at + 22] & 7 == 0 and count * 7 > size - 49:
-            return False  # a record has at least 7 bytes
-        return _i32(b, at + 12) >= -1 and _i64(b, at + 43) >= -1
-    if b[at + 17] & 0xF0 or b[at + 17] & 7 > 3:
+        if attributes & layout.CODEC_MASK == 0 and count * layout.SMALLEST_RECORD > size - layout.MIN_SIZE_V2:
+            return False
+        return wire.i32(b, at + layout.LEADER_EPOCH_AT) >= -1 and wire.i64(b, at + layout.PRODUCER_ID_AT) >= -1
+    attributes = b[at + layout.LEGACY_ATTRIBUTES_AT]
+    if attributes & layout.ATTRIBUTES_UNUSED_LEGACY or attributes & layout.CODEC_MASK >= layout.CODEC_ZSTD:
         return False
-    return not (magic == 1 and size < 22)
+    return not (magic == 1 and size < layout.MIN_SIZE_V1)
 
 
 def plausible(
@@ -486,7 +416,11 @@ def candidate(
     at: cython.Py_ssize_t
     for at in range(start, stop):
         # The size of a batch is below 2^31 and its magic at most 2: two bytes reject nearly every place.
-        if b[at + 16] <= 2 and b[at + 8] < 0x80 and _plausible(b, at, origin + at, end, floor):
+        if (
+            b[at + layout.MAGIC_AT] <= layout.MAGIC_V2
+            and b[at + layout.SIZE_AT] < 0x80
+            and _plausible(b, at, origin + at, end, floor)
+        ):
             return at
     return stop
 
@@ -507,7 +441,7 @@ def suspicions(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> int:
     bits: cython.longlong = 0
     i: cython.Py_ssize_t
     for i in range(n):
-        bits |= rows[i * _WIDTH + _SUSPICION]
+        bits |= rows[i * layout.BATCH_WIDTH + layout.SUSPICION]
     return bits
 
 
@@ -518,7 +452,7 @@ def extremes(rows: cython.longlong[::1], n: cython.Py_ssize_t, column: cython.Py
     value: cython.longlong
     i: cython.Py_ssize_t
     for i in range(1, n):
-        value = rows[i * _WIDTH + column]
+        value = rows[i * layout.BATCH_WIDTH + column]
         if value < smallest:
             smallest = value
         if value > largest:
@@ -531,7 +465,7 @@ def lacks_records(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> bool:
     lacking: cython.longlong = n
     i: cython.Py_ssize_t
     for i in range(n):
-        lacking += rows[i * _WIDTH + _LAST_OFFSET_DELTA] - rows[i * _WIDTH + _COUNT]
+        lacking += rows[i * layout.BATCH_WIDTH + layout.LAST_OFFSET_DELTA] - rows[i * layout.BATCH_WIDTH + layout.COUNT]
     return lacking > 0
 
 
@@ -539,7 +473,7 @@ def are_trusted(rows: cython.longlong[::1], n: cython.Py_ssize_t) -> bool:
     """Tell whether each of the first n batches has the right CRC."""
     i: cython.Py_ssize_t
     for i in range(n):
-        if rows[i * _WIDTH + _CRC] != rows[i * _WIDTH + _COMPUTED_CRC]:
+        if rows[i * layout.BATCH_WIDTH + layout.CRC] != rows[i * layout.BATCH_WIDTH + layout.COMPUTED_CRC]:
             return False
     return True
 
@@ -549,9 +483,9 @@ def largest_timestamp(rows: cython.longlong[::1], n: cython.Py_ssize_t, largest:
     i: cython.Py_ssize_t
     r: cython.Py_ssize_t = 0
     for i in range(n):
-        if rows[r + _CRC] == rows[r + _COMPUTED_CRC] and rows[r + _MAX_TIMESTAMP] > largest:
-            largest = rows[r + _MAX_TIMESTAMP]
-        r += _WIDTH
+        if rows[r + layout.CRC] == rows[r + layout.COMPUTED_CRC] and rows[r + layout.MAX_TIMESTAMP] > largest:
+            largest = rows[r + layout.MAX_TIMESTAMP]
+        r += layout.BATCH_WIDTH
     return largest
 
 
@@ -577,12 +511,12 @@ def index_columns(
     at: cython.Py_ssize_t = 0
     for k in range(len(first)):
         if is_time:
-            first[k] = _i64(b, at)
-            second[k] = _wrap(base + _i32(b, at + 8))
+            first[k] = wire.i64(b, at)
+            second[k] = wire.add(base, wire.i32(b, at + 8))
             at += 12
         else:
-            first[k] = _wrap(base + _i32(b, at))
-            second[k] = _i32(b, at + 4)
+            first[k] = wire.add(base, wire.i32(b, at))
+            second[k] = wire.i32(b, at + 4)
             at += 8
 
 
@@ -609,10 +543,10 @@ def exact_offsets(
     i: cython.Py_ssize_t = 0
     r: cython.Py_ssize_t = 0
     for k in range(len(offsets)):
-        while i < n and rows[r + _POSITION] < positions[k]:
+        while i < n and rows[r + layout.POSITION] < positions[k]:
             i += 1
-            r += _WIDTH
-        if i == n or rows[r + _POSITION] != positions[k] or rows[r + _LAST_OFFSET] != offsets[k]:
+            r += layout.BATCH_WIDTH
+        if i == n or rows[r + layout.POSITION] != positions[k] or rows[r + layout.LAST_OFFSET] != offsets[k]:
             return k
     return len(offsets)
 
@@ -636,14 +570,18 @@ def exact_times(
     i: cython.Py_ssize_t = 0
     r: cython.Py_ssize_t = 0
     for k in range(len(offsets)):
-        while i < n and rows[r + _LAST_OFFSET] < offsets[k]:
-            if rows[r + _CRC] == rows[r + _COMPUTED_CRC] and rows[r + _MAX_TIMESTAMP] > largest:
-                largest = rows[r + _MAX_TIMESTAMP]
+        while i < n and rows[r + layout.LAST_OFFSET] < offsets[k]:
+            if rows[r + layout.CRC] == rows[r + layout.COMPUTED_CRC] and rows[r + layout.MAX_TIMESTAMP] > largest:
+                largest = rows[r + layout.MAX_TIMESTAMP]
             i += 1
-            r += _WIDTH
-        if i == n or rows[r + _LAST_OFFSET] != offsets[k] or rows[r + _CRC] != rows[r + _COMPUTED_CRC]:
+            r += layout.BATCH_WIDTH
+        if (
+            i == n
+            or rows[r + layout.LAST_OFFSET] != offsets[k]
+            or rows[r + layout.CRC] != rows[r + layout.COMPUTED_CRC]
+        ):
             return k
-        if rows[r + _MAX_TIMESTAMP] != times[k] or times[k] <= largest:
+        if rows[r + layout.MAX_TIMESTAMP] != times[k] or times[k] <= largest:
             return k
     return len(offsets)
 
@@ -684,13 +622,13 @@ def fill_crcs(
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
     for i in range(n):
-        start = rows[r + _POSITION] - origin
-        stop = start + rows[r + _SIZE]
-        if rows[r + _MAGIC] >= 2:
-            rows[r + _COMPUTED_CRC] = crc32c(_part(b, start + 21, stop))
+        start = rows[r + layout.POSITION] - origin
+        stop = start + rows[r + layout.SIZE]
+        if rows[r + layout.MAGIC] >= layout.MAGIC_V2:
+            rows[r + layout.COMPUTED_CRC] = crc32c(_part(b, start + layout.ATTRIBUTES_AT, stop))
         else:
-            rows[r + _COMPUTED_CRC] = crc32(_part(b, start + 16, stop))
-        r += _WIDTH
+            rows[r + layout.COMPUTED_CRC] = crc32(_part(b, start + layout.MAGIC_AT, stop))
+        r += layout.BATCH_WIDTH
 
 
 def index_entries(
@@ -723,25 +661,25 @@ def index_entries(
     at: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     for i in range(n):
-        if rows[r + _MAX_TIMESTAMP] > latest:
-            latest = rows[r + _MAX_TIMESTAMP]
-            latest_at = rows[r + _LAST_OFFSET]
-        if rows[r + _POSITION] > due:
-            if rows[r + _LAST_OFFSET] <= last or latest_at < time_at:
+        if rows[r + layout.MAX_TIMESTAMP] > latest:
+            latest = rows[r + layout.MAX_TIMESTAMP]
+            latest_at = rows[r + layout.LAST_OFFSET]
+        if rows[r + layout.POSITION] > due:
+            if rows[r + layout.LAST_OFFSET] <= last or latest_at < time_at:
                 return -1
-            last = rows[r + _LAST_OFFSET]
+            last = rows[r + layout.LAST_OFFSET]
             out[at] = last
-            out[at + 1] = rows[r + _POSITION]
+            out[at + 1] = rows[r + layout.POSITION]
             out[at + 2] = latest > time
             if latest > time:
                 time = latest
                 time_at = latest_at
             out[at + 3] = time
             out[at + 4] = time_at
-            due = rows[r + _POSITION] + interval
-            at += _INDEX_ENTRY
+            due = rows[r + layout.POSITION] + interval
+            at += layout.INDEX_ENTRY
             found += 1
-        r += _WIDTH
+        r += layout.BATCH_WIDTH
     state[0] = due
     state[1] = last
     state[2] = latest

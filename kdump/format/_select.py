@@ -3,51 +3,35 @@
 
 Compiled by Cython when a compiler is there, interpreted with the same results when not. Batches that cannot have what
 is wanted are left out before their records are read; records are marked in a mask, and what is marked is moved
-together. The places in record rows are those that the record kernel has checked.
+together.
+
+Contract. Trusted: record rows are those of `kdump.format._records` for the same buffer, in the order of their batches;
+there is room for what the arguments say. Headers are walked within R_END by the decoder that checked them. Guaranteed:
+rows that are moved keep all their columns but R_BATCH, so they are as safe as before.
 """
 
 from __future__ import annotations
 
 try:
     import cython
-except ModuleNotFoundError:  # the interpreter does not need Cython
+except ModuleNotFoundError:
+    from kdump.format import _cython as cython
+if not cython.compiled:  # whether Cython is there or not: its own stand-ins are slow, and refuse some casts
     from kdump.format import _cython as cython
 
 from typing import TYPE_CHECKING
-
-from kdump.format import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 if cython.compiled:
     from cython.cimports.cpython.unicode import PyUnicode_DecodeUTF8
+    from cython.cimports.kdump.format import layout
+    from cython.cimports.kdump.format.kernels import wire
+else:
+    from kdump.format import layout
+    from kdump.format.kernels import wire
 
-_POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
-_BASE_OFFSET = cython.declare(cython.Py_ssize_t, layout.BASE_OFFSET)
-_LAST_OFFSET = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET)
-_MAGIC = cython.declare(cython.Py_ssize_t, layout.MAGIC)
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.ATTRIBUTES)
-_CRC = cython.declare(cython.Py_ssize_t, layout.CRC)
-_COMPUTED_CRC = cython.declare(cython.Py_ssize_t, layout.COMPUTED_CRC)
-_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.BASE_TIMESTAMP)
-_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.MAX_TIMESTAMP)
-_PRODUCER_ID = cython.declare(cython.Py_ssize_t, layout.PRODUCER_ID)
-_LEADER_EPOCH = cython.declare(cython.Py_ssize_t, layout.LEADER_EPOCH)
-_BATCH_WIDTH = cython.declare(cython.Py_ssize_t, layout.BATCH_WIDTH)
-
-_R_BATCH = cython.declare(cython.Py_ssize_t, layout.R_BATCH)
-_R_OFFSET = cython.declare(cython.Py_ssize_t, layout.R_OFFSET)
-_R_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.R_TIMESTAMP)
-_R_KEY_AT = cython.declare(cython.Py_ssize_t, layout.R_KEY_AT)
-_R_KEY_SIZE = cython.declare(cython.Py_ssize_t, layout.R_KEY_SIZE)
-_R_VALUE_SIZE = cython.declare(cython.Py_ssize_t, layout.R_VALUE_SIZE)
-_R_HEADERS_AT = cython.declare(cython.Py_ssize_t, layout.R_HEADERS_AT)
-_R_HEADER_COUNT = cython.declare(cython.Py_ssize_t, layout.R_HEADER_COUNT)
-_WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
-
-_UNKNOWN = cython.declare(cython.longlong, layout.UNKNOWN)
-_LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
 
 # The bounds of a selection, in one array: ranges are half-open.
 FROM_OFFSET = 0
@@ -60,6 +44,21 @@ FLAGS = 6  # attributes that a batch must have
 TOMBSTONES = 7  # 1: null values only
 RECORDS = 8  # 1: records decide, so a batch in doubt stays
 BOUNDS_WIDTH = 9
+_FROM_OFFSET = cython.declare(cython.Py_ssize_t, FROM_OFFSET)
+_TO_OFFSET = cython.declare(cython.Py_ssize_t, TO_OFFSET)
+_FROM_TIME = cython.declare(cython.Py_ssize_t, FROM_TIME)
+_TO_TIME = cython.declare(cython.Py_ssize_t, TO_TIME)
+_BY_TIME = cython.declare(cython.Py_ssize_t, BY_TIME)
+_POSITION = cython.declare(cython.Py_ssize_t, POSITION)
+_FLAGS = cython.declare(cython.Py_ssize_t, FLAGS)
+_TOMBSTONES = cython.declare(cython.Py_ssize_t, TOMBSTONES)
+_RECORDS = cython.declare(cython.Py_ssize_t, RECORDS)
+
+# Which batches without records `gather` keeps, besides those in the middle; 0: none at all.
+BARE_LAST = 1
+BARE_FIRST = 2
+_BARE_LAST = cython.declare(cython.Py_ssize_t, BARE_LAST)
+_BARE_FIRST = cython.declare(cython.Py_ssize_t, BARE_FIRST)
 
 
 def is_compiled() -> bool:
@@ -82,28 +81,30 @@ def _among(value: cython.longlong, some: cython.p_longlong, n: cython.Py_ssize_t
 @cython.exceptval(check=False)
 def _in_ranges(row: cython.p_longlong, q: cython.Py_ssize_t, bounds: cython.p_longlong) -> cython.bint:
     """Whether a batch can have a record in the ranges, by its header."""
-    magic: cython.longlong = row[q + _MAGIC]
-    attributes: cython.longlong = row[q + _ATTRIBUTES]
-    records: cython.bint = bounds[8] != 0
-    wrapper: cython.bint = magic < 2 and attributes & 7 != 0
-    latest: cython.longlong = row[q + _MAX_TIMESTAMP]
+    magic: cython.longlong = row[q + layout.MAGIC]
+    attributes: cython.longlong = row[q + layout.ATTRIBUTES]
+    records: cython.bint = bounds[_RECORDS] != 0
+    wrapper: cython.bint = magic < layout.MAGIC_V2 and attributes & layout.CODEC_MASK != 0
+    latest: cython.longlong = row[q + layout.MAX_TIMESTAMP]
     earliest: cython.longlong = latest
-    if bounds[0] >= bounds[1] or bounds[2] >= bounds[3]:
+    if bounds[_FROM_OFFSET] >= bounds[_TO_OFFSET] or bounds[_FROM_TIME] >= bounds[_TO_TIME]:
         return False  # an empty range
-    if records and row[q + _CRC] != row[q + _COMPUTED_CRC]:
+    if records and row[q + layout.CRC] != row[q + layout.COMPUTED_CRC]:
         return True  # what its header says is in doubt
-    if row[q + _LAST_OFFSET] < bounds[0] or (not wrapper and row[q + _BASE_OFFSET] >= bounds[1]):
+    if row[q + layout.LAST_OFFSET] < bounds[_FROM_OFFSET] or (
+        not wrapper and row[q + layout.BASE_OFFSET] >= bounds[_TO_OFFSET]
+    ):
         return False
-    if bounds[4] == 0:
+    if bounds[_BY_TIME] == 0:
         return True
-    if latest == -1 or latest < bounds[2]:
+    if latest == -1 or latest < bounds[_FROM_TIME]:
         return False
-    if attributes & 8 == 0 and magic > 0:  # CreateTime: the largest of all
-        if wrapper or (magic >= 2 and (records or attributes & 64)):
-            earliest = _UNKNOWN
-        elif magic >= 2 and row[q + _BASE_TIMESTAMP] < latest:
-            earliest = row[q + _BASE_TIMESTAMP]
-    return earliest < bounds[3]
+    if attributes & layout.TIMESTAMP_TYPE_FLAG == 0 and magic > 0:  # CreateTime: the largest of all
+        if wrapper or (magic >= layout.MAGIC_V2 and (records or attributes & layout.DELETE_HORIZON_FLAG)):
+            earliest = layout.UNKNOWN
+        elif magic >= layout.MAGIC_V2 and row[q + layout.BASE_TIMESTAMP] < latest:
+            earliest = row[q + layout.BASE_TIMESTAMP]
+    return earliest < bounds[_TO_TIME]
 
 
 def batches(
@@ -134,7 +135,7 @@ def batches(
     if cython.compiled:
         row = cython.address(rows[0])
         out = cython.address(kept[0])
-        limits = cython.address(bounds[0])
+        limits = cython.address(bounds[_FROM_OFFSET])
         ids = cython.address(producers[0]) + 1
         terms = cython.address(epochs[0]) + 1
     else:
@@ -145,29 +146,29 @@ def batches(
         terms = epochs[1:]
     of_ids: cython.Py_ssize_t = producers[0]
     of_terms: cython.Py_ssize_t = epochs[0]
-    flags: cython.longlong = limits[6]
+    flags: cython.longlong = limits[_FLAGS]
     k: cython.Py_ssize_t
     i: cython.Py_ssize_t
     q: cython.Py_ssize_t = 0
     to: cython.Py_ssize_t = 0
     for k in range(n):
-        q = k * _BATCH_WIDTH
-        if row[q + _POSITION] < limits[5]:
+        q = k * layout.BATCH_WIDTH
+        if row[q + layout.POSITION] < limits[_POSITION]:
             continue
-        if row[q + _MAGIC] < 2 and (flags or of_ids or of_terms):
+        if row[q + layout.MAGIC] < layout.MAGIC_V2 and (flags or of_ids or of_terms):
             continue
-        if row[q + _ATTRIBUTES] & flags != flags:
+        if row[q + layout.ATTRIBUTES] & flags != flags:
             continue
-        if of_ids and not _among(row[q + _PRODUCER_ID], ids, of_ids):
+        if of_ids and not _among(row[q + layout.PRODUCER_ID], ids, of_ids):
             continue
-        if of_terms and not _among(row[q + _LEADER_EPOCH], terms, of_terms):
+        if of_terms and not _among(row[q + layout.LEADER_EPOCH], terms, of_terms):
             continue
         if not _in_ranges(row, q, limits):
             continue
-        for i in range(_BATCH_WIDTH):
+        for i in range(layout.BATCH_WIDTH):
             out[to + i] = row[q + i]
-        to += _BATCH_WIDTH
-    return to // _BATCH_WIDTH
+        to += layout.BATCH_WIDTH
+    return to // layout.BATCH_WIDTH
 
 
 def with_any(rows: cython.longlong[::1], n: cython.Py_ssize_t, flags: cython.longlong) -> list[int]:
@@ -182,8 +183,8 @@ def with_any(rows: cython.longlong[::1], n: cython.Py_ssize_t, flags: cython.lon
     q: cython.Py_ssize_t
     found = []
     for k in range(n):
-        q = k * _BATCH_WIDTH
-        if rows[q + _ATTRIBUTES] & flags and rows[q + _MAGIC] >= 2:
+        q = k * layout.BATCH_WIDTH
+        if rows[q + layout.ATTRIBUTES] & flags and rows[q + layout.MAGIC] >= layout.MAGIC_V2:
             found.append(k)
     return found
 
@@ -207,28 +208,16 @@ def in_ranges(
     time: cython.longlong
     good: cython.bint
     for i in range(n):
-        good = bounds[0] <= records[r + _R_OFFSET] and records[r + _R_OFFSET] < bounds[1]
-        if bounds[4]:
-            time = records[r + _R_TIMESTAMP]
-            good = good and time != -1 and bounds[2] <= time and time < bounds[3]
-        if bounds[7] and records[r + _R_VALUE_SIZE] >= 0:
+        good = (
+            bounds[_FROM_OFFSET] <= records[r + layout.R_OFFSET] and records[r + layout.R_OFFSET] < bounds[_TO_OFFSET]
+        )
+        if bounds[_BY_TIME]:
+            time = records[r + layout.R_TIMESTAMP]
+            good = good and time != -1 and bounds[_FROM_TIME] <= time and time < bounds[_TO_TIME]
+        if bounds[_TOMBSTONES] and records[r + layout.R_VALUE_SIZE] >= 0:
             good = False
         mask[i] = good
-        r += _WIDTH
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _same(
-    b: cython.p_uchar, at: cython.Py_ssize_t, w: cython.p_uchar, start: cython.Py_ssize_t, size: cython.Py_ssize_t
-) -> cython.bint:
-    """Whether two stretches of `size` bytes are the same."""
-    i: cython.Py_ssize_t
-    for i in range(size - 1, -1, -1):  # keys differ at their ends more often
-        if b[at + i] != w[start + i]:
-            return False
-    return True
+        r += layout.RECORD_WIDTH
 
 
 def with_keys(
@@ -266,12 +255,12 @@ def with_keys(
     for i in range(n):
         if mask[i] == 0:
             continue
-        r = i * _WIDTH
-        size = records[r + _R_KEY_SIZE]
+        r = i * layout.RECORD_WIDTH
+        size = records[r + layout.R_KEY_SIZE]
         good = False
-        if size >= 0 and records[r + _R_KEY_AT] >= 0:
+        if size >= 0:
             for j in range(0, count, 2):
-                if places[j + 1] == size and _same(b, records[r + _R_KEY_AT], w, places[j], size):
+                if places[j + 1] == size and wire.same(b, records[r + layout.R_KEY_AT], w, places[j], size):
                     good = True
                     break
         mask[i] = good
@@ -287,7 +276,7 @@ def _has(
     if size == 0:
         return True
     while at <= last:
-        if b[at] == w[0] and _same(b, at, w, 0, size):
+        if b[at] == w[0] and wire.same(b, at, w, 0, size):
             return True
         at += 1
     return False
@@ -338,43 +327,16 @@ def with_pattern(
     for i in range(n):
         if mask[i] == 0:
             continue
-        at = records[i * _WIDTH + _R_KEY_AT]
-        size = records[i * _WIDTH + _R_KEY_SIZE]
+        at = records[i * layout.RECORD_WIDTH + layout.R_KEY_AT]
+        size = records[i * layout.RECORD_WIDTH + layout.R_KEY_SIZE]
         good = False
-        if size >= 0 and at >= 0 and _has(b, at, at + size - length, w, length):
+        if size >= 0 and _has(b, at, at + size - length, w, length):
             key = _text(b, at, size)
             for search in searches:
                 if search(key) is not None:
                     good = True
                     break
         mask[i] = good
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _number(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    """The zigzag number at a place."""
-    value: cython.longlong = 0
-    shift: cython.Py_ssize_t = 0
-    while b[at] >= 0x80:
-        value |= cython.cast(cython.longlong, b[at] & 0x7F) << shift
-        shift += 7
-        at += 1
-    value = (value | cython.cast(cython.longlong, b[at]) << shift) & _LOW_32
-    if value & 1:
-        return -(value >> 1) - 1
-    return value >> 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _after(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The place after the number at a place."""
-    while b[at] >= 0x80:
-        at += 1
-    return at + 1
 
 
 def with_headers(
@@ -406,6 +368,8 @@ def with_headers(
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     at: cython.Py_ssize_t
+    after: cython.Py_ssize_t
+    end: cython.Py_ssize_t
     value_at: cython.Py_ssize_t
     left: cython.longlong
     size: cython.longlong
@@ -415,19 +379,22 @@ def with_headers(
     for i in range(n):
         if mask[i] == 0:
             continue
-        at = records[i * _WIDTH + _R_HEADERS_AT]
-        left = records[i * _WIDTH + _R_HEADER_COUNT]
+        at = records[i * layout.RECORD_WIDTH + layout.R_HEADERS_AT]
+        end = records[i * layout.RECORD_WIDTH + layout.R_END]
+        left = records[i * layout.RECORD_WIDTH + layout.R_HEADER_COUNT]
         good = False
         while left > 0 and not good:
-            size = _number(b, at)
-            at = _after(b, at)
-            value_size = _number(b, at + size)
-            value_at = _after(b, at + size)
+            after = wire.after_varint(b, at, end)
+            size = wire.size_within(b, at, after, end)
+            at = after
+            after = at + size if size > 0 else at
+            value_at = wire.after_varint(b, after, end)
+            value_size = wire.size_within(b, after, value_at, end)
             for j in range(0, count, 4):
-                if places[j + 1] != size or not _same(b, at, w, places[j], size):
+                if places[j + 1] != size or not wire.same(b, at, w, places[j], size):
                     continue
                 if places[j + 3] < 0 or (
-                    places[j + 3] == value_size and _same(b, value_at, w, places[j + 2], value_size)
+                    places[j + 3] == value_size and wire.same(b, value_at, w, places[j + 2], value_size)
                 ):
                     good = True
                     break
@@ -496,21 +463,25 @@ def gather(
     good: cython.bint
     for k in range(first, last):
         of_batch = marked = 0
-        while i < n and records[i * _WIDTH + _R_BATCH] == k:
+        while i < n and records[i * layout.RECORD_WIDTH + layout.R_BATCH] == k:
             of_batch += 1
             if mask[i]:
                 marked += 1
                 if to != i:
-                    for j in range(_WIDTH):
-                        records[to * _WIDTH + j] = records[i * _WIDTH + j]
-                records[to * _WIDTH + _R_BATCH] = batch
+                    for j in range(layout.RECORD_WIDTH):
+                        records[to * layout.RECORD_WIDTH + j] = records[i * layout.RECORD_WIDTH + j]
+                records[to * layout.RECORD_WIDTH + layout.R_BATCH] = batch
                 to += 1
             i += 1
         good = marked > 0
         if of_batch == 0:
-            good = bare != 0 and not (k == first and bare & 2 == 0) and not (k == last - 1 and bare & 1 == 0)
+            good = (
+                bare != 0
+                and not (k == first and bare & _BARE_FIRST == 0)
+                and not (k == last - 1 and bare & _BARE_LAST == 0)
+            )
         if good:
-            for j in range(_BATCH_WIDTH):
-                kept[batch * _BATCH_WIDTH + j] = rows[k * _BATCH_WIDTH + j]
+            for j in range(layout.BATCH_WIDTH):
+                kept[batch * layout.BATCH_WIDTH + j] = rows[k * layout.BATCH_WIDTH + j]
             batch += 1
     return batch, to

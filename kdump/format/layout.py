@@ -26,6 +26,7 @@ BASE_SEQUENCE_AT = 53  # i32
 COUNT_AT = 57  # i32
 RECORDS_AT = 61
 MIN_SIZE_V2 = RECORDS_AT - LOG_OVERHEAD  # 49
+SMALLEST_RECORD = 7  # bytes of a record: none of its numbers has fewer than one
 
 CODEC_MASK = 0x07
 CODEC_ZSTD = 4
@@ -41,6 +42,7 @@ LEGACY_ATTRIBUTES_AT = 17  # i8
 LEGACY_TIMESTAMP_AT = 18  # i64, magic 1 only
 MIN_SIZE_V0 = 14
 MIN_SIZE_V1 = 22
+ATTRIBUTES_UNUSED_LEGACY = 0xF0
 
 MAGIC_V2 = 2
 MAX_INT = 2**31 - 1
@@ -118,18 +120,27 @@ R_OFFSET = 1
 R_TIMESTAMP = 2
 R_SEQUENCE = 3
 R_KEY_AT = 4
-R_KEY_SIZE = 5  # -1 null
+R_KEY_SIZE = 5  # below 0: null
 R_VALUE_AT = 6
-R_VALUE_SIZE = 7  # -1 null
+R_VALUE_SIZE = 7  # below 0: null
 R_HEADERS_AT = 8
 R_HEADER_COUNT = 9
 R_CRC = 10  # legacy messages only: as stored
-R_VALID = 11  # legacy messages only
+R_FLAGS = 11  # bits, see below
 R_AT = 12  # first byte of the record
 R_DELTA = 13  # offset delta
-R_ATTRIBUTES = 14
+R_ATTRIBUTES = 14  # one byte, as stored
 R_END = 15  # first byte after the record
-RECORD_WIDTH = 16
+R_CLAIMED_SIZE = 16  # with VALUE_OVERRUNS only: the size that the value claims
+R_TIME_DELTA = 17  # ms, as stored; 0 in a legacy message, which has none
+RECORD_WIDTH = 18
+
+# Flags of a record row.
+CRC_HOLDS = 1  # legacy messages only: the CRC is right
+ODD_HEADER_KEY = 2  # a header key is not ASCII, so it may not be UTF-8 either
+VALUE_OVERRUNS = 4  # legacy messages only: the value claims more bytes than there are; its row has no value
+DISORDERED = 8  # its offset delta is not above the one before, or above lastOffsetDelta
+ODD_FIELD = 16  # it has attributes, or a length below -1
 
 # How reading the records of one batch went.
 R_DONE = 0  # all records of the batch are there

@@ -175,4 +175,5 @@ def _fill_valid(view: memoryview, rows: array[int], count: int) -> None:
     width = layout.RECORD_WIDTH
     for i in range(0, count * width, width):
         start, end = rows[i + layout.R_AT] + layout.MAGIC_AT, rows[i + layout.R_END]
-        rows[i + layout.R_VALID] = int(crc32(view[start:end]) == rows[i + layout.R_CRC])
+        if crc32(view[start:end]) == rows[i + layout.R_CRC]:
+            rows[i + layout.R_FLAGS] |= layout.CRC_HOLDS

@@ -28,6 +28,7 @@ _CODES = {
     layout.R_HEADER_KEY: (Code.R04, "a header has no key, or its key reaches past the end"),
     layout.R_HEADER_VALUE: (Code.R04, "a header value reaches past the end"),
 }
+_ODD = layout.DISORDERED | layout.ODD_FIELD | layout.ODD_HEADER_KEY
 
 
 def check_records(file: str, chunk: Chunk) -> Iterator[Finding]:
@@ -127,31 +128,28 @@ def _ends_early(file: str, chunk: Chunk, problem: RecordProblem) -> Finding:
 
 
 def _odd_records(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
-    """Look at the rows of a marked batch one by one."""
+    """Look at the rows of a batch that the kernel has flagged."""
     limit = chunk.window.cell(k, layout.LAST_OFFSET_DELTA)
-    previous: int | None = None
-    number = 0
-    for i in range(chunk.filled):
+    first = i = _records.next_flagged(chunk.rows, 0, chunk.filled, k, 0)
+    while (i := _records.next_flagged(chunk.rows, i, chunk.filled, k, _ODD)) < chunk.filled:
         row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
-        if row[layout.R_BATCH] != k:
-            continue
+        previous = None if i == first else chunk.rows[(i - 1) * layout.RECORD_WIDTH + layout.R_DELTA]
         delta = row[layout.R_DELTA]
-        index: dict[str, int | str | None] = {"index": number}
-        number += 1
+        index: dict[str, int | str | None] = {"index": i - first}
+        i += 1
         if (previous is not None and delta <= previous) or delta > limit or delta < 0:
             values = {**index, "previous": -1 if previous is None else previous, "limit": limit}
             yield _finding(file, chunk, k, Code.R06, field="offsetDelta", found=delta, values=values)
-        previous = delta
         if row[layout.R_KEY_SIZE] < -1 or row[layout.R_VALUE_SIZE] < -1:
             name = "key" if row[layout.R_KEY_SIZE] < -1 else "value"
             size = row[layout.R_KEY_SIZE] if name == "key" else row[layout.R_VALUE_SIZE]
             values = {**index, "why": f"the length of the {name} is {size}; readers take it for null"}
             yield _finding(file, chunk, k, Code.R04, found=size, values=values)
-        attributes = row[layout.R_ATTRIBUTES] & 0xFF
+        attributes = row[layout.R_ATTRIBUTES]
         if attributes:
             values = {**index, "why": f"its attributes are {attributes}, no release has given them a meaning"}
             yield _finding(file, chunk, k, Code.R05, found=attributes, values=values)
-        if row[layout.R_ATTRIBUTES] > 0xFF and not _utf8_headers(chunk, row):
+        if row[layout.R_FLAGS] & layout.ODD_HEADER_KEY and not _utf8_headers(chunk, row):
             values = {**index, "why": "a header key is not UTF-8"}
             yield _finding(file, chunk, k, Code.R05, values=values)
 
@@ -170,10 +168,9 @@ def _controls(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
     """Control records that Kafka cannot read: recovery of an unclean start fails on them."""
     if chunk.window.cell(k, layout.PRODUCER_ID) < 0:
         return  # of the Raft layer, or no control record at all: the header check says so
-    for i in range(chunk.filled):
+    i = -1
+    while (i := _records.next_flagged(chunk.rows, i + 1, chunk.filled, k, 0)) < chunk.filled:
         row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]
-        if row[layout.R_BATCH] != k:
-            continue
         why = control_problem(*key_and_value(chunk.view, row))
         if why is not None:
             yield _finding(file, chunk, k, Code.P03, values={"why": why})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format import _records, layout
 from kdump.format.chunk import OVER_LIMIT, Chunk, RecordProblem
+from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,13 +208,8 @@ class RecordReader:
 
 def _length(view: memoryview, at: int, rest: int) -> int | None:
     """The length that a record which could not be read says, where it is a number at all."""
-    value = 0
-    for i, byte in enumerate(view[at : at + min(rest, layout.LONGEST_VARINT)]):
-        value |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            value &= 0xFFFFFFFF
-            return (value >> 1) ^ -(value & 1)
-    return None
+    after = wire.varint_end(view, at, at + rest, wire.WIDEST_INT)
+    return wire.varint(view, at, after) if after > at else None
 
 
 def headers(view: memoryview, row: array[int]) -> Iterator[tuple[bytes, bytes | None]]:
@@ -229,10 +225,13 @@ def header_places(view: memoryview, row: array[int]) -> Iterator[tuple[int, int,
         view: the buffer of its chunk.
         row: its RECORD_WIDTH values.
     """
-    at = row[layout.R_HEADERS_AT]
+    at, end = row[layout.R_HEADERS_AT], row[layout.R_END]
     for _ in range(row[layout.R_HEADER_COUNT]):
-        key_size, key_at = _varint(view, at)
-        size, at = _varint(view, key_at + key_size)
+        key_at = wire.after_varint(view, at, end)
+        key_size = max(0, wire.size_within(view, at, key_at, end))
+        after = key_at + key_size
+        at = wire.after_varint(view, after, end)
+        size = wire.size_within(view, after, at, end)
         yield key_at, key_size, at, size
         at += max(0, size)
 
@@ -252,31 +251,3 @@ def key_and_value(view: memoryview, row: array[int]) -> tuple[bytes | None, byte
 
 def _field(view: memoryview, at: int, size: int) -> bytes | None:
     return None if size < 0 else bytes(view[at : at + size])
-
-
-def timestamp_delta(view: memoryview, row: array[int]) -> int:
-    """Return the timestamp delta (ms) that a record of magic 2 has stored, whatever its timestamp means.
-
-    Args:
-        view: the buffer of its chunk.
-        row: its RECORD_WIDTH values.
-    """
-    _, at = _unsigned(view, row[layout.R_AT])
-    value, _ = _unsigned(view, at + 1)  # the attributes come before it
-    value &= 0xFFFFFFFFFFFFFFFF
-    return (value >> 1) ^ -(value & 1)
-
-
-def _varint(view: memoryview, at: int) -> tuple[int, int]:
-    value, at = _unsigned(view, at)
-    value &= 0xFFFFFFFF
-    return (value >> 1) ^ -(value & 1), at
-
-
-def _unsigned(view: memoryview, at: int) -> tuple[int, int]:
-    """The number at a place before zigzag is undone, and the place after it."""
-    value = shift = 0
-    while view[at] >= 0x80:
-        value |= (view[at] & 0x7F) << shift
-        shift, at = shift + 7, at + 1
-    return value | view[at] << shift, at + 1

@@ -1,70 +1,35 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Kernel: JSON lines for batches and records, from columns into one reused buffer.
 
-Compiled by Cython when a compiler is there, interpreted with the same results when not. Text from the file is measured
-before it is written; so nothing is written past the end. What is written is what `json.dumps` with its compact
-separators would write: ASCII only.
+Compiled by Cython when a compiler is there, interpreted with the same results when not. What is written is
+what `json.dumps` with its compact separators would write: ASCII only.
+
+Contract. Trusted: record rows are those of `kdump.format._records` for the same buffer, in the order of their batches,
+and batch rows are those of a scan. Guaranteed: text of the file is measured before it is written, so nothing goes past
+the end; a line that does not fit is taken back, and the result says where to go on. Headers are walked within R_END by
+the decoder that checked them.
 """
 
 from __future__ import annotations
 
 try:
     import cython
-except ModuleNotFoundError:  # the interpreter does not need Cython
+except ModuleNotFoundError:
+    from kdump.format import _cython as cython
+if not cython.compiled:  # whether Cython is there or not: its own stand-ins are slow, and refuse some casts
     from kdump.format import _cython as cython
 
 from collections.abc import Callable
 
-from kdump.format import layout
-
 if cython.compiled:
-    from cython.cimports.libc.string import memcpy
+    from cython.cimports.kdump.format import layout
+    from cython.cimports.kdump.format.kernels import wire
+else:
+    from kdump.format import layout
+    from kdump.format.kernels import wire
 
-_POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
-_SIZE = cython.declare(cython.Py_ssize_t, layout.SIZE)
-_BASE_OFFSET = cython.declare(cython.Py_ssize_t, layout.BASE_OFFSET)
-_LAST_OFFSET = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET)
-_MAGIC = cython.declare(cython.Py_ssize_t, layout.MAGIC)
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.ATTRIBUTES)
-_CRC = cython.declare(cython.Py_ssize_t, layout.CRC)
-_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.BASE_TIMESTAMP)
-_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.MAX_TIMESTAMP)
-_PRODUCER_ID = cython.declare(cython.Py_ssize_t, layout.PRODUCER_ID)
-_PRODUCER_EPOCH = cython.declare(cython.Py_ssize_t, layout.PRODUCER_EPOCH)
-_BASE_SEQUENCE = cython.declare(cython.Py_ssize_t, layout.BASE_SEQUENCE)
-_LAST_OFFSET_DELTA = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET_DELTA)
-_COUNT = cython.declare(cython.Py_ssize_t, layout.COUNT)
-_LEADER_EPOCH = cython.declare(cython.Py_ssize_t, layout.LEADER_EPOCH)
-_COMPUTED_CRC = cython.declare(cython.Py_ssize_t, layout.COMPUTED_CRC)
-_BATCH_WIDTH = cython.declare(cython.Py_ssize_t, layout.BATCH_WIDTH)
 
-_R_BATCH = cython.declare(cython.Py_ssize_t, layout.R_BATCH)
-_R_OFFSET = cython.declare(cython.Py_ssize_t, layout.R_OFFSET)
-_R_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.R_TIMESTAMP)
-_R_SEQUENCE = cython.declare(cython.Py_ssize_t, layout.R_SEQUENCE)
-_R_KEY_AT = cython.declare(cython.Py_ssize_t, layout.R_KEY_AT)
-_R_KEY_SIZE = cython.declare(cython.Py_ssize_t, layout.R_KEY_SIZE)
-_R_VALUE_AT = cython.declare(cython.Py_ssize_t, layout.R_VALUE_AT)
-_R_VALUE_SIZE = cython.declare(cython.Py_ssize_t, layout.R_VALUE_SIZE)
-_R_HEADERS_AT = cython.declare(cython.Py_ssize_t, layout.R_HEADERS_AT)
-_R_HEADER_COUNT = cython.declare(cython.Py_ssize_t, layout.R_HEADER_COUNT)
-_R_AT = cython.declare(cython.Py_ssize_t, layout.R_AT)
-_R_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.R_ATTRIBUTES)
-_RECORD_WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
-
-# Literals over 32 bits are Python ints to the compiler, even where the other side is a C variable.
-_LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
-_TWO_32 = cython.declare(cython.longlong, 0x100000000)
-_TWO_63 = cython.declare(object, 1 << 63)
-
-# "00" to "99": numbers are written two digits at a time.
-_PAIRS = cython.declare(
-    cython.p_char,
-    b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
-    b"5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899",
-)
 _HEX = cython.declare(cython.p_char, b"0123456789abcdef")
-_BASE64 = cython.declare(cython.p_char, b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 # What follows the backslash of the short escapes, by character; 0 where there is none.
 _SHORT = cython.declare(cython.p_char, b"\0\0\0\0\0\0\0\0btn\0fr\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")
 
@@ -87,89 +52,11 @@ def is_compiled() -> bool:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _put(out: cython.p_uchar, at: cython.Py_ssize_t, text: cython.p_char, n: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Append n bytes of a literal."""
-    if cython.compiled:
-        memcpy(out + at, text, n)
-    else:
-        out[at : at + n] = text
-    return at + n
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _copy(
-    out: cython.p_uchar,
-    at: cython.Py_ssize_t,
-    b: cython.p_uchar,
-    start: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Append n bytes of the buffer."""
-    if cython.compiled:
-        memcpy(out + at, b + start, n)
-    else:
-        out[at : at + n] = b[start : start + n]
-    return at + n
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _pair(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Append a number below 100 as two digits."""
-    out[at] = _PAIRS[2 * value]
-    out[at + 1] = _PAIRS[2 * value + 1]
-    return at + 2
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def _int(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Append a decimal number."""
-    rest: cython.ulonglong
-    low: cython.uint
-    i: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    power: cython.uint
-    if value < 0:
-        out[at] = 45
-        at += 1
-        rest = -value
-    else:
-        rest = value
-    if rest >= 100000000:
-        at = _int(out, at, rest // 100000000)
-        low = rest % 100000000
-        at = _pair(out, at, low // 1000000)
-        at = _pair(out, at, low // 10000 % 100)
-        at = _pair(out, at, low // 100 % 100)
-        return _pair(out, at, low % 100)
-    low = rest
-    end = at + 1
-    power = 10
-    while low >= power:
-        end += 1
-        power *= 10
-    i = end
-    while low >= 10:
-        i -= 2
-        _pair(out, i, low % 100)
-        low //= 100
-    if i > at:
-        out[at] = 48 + low
-    return end
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _int_if(
     out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong, there: cython.bint
 ) -> cython.Py_ssize_t:
     """Append a number, null where it is not there."""
-    return _int(out, at, value) if there else _put(out, at, b"null", 4)
+    return wire.put_int(out, at, value) if there else wire.put(out, at, b"null", 4)
 
 
 @cython.cfunc
@@ -178,8 +65,8 @@ def _int_if(
 def _bool_if(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.bint, there: cython.bint) -> cython.Py_ssize_t:
     """Append a truth value, null where it is not there."""
     if not there:
-        return _put(out, at, b"null", 4)
-    return _put(out, at, b"true", 4) if value else _put(out, at, b"false", 5)
+        return wire.put(out, at, b"null", 4)
+    return wire.put(out, at, b"true", 4) if value else wire.put(out, at, b"false", 5)
 
 
 @cython.cfunc
@@ -187,27 +74,16 @@ def _bool_if(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.bint, the
 @cython.exceptval(check=False)
 def _codec(out: cython.p_uchar, at: cython.Py_ssize_t, codec: cython.longlong) -> cython.Py_ssize_t:
     if codec == 0:
-        return _put(out, at, b'"none"', 6)
+        return wire.put(out, at, b'"none"', 6)
     if codec == 1:
-        return _put(out, at, b'"gzip"', 6)
+        return wire.put(out, at, b'"gzip"', 6)
     if codec == 2:
-        return _put(out, at, b'"snappy"', 8)
+        return wire.put(out, at, b'"snappy"', 8)
     if codec == 3:
-        return _put(out, at, b'"lz4"', 5)
+        return wire.put(out, at, b'"lz4"', 5)
     if codec == 4:
-        return _put(out, at, b'"zstd"', 6)
-    return _put(out, _int(out, _put(out, at, b'"unknown:', 9), codec), b'"', 1)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int32(value: cython.longlong) -> cython.longlong:
-    """A sum as Java's int has it."""
-    value &= _LOW_32
-    if value > 0x7FFFFFFF:
-        value -= _TWO_32
-    return value
+        return wire.put(out, at, b'"zstd"', 6)
+    return wire.put(out, wire.put_int(out, wire.put(out, at, b'"unknown:', 9), codec), b'"', 1)
 
 
 @cython.cfunc
@@ -217,9 +93,7 @@ def _last_sequence(base: cython.longlong, delta: cython.longlong) -> cython.long
     """Source: DefaultRecordBatch.lastSequence."""
     if base == -1:
         return -1
-    if base > _int32(0x7FFFFFFF - delta):
-        return _int32(delta - (0x7FFFFFFF - base) - 1)
-    return _int32(base + delta)
+    return wire.sequence(base, delta)
 
 
 @cython.cfunc
@@ -229,44 +103,44 @@ def _timestamp_type(
     out: cython.p_uchar, at: cython.Py_ssize_t, magic: cython.longlong, attributes: cython.longlong
 ) -> cython.Py_ssize_t:
     if magic == 0:
-        return _put(out, at, b',"timestampType":"NoTimestampType"', 34)
-    if attributes & 8:
-        return _put(out, at, b',"timestampType":"LogAppendTime"', 32)
-    return _put(out, at, b',"timestampType":"CreateTime"', 29)
+        return wire.put(out, at, b',"timestampType":"NoTimestampType"', 34)
+    if attributes & layout.TIMESTAMP_TYPE_FLAG:
+        return wire.put(out, at, b',"timestampType":"LogAppendTime"', 32)
+    return wire.put(out, at, b',"timestampType":"CreateTime"', 29)
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 def _batch(out: cython.p_uchar, at: cython.Py_ssize_t, q: cython.p_longlong, k: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Append the line of one batch behind the name of its file."""
-    magic: cython.longlong = q[k + _MAGIC]
-    attributes: cython.longlong = q[k + _ATTRIBUTES]
-    new: cython.bint = magic >= 2
-    at = _int(out, _put(out, at, b',"position":', 12), q[k + _POSITION])
-    at = _int(out, _put(out, at, b',"size":', 8), q[k + _SIZE])
-    at = _put(out, at, b',"baseOffset":', 14)
-    at = _int_if(out, at, q[k + _BASE_OFFSET], new or q[k + _BASE_OFFSET] >= 0)
-    at = _int(out, _put(out, at, b',"lastOffset":', 14), q[k + _LAST_OFFSET])
-    at = _int_if(out, _put(out, at, b',"count":', 9), q[k + _COUNT], new)
-    at = _int_if(out, _put(out, at, b',"baseSequence":', 16), q[k + _BASE_SEQUENCE], new)
-    at = _put(out, at, b',"lastSequence":', 16)
-    at = _int_if(out, at, _last_sequence(q[k + _BASE_SEQUENCE], q[k + _LAST_OFFSET_DELTA]), new)
-    at = _int_if(out, _put(out, at, b',"producerId":', 14), q[k + _PRODUCER_ID], new)
-    at = _int_if(out, _put(out, at, b',"producerEpoch":', 17), q[k + _PRODUCER_EPOCH], new)
-    at = _int_if(out, _put(out, at, b',"partitionLeaderEpoch":', 24), q[k + _LEADER_EPOCH], new)
-    at = _bool_if(out, _put(out, at, b',"isTransactional":', 19), attributes & 16 != 0, new)
-    at = _bool_if(out, _put(out, at, b',"isControl":', 13), attributes & 32 != 0, new)
-    at = _put(out, at, b',"deleteHorizonMs":', 19)
-    at = _int_if(out, at, q[k + _BASE_TIMESTAMP], new and attributes & 64 != 0)
+    magic: cython.longlong = q[k + layout.MAGIC]
+    attributes: cython.longlong = q[k + layout.ATTRIBUTES]
+    new: cython.bint = magic >= layout.MAGIC_V2
+    at = wire.put_int(out, wire.put(out, at, b',"position":', 12), q[k + layout.POSITION])
+    at = wire.put_int(out, wire.put(out, at, b',"size":', 8), q[k + layout.SIZE])
+    at = wire.put(out, at, b',"baseOffset":', 14)
+    at = _int_if(out, at, q[k + layout.BASE_OFFSET], new or q[k + layout.BASE_OFFSET] >= 0)
+    at = wire.put_int(out, wire.put(out, at, b',"lastOffset":', 14), q[k + layout.LAST_OFFSET])
+    at = _int_if(out, wire.put(out, at, b',"count":', 9), q[k + layout.COUNT], new)
+    at = _int_if(out, wire.put(out, at, b',"baseSequence":', 16), q[k + layout.BASE_SEQUENCE], new)
+    at = wire.put(out, at, b',"lastSequence":', 16)
+    at = _int_if(out, at, _last_sequence(q[k + layout.BASE_SEQUENCE], q[k + layout.LAST_OFFSET_DELTA]), new)
+    at = _int_if(out, wire.put(out, at, b',"producerId":', 14), q[k + layout.PRODUCER_ID], new)
+    at = _int_if(out, wire.put(out, at, b',"producerEpoch":', 17), q[k + layout.PRODUCER_EPOCH], new)
+    at = _int_if(out, wire.put(out, at, b',"partitionLeaderEpoch":', 24), q[k + layout.LEADER_EPOCH], new)
+    at = _bool_if(out, wire.put(out, at, b',"isTransactional":', 19), attributes & layout.TRANSACTIONAL_FLAG != 0, new)
+    at = _bool_if(out, wire.put(out, at, b',"isControl":', 13), attributes & layout.CONTROL_FLAG != 0, new)
+    at = wire.put(out, at, b',"deleteHorizonMs":', 19)
+    at = _int_if(out, at, q[k + layout.BASE_TIMESTAMP], new and attributes & layout.DELETE_HORIZON_FLAG != 0)
     at = _timestamp_type(out, at, magic, attributes)
-    at = _int_if(out, _put(out, at, b',"baseTimestamp":', 17), q[k + _BASE_TIMESTAMP], new)
-    at = _int_if(out, _put(out, at, b',"maxTimestamp":', 16), q[k + _MAX_TIMESTAMP], magic != 0)
-    at = _int(out, _put(out, at, b',"magic":', 9), magic)
-    at = _codec(out, _put(out, at, b',"compresscodec":', 17), attributes & 7)
-    at = _int(out, _put(out, at, b',"attributes":', 14), attributes)
-    at = _int(out, _put(out, at, b',"crc":', 7), q[k + _CRC])
-    at = _bool_if(out, _put(out, at, b',"isvalid":', 11), q[k + _CRC] == q[k + _COMPUTED_CRC], True)
-    return _put(out, at, b"}\n", 2)
+    at = _int_if(out, wire.put(out, at, b',"baseTimestamp":', 17), q[k + layout.BASE_TIMESTAMP], new)
+    at = _int_if(out, wire.put(out, at, b',"maxTimestamp":', 16), q[k + layout.MAX_TIMESTAMP], magic != 0)
+    at = wire.put_int(out, wire.put(out, at, b',"magic":', 9), magic)
+    at = _codec(out, wire.put(out, at, b',"compresscodec":', 17), attributes & layout.CODEC_MASK)
+    at = wire.put_int(out, wire.put(out, at, b',"attributes":', 14), attributes)
+    at = wire.put_int(out, wire.put(out, at, b',"crc":', 7), q[k + layout.CRC])
+    at = _bool_if(out, wire.put(out, at, b',"isvalid":', 11), q[k + layout.CRC] == q[k + layout.COMPUTED_CRC], True)
+    return wire.put(out, at, b"}\n", 2)
 
 
 @cython.cfunc
@@ -297,45 +171,14 @@ def _unit_size(byte: cython.uint) -> cython.Py_ssize_t:
 @cython.exceptval(check=False)
 def _escaped_size(b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """How many characters the text needs between quotes; -1 when the bytes are not UTF-8."""
-    lead: cython.uint
-    low: cython.uint
-    high: cython.uint
     n: cython.Py_ssize_t
     size: cython.Py_ssize_t = 0
     while at < stop:
-        lead = b[at]
-        if lead < 0x80:
-            size += _unit_size(lead)
-            at += 1
-            continue
-        low = 0x80
-        high = 0xBF
-        if lead < 0xC2 or lead > 0xF4:
+        n = wire.utf8_size(b, at, stop)
+        if n == 0:
             return -1
-        if lead < 0xE0:
-            n = 1
-        elif lead < 0xF0:
-            n = 2
-            if lead == 0xE0:
-                low = 0xA0
-            elif lead == 0xED:
-                high = 0x9F
-        else:
-            n = 3
-            if lead == 0xF0:
-                low = 0x90
-            elif lead == 0xF4:
-                high = 0x8F
-        if at + n >= stop:
-            return -1
-        if b[at + 1] < low or b[at + 1] > high:
-            return -1
-        if n > 1 and b[at + 2] & 0xC0 != 0x80:
-            return -1
-        if n > 2 and b[at + 3] & 0xC0 != 0x80:
-            return -1
-        size += 12 if n == 3 else 6
-        at += n + 1
+        size += _unit_size(b[at]) if n == 1 else 12 if n == 4 else 6
+        at += n
     return size
 
 
@@ -343,7 +186,7 @@ def _escaped_size(b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssiz
 @cython.exceptval(check=False)
 def _unit(out: cython.p_uchar, at: cython.Py_ssize_t, unit: cython.uint) -> cython.Py_ssize_t:
     r"""Append one UTF-16 unit as \uXXXX."""
-    at = _put(out, at, b"\\u", 2)
+    at = wire.put(out, at, b"\\u", 2)
     out[at] = _HEX[unit >> 12]
     out[at + 1] = _HEX[unit >> 8 & 15]
     out[at + 2] = _HEX[unit >> 4 & 15]
@@ -397,27 +240,9 @@ def _base64(
     out: cython.p_uchar, to: cython.Py_ssize_t, b: cython.p_uchar, at: cython.Py_ssize_t, n: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """Append n bytes as an object with Base64."""
-    group: cython.uint
-    to = _put(out, to, b'{"base64":"', 11)
-    while n > 2:
-        group = cython.cast(cython.uint, b[at]) << 16 | cython.cast(cython.uint, b[at + 1]) << 8 | b[at + 2]
-        out[to] = _BASE64[group >> 18]
-        out[to + 1] = _BASE64[group >> 12 & 63]
-        out[to + 2] = _BASE64[group >> 6 & 63]
-        out[to + 3] = _BASE64[group & 63]
-        to += 4
-        at += 3
-        n -= 3
-    if n > 0:
-        group = cython.cast(cython.uint, b[at]) << 16
-        if n > 1:
-            group |= cython.cast(cython.uint, b[at + 1]) << 8
-        out[to] = _BASE64[group >> 18]
-        out[to + 1] = _BASE64[group >> 12 & 63]
-        out[to + 2] = _BASE64[group >> 6 & 63] if n > 1 else 61
-        out[to + 3] = 61
-        to += 4
-    return _put(out, to, b'"}', 2)
+    to = wire.put(out, to, b'{"base64":"', 11)
+    to = wire.put_base64(out, to, b, at, n, wire.BASE64, True)
+    return wire.put(out, to, b'"}', 2)
 
 
 @cython.cfunc
@@ -437,14 +262,14 @@ def _text(
     """
     size: cython.Py_ssize_t
     if n < 0:
-        return _put(out, at, b"null", 4)
+        return wire.put(out, at, b"null", 4)
     if at + n > room:
         return -1
     if _plain(b, start, n):
         if at + n + 2 > room:
             return -1
         out[at] = 34
-        at = _copy(out, at + 1, b, start, n)
+        at = wire.copy(out, at + 1, b, start, n)
         out[at] = 34
         return at + 1
     size = _escaped_size(b, start, start + n)
@@ -459,78 +284,38 @@ def _text(
 
 
 @cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _varint_end(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """The place after a varint that the record kernel has read."""
-    while b[at] >= 0x80:
-        at += 1
-    return at + 1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _varint32(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    """A varint of 32 bits that the record kernel has read, zigzag undone."""
-    value: cython.longlong = 0
-    shift: cython.Py_ssize_t = 0
-    while b[at] >= 0x80:
-        value |= cython.cast(cython.longlong, b[at] & 0x7F) << shift
-        shift += 7
-        at += 1
-    value |= cython.cast(cython.longlong, b[at]) << shift
-    value &= _LOW_32
-    return -1 - (value >> 1) if value & 1 else value >> 1
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def _timestamp_delta(b: cython.p_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    """The timestamp delta of the record at a place: after its length and its attributes."""
-    value: cython.ulonglong = 0
-    shift: cython.Py_ssize_t = 0
-    at = _varint_end(b, at) + 1
-    while b[at] >= 0x80:
-        value |= cython.cast(cython.ulonglong, b[at] & 0x7F) << shift
-        shift += 7
-        at += 1
-    value |= cython.cast(cython.ulonglong, b[at]) << shift
-    if not cython.compiled:
-        value &= 2 * _TWO_63 - 1
-    return -1 - cython.cast(cython.longlong, value >> 1) if value & 1 else cython.cast(cython.longlong, value >> 1)
-
-
-@cython.cfunc
 def _headers(
     out: cython.p_uchar,
     at: cython.Py_ssize_t,
     room: cython.Py_ssize_t,
     b: cython.p_uchar,
     p: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
     count: cython.longlong,
 ) -> cython.Py_ssize_t:
-    """Append `count` headers that begin at p (the record kernel has checked all lengths); -1 when there is no room."""
+    """Append `count` headers that begin at p and end before `end`; -1 when there is no room."""
     i: cython.longlong
     size: cython.longlong
+    after: cython.Py_ssize_t
     for i in range(count):
         if at + 64 > room:
             return -1
-        at = _put(out, at, b',{"key":', 8) if i else _put(out, at, b'{"key":', 7)
-        size = _varint32(b, p)
-        p = _varint_end(b, p)
-        at = _text(out, at, room, b, p, size)
+        at = wire.put(out, at, b',{"key":', 8) if i else wire.put(out, at, b'{"key":', 7)
+        after = wire.after_varint(b, p, end)
+        size = wire.size_within(b, p, after, end)
+        at = _text(out, at, room, b, after, size if size > 0 else 0)
         if at < 0 or at + 64 > room:
             return -1
-        p += size
-        size = _varint32(b, p)
-        p = _varint_end(b, p)
-        at = _text(out, _put(out, at, b',"value":', 9), room, b, p, size)
+        p = after + size if size > 0 else after
+        after = wire.after_varint(b, p, end)
+        size = wire.size_within(b, p, after, end)
+        p = after
+        at = _text(out, wire.put(out, at, b',"value":', 9), room, b, p, size)
         if at < 0 or at + 64 > room:
             return -1
         if size > 0:
             p += size
-        at = _put(out, at, b"}", 1)
+        at = wire.put(out, at, b"}", 1)
     return at
 
 
@@ -541,11 +326,7 @@ def _bytes(out: cython.p_uchar, at: cython.Py_ssize_t, room: cython.Py_ssize_t, 
     size: cython.Py_ssize_t = len(text)
     if at + size > room:
         return -1
-    if cython.compiled:
-        memcpy(out + at, cython.cast(cython.p_char, text), size)
-    else:
-        out[at : at + size] = text
-    return at + size
+    return wire.put(out, at, text, size)
 
 
 @cython.cfunc
@@ -563,53 +344,55 @@ def _record(
     control: object,
 ) -> cython.Py_ssize_t:
     """Append the line of one record behind the name of its file; -1 when there is no room for it."""
-    new: cython.bint = q[c + _MAGIC] >= 2
-    key_size: cython.longlong = p[i + _R_KEY_SIZE]
-    value_size: cython.longlong = p[i + _R_VALUE_SIZE]
+    new: cython.bint = q[c + layout.MAGIC] >= layout.MAGIC_V2
+    key_size: cython.longlong = p[i + layout.R_KEY_SIZE]
+    value_size: cython.longlong = p[i + layout.R_VALUE_SIZE]
     fits: cython.Py_ssize_t = room - _LINE
-    at = _int(out, _put(out, at, b',"batchPosition":', 17), q[c + _POSITION])
-    at = _int(out, _put(out, at, b',"offset":', 10), p[i + _R_OFFSET])
-    at = _int(out, _put(out, at, b',"timestamp":', 13), p[i + _R_TIMESTAMP])
-    at = _put(out, at, b',"timestampDelta":', 18)
-    at = _int(out, at, _timestamp_delta(b, p[i + _R_AT])) if new else _put(out, at, b"null", 4)
-    at = _timestamp_type(out, at, q[c + _MAGIC], q[c + _ATTRIBUTES])
-    at = _int(out, _put(out, at, b',"attributes":', 14), p[i + _R_ATTRIBUTES] & 0xFF)
-    at = _int(out, _put(out, at, b',"keySize":', 11), key_size if key_size >= 0 else -1)
-    at = _int(out, _put(out, at, b',"valueSize":', 13), value_size if value_size >= 0 else -1)
-    at = _int_if(out, _put(out, at, b',"sequence":', 12), p[i + _R_SEQUENCE], new)
+    at = wire.put_int(out, wire.put(out, at, b',"batchPosition":', 17), q[c + layout.POSITION])
+    at = wire.put_int(out, wire.put(out, at, b',"offset":', 10), p[i + layout.R_OFFSET])
+    at = wire.put_int(out, wire.put(out, at, b',"timestamp":', 13), p[i + layout.R_TIMESTAMP])
+    at = wire.put(out, at, b',"timestampDelta":', 18)
+    at = wire.put_int(out, at, p[i + layout.R_TIME_DELTA]) if new else wire.put(out, at, b"null", 4)
+    at = _timestamp_type(out, at, q[c + layout.MAGIC], q[c + layout.ATTRIBUTES])
+    at = wire.put_int(out, wire.put(out, at, b',"attributes":', 14), p[i + layout.R_ATTRIBUTES])
+    at = wire.put_int(out, wire.put(out, at, b',"keySize":', 11), key_size if key_size >= 0 else -1)
+    at = wire.put_int(out, wire.put(out, at, b',"valueSize":', 13), value_size if value_size >= 0 else -1)
+    at = _int_if(out, wire.put(out, at, b',"sequence":', 12), p[i + layout.R_SEQUENCE], new)
     if new:
-        at = _put(out, at, b',"headers":[', 12)
-        at = _headers(out, at, fits, b, p[i + _R_HEADERS_AT], p[i + _R_HEADER_COUNT])
+        at = wire.put(out, at, b',"headers":[', 12)
+        at = _headers(out, at, fits, b, p[i + layout.R_HEADERS_AT], p[i + layout.R_END], p[i + layout.R_HEADER_COUNT])
         if at < 0:
             return at
-        at = _put(out, at, b"]", 1)
+        at = wire.put(out, at, b"]", 1)
     else:
-        at = _put(out, at, b',"headers":null', 15)
+        at = wire.put(out, at, b',"headers":null', 15)
     if contents:
-        at = _text(out, _put(out, at, b',"key":', 7), fits, b, p[i + _R_KEY_AT], key_size)
+        at = _text(out, wire.put(out, at, b',"key":', 7), fits, b, p[i + layout.R_KEY_AT], key_size)
         if at < 0:
             return at
-        at = _text(out, _put(out, at, b',"payload":', 11), fits, b, p[i + _R_VALUE_AT], value_size)
+        at = _text(out, wire.put(out, at, b',"payload":', 11), fits, b, p[i + layout.R_VALUE_AT], value_size)
         if at < 0:
             return at
-    if new and q[c + _ATTRIBUTES] & 32 != 0:
-        text = control(_field(b, p[i + _R_KEY_AT], key_size), _field(b, p[i + _R_VALUE_AT], value_size))
-        at = _bytes(out, _put(out, at, b',"control":', 11), fits, text)
+    if new and q[c + layout.ATTRIBUTES] & layout.CONTROL_FLAG != 0:
+        text = control(_field(b, p[i + layout.R_KEY_AT], key_size), _field(b, p[i + layout.R_VALUE_AT], value_size))
+        at = _bytes(out, wire.put(out, at, b',"control":', 11), fits, text)
         if at < 0:
             return at
         decode = None
     else:
-        at = _put(out, at, b',"control":null', 15)
+        at = wire.put(out, at, b',"control":null', 15)
     if contents and decode is not None:
         text = decode(
-            p[i + _R_OFFSET], _field(b, p[i + _R_KEY_AT], key_size), _field(b, p[i + _R_VALUE_AT], value_size)
+            p[i + layout.R_OFFSET],
+            _field(b, p[i + layout.R_KEY_AT], key_size),
+            _field(b, p[i + layout.R_VALUE_AT], value_size),
         )
         at = _bytes(out, at, fits, text)
         if at < 0:
             return at
     elif contents:
-        at = _put(out, at, b',"decodedKey":null,"decodedPayload":null', 40)
-    return _put(out, at, b"}\n", 2)
+        at = wire.put(out, at, b',"decodedKey":null,"decodedPayload":null', 40)
+    return wire.put(out, at, b"}\n", 2)
 
 
 def render(
@@ -673,24 +456,26 @@ def render(
     while k < last:
         if not printed:
             if at + need > room:
-                return k, False, r, at, 1
-            at = _batch(out, _bytes(out, at, room, batch_head), q, k * _BATCH_WIDTH)
+                return k, False, r, at, NO_ROOM
+            at = _batch(out, _bytes(out, at, room, batch_head), q, k * layout.BATCH_WIDTH)
             printed = True
-        while r < n and p[r * _RECORD_WIDTH + _R_BATCH] == k:
+        while r < n and p[r * layout.RECORD_WIDTH + layout.R_BATCH] == k:
             start = at
             if at + need > room:
-                return k, True, r, at, 1
+                return k, True, r, at, NO_ROOM
             at = _bytes(out, at, room, record_head)
-            at = _record(out, at, room, b, q, k * _BATCH_WIDTH, p, r * _RECORD_WIDTH, all_of_it, decode, control)
+            at = _record(
+                out, at, room, b, q, k * layout.BATCH_WIDTH, p, r * layout.RECORD_WIDTH, all_of_it, decode, control
+            )
             if at < 0:
-                return k, True, r, start, 2 if start == 0 else 1
+                return k, True, r, start, TOO_LONG if start == 0 else NO_ROOM
             r += 1
         if r < n or k + 1 < last:
             printed = False
             k += 1
         else:
             break
-    return k, printed, r, at, 0
+    return k, printed, r, at, DONE
 
 
 @cython.cfunc

@@ -1,69 +1,34 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Kernel: Kafka's lines for batches and records, from columns into one reused buffer.
 
-Compiled by Cython when a compiler is there, interpreted with the same results when not. Before each line the kernel
-asks whether the line fits whatever its text is (a byte becomes at most three); so nothing is written past the end.
+Compiled by Cython when a compiler is there, interpreted with the same results when not.
+
+Contract. Trusted: record rows are those of `kdump.format._records` for the same buffer, in the order of their batches,
+and batch rows are those of a scan. Guaranteed: before text of any length is appended, its length is compared with the
+room; what has a bounded length (numbers, names) fits into the _LINE bytes that are always left. A line that does not
+fit is taken back: the result says where to go on. Headers are walked within R_END by the decoder that checked them.
 """
 
 from __future__ import annotations
 
 try:
     import cython
-except ModuleNotFoundError:  # the interpreter does not need Cython
+except ModuleNotFoundError:
+    from kdump.format import _cython as cython
+if not cython.compiled:  # whether Cython is there or not: its own stand-ins are slow, and refuse some casts
     from kdump.format import _cython as cython
 
 from collections.abc import Callable
 
-from kdump.format import layout
-
 if cython.compiled:
-    from cython.cimports.libc.string import memcpy
+    from cython.cimports.kdump.format import layout
+    from cython.cimports.kdump.format.kernels import wire
+else:
+    from kdump.format import layout
+    from kdump.format.kernels import wire
 
-_POSITION = cython.declare(cython.Py_ssize_t, layout.POSITION)
-_SIZE = cython.declare(cython.Py_ssize_t, layout.SIZE)
-_BASE_OFFSET = cython.declare(cython.Py_ssize_t, layout.BASE_OFFSET)
-_LAST_OFFSET = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET)
-_MAGIC = cython.declare(cython.Py_ssize_t, layout.MAGIC)
-_ATTRIBUTES = cython.declare(cython.Py_ssize_t, layout.ATTRIBUTES)
-_CRC = cython.declare(cython.Py_ssize_t, layout.CRC)
-_BASE_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.BASE_TIMESTAMP)
-_MAX_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.MAX_TIMESTAMP)
-_PRODUCER_ID = cython.declare(cython.Py_ssize_t, layout.PRODUCER_ID)
-_PRODUCER_EPOCH = cython.declare(cython.Py_ssize_t, layout.PRODUCER_EPOCH)
-_BASE_SEQUENCE = cython.declare(cython.Py_ssize_t, layout.BASE_SEQUENCE)
-_LAST_OFFSET_DELTA = cython.declare(cython.Py_ssize_t, layout.LAST_OFFSET_DELTA)
-_COUNT = cython.declare(cython.Py_ssize_t, layout.COUNT)
-_LEADER_EPOCH = cython.declare(cython.Py_ssize_t, layout.LEADER_EPOCH)
-_COMPUTED_CRC = cython.declare(cython.Py_ssize_t, layout.COMPUTED_CRC)
-_BATCH_WIDTH = cython.declare(cython.Py_ssize_t, layout.BATCH_WIDTH)
-
-_R_BATCH = cython.declare(cython.Py_ssize_t, layout.R_BATCH)
-_R_OFFSET = cython.declare(cython.Py_ssize_t, layout.R_OFFSET)
-_R_TIMESTAMP = cython.declare(cython.Py_ssize_t, layout.R_TIMESTAMP)
-_R_SEQUENCE = cython.declare(cython.Py_ssize_t, layout.R_SEQUENCE)
-_R_KEY_AT = cython.declare(cython.Py_ssize_t, layout.R_KEY_AT)
-_R_KEY_SIZE = cython.declare(cython.Py_ssize_t, layout.R_KEY_SIZE)
-_R_VALUE_AT = cython.declare(cython.Py_ssize_t, layout.R_VALUE_AT)
-_R_VALUE_SIZE = cython.declare(cython.Py_ssize_t, layout.R_VALUE_SIZE)
-_R_HEADERS_AT = cython.declare(cython.Py_ssize_t, layout.R_HEADERS_AT)
-_R_HEADER_COUNT = cython.declare(cython.Py_ssize_t, layout.R_HEADER_COUNT)
-_R_CRC = cython.declare(cython.Py_ssize_t, layout.R_CRC)
-_R_VALID = cython.declare(cython.Py_ssize_t, layout.R_VALID)
-_R_AT = cython.declare(cython.Py_ssize_t, layout.R_AT)
-_R_END = cython.declare(cython.Py_ssize_t, layout.R_END)
-_RECORD_WIDTH = cython.declare(cython.Py_ssize_t, layout.RECORD_WIDTH)
-
-# Literals over 32 bits are Python ints to the compiler, even where the other side is a C variable.
-_LOW_32 = cython.declare(cython.longlong, 0xFFFFFFFF)
-_TWO_32 = cython.declare(cython.longlong, 0x100000000)
 _YEAR_10000 = cython.declare(cython.longlong, 253402300800000)  # ms since the epoch
 
-# "00" to "99": numbers are written two digits at a time.
-_PAIRS = cython.declare(
-    cython.p_char,
-    b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
-    b"5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899",
-)
 
 # How lines are made: bits of `mode`.
 CONTENTS = 1  # print key and payload
@@ -73,6 +38,13 @@ BARE_PAYLOAD = 8  # up to 4.2 --skip-record-metadata begins a line without key w
 KAFKA = 32  # a line ends where Kafka's tool dies in the middle of it
 CAREFUL = 16  # on a terminal: every byte that is not printable ASCII goes to the slow path
 ISO = 64  # times as ISO 8601 in UTC
+_CONTENTS = cython.declare(cython.Py_ssize_t, CONTENTS)
+_SKIP_METADATA = cython.declare(cython.Py_ssize_t, SKIP_METADATA)
+_LEGACY_BRACE = cython.declare(cython.Py_ssize_t, LEGACY_BRACE)
+_BARE_PAYLOAD = cython.declare(cython.Py_ssize_t, BARE_PAYLOAD)
+_KAFKA = cython.declare(cython.Py_ssize_t, KAFKA)
+_CAREFUL = cython.declare(cython.Py_ssize_t, CAREFUL)
+_ISO = cython.declare(cython.Py_ssize_t, ISO)
 
 # Why rendering stopped.
 DONE = 0
@@ -91,84 +63,6 @@ def is_compiled() -> bool:
 
 
 @cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put(out: cython.p_uchar, at: cython.Py_ssize_t, text: cython.p_char, n: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Append n bytes of a literal."""
-    if cython.compiled:
-        memcpy(out + at, text, n)
-    else:
-        out[at : at + n] = text
-    return at + n
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _copy(
-    out: cython.p_uchar,
-    at: cython.Py_ssize_t,
-    b: cython.p_uchar,
-    start: cython.Py_ssize_t,
-    n: cython.Py_ssize_t,
-) -> cython.Py_ssize_t:
-    """Append n bytes of the buffer."""
-    if cython.compiled:
-        memcpy(out + at, b + start, n)
-    else:
-        out[at : at + n] = b[start : start + n]
-    return at + n
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _pair(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Append a number below 100 as two digits."""
-    out[at] = _PAIRS[2 * value]
-    out[at + 1] = _PAIRS[2 * value + 1]
-    return at + 2
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def _int(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
-    """Append a decimal number."""
-    rest: cython.ulonglong
-    low: cython.uint
-    i: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    power: cython.uint
-    if value < 0:
-        out[at] = 45
-        at += 1
-        rest = -value
-    else:
-        rest = value
-    if rest >= 100000000:
-        at = _int(out, at, rest // 100000000)
-        low = rest % 100000000
-        at = _pair(out, at, low // 1000000)
-        at = _pair(out, at, low // 10000 % 100)
-        at = _pair(out, at, low // 100 % 100)
-        return _pair(out, at, low % 100)
-    low = rest
-    end = at + 1
-    power = 10
-    while low >= power:
-        end += 1
-        power *= 10
-    i = end
-    while low >= 10:
-        i -= 2
-        _pair(out, i, low % 100)
-        low //= 100
-    if i > at:
-        out[at] = 48 + low
-    return end
-
-
-@cython.cfunc
 @cython.exceptval(check=False)
 def _time(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong, iso: cython.bint) -> cython.Py_ssize_t:
     """Append ms since the epoch, as a number or as 2023-11-14T22:13:20.100Z; what has no date stays a number.
@@ -181,7 +75,7 @@ def _time(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong, is
     year: cython.longlong
     month: cython.longlong
     if not iso or value < 0 or value >= _YEAR_10000:
-        return _int(out, at, value)
+        return wire.put_int(out, at, value)
     days = value // 86400000 + 719468
     rest = value % 86400000
     day = days % 146097  # of 400 years
@@ -194,16 +88,16 @@ def _time(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong, is
     if month > 12:
         month -= 12
         year += 1
-    at = _pair(out, _pair(out, at, year // 100), year % 100)
-    at = _pair(out, _put(out, at, b"-", 1), month)
-    at = _pair(out, _put(out, at, b"-", 1), day)
-    at = _pair(out, _put(out, at, b"T", 1), rest // 3600000)
-    at = _pair(out, _put(out, at, b":", 1), rest // 60000 % 60)
-    at = _pair(out, _put(out, at, b":", 1), rest // 1000 % 60)
+    at = wire.put_pair(out, wire.put_pair(out, at, year // 100), year % 100)
+    at = wire.put_pair(out, wire.put(out, at, b"-", 1), month)
+    at = wire.put_pair(out, wire.put(out, at, b"-", 1), day)
+    at = wire.put_pair(out, wire.put(out, at, b"T", 1), rest // 3600000)
+    at = wire.put_pair(out, wire.put(out, at, b":", 1), rest // 60000 % 60)
+    at = wire.put_pair(out, wire.put(out, at, b":", 1), rest // 1000 % 60)
     out[at] = 46
-    at = _pair(out, at + 1, rest % 1000 // 10)
+    at = wire.put_pair(out, at + 1, rest % 1000 // 10)
     out[at] = 48 + rest % 10
-    return _put(out, at + 1, b"Z", 1)
+    return wire.put(out, at + 1, b"Z", 1)
 
 
 @cython.cfunc
@@ -211,8 +105,8 @@ def _time(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.longlong, is
 @cython.exceptval(check=False)
 def _bool(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.bint) -> cython.Py_ssize_t:
     if value:
-        return _put(out, at, b"true", 4)
-    return _put(out, at, b"false", 5)
+        return wire.put(out, at, b"true", 4)
+    return wire.put(out, at, b"false", 5)
 
 
 @cython.cfunc
@@ -220,28 +114,17 @@ def _bool(out: cython.p_uchar, at: cython.Py_ssize_t, value: cython.bint) -> cyt
 @cython.exceptval(check=False)
 def _codec(out: cython.p_uchar, at: cython.Py_ssize_t, codec: cython.longlong) -> cython.Py_ssize_t:
     if codec == 0:
-        return _put(out, at, b"none", 4)
+        return wire.put(out, at, b"none", 4)
     if codec == 1:
-        return _put(out, at, b"gzip", 4)
+        return wire.put(out, at, b"gzip", 4)
     if codec == 2:
-        return _put(out, at, b"snappy", 6)
+        return wire.put(out, at, b"snappy", 6)
     if codec == 3:
-        return _put(out, at, b"lz4", 3)
+        return wire.put(out, at, b"lz4", 3)
     if codec == 4:
-        return _put(out, at, b"zstd", 4)
+        return wire.put(out, at, b"zstd", 4)
     # Kafka dies here; the default layout goes on and says the number.
-    return _int(out, _put(out, at, b"unknown:", 8), codec)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int32(value: cython.longlong) -> cython.longlong:
-    """A sum as Java's int has it."""
-    value &= _LOW_32
-    if value > 0x7FFFFFFF:
-        value -= _TWO_32
-    return value
+    return wire.put_int(out, wire.put(out, at, b"unknown:", 8), codec)
 
 
 @cython.cfunc
@@ -251,9 +134,7 @@ def _last_sequence(base: cython.longlong, delta: cython.longlong) -> cython.long
     """Source: DefaultRecordBatch.lastSequence."""
     if base == -1:
         return -1
-    if base > _int32(0x7FFFFFFF - delta):
-        return _int32(delta - (0x7FFFFFFF - base) - 1)
-    return _int32(base + delta)
+    return wire.sequence(base, delta)
 
 
 @cython.cfunc
@@ -263,10 +144,10 @@ def _timestamp_type(
     out: cython.p_uchar, at: cython.Py_ssize_t, magic: cython.longlong, attributes: cython.longlong
 ) -> cython.Py_ssize_t:
     if magic == 0:
-        return _put(out, at, b" NoTimestampType: ", 18)
-    if attributes & 8:
-        return _put(out, at, b" LogAppendTime: ", 16)
-    return _put(out, at, b" CreateTime: ", 13)
+        return wire.put(out, at, b" NoTimestampType: ", 18)
+    if attributes & layout.TIMESTAMP_TYPE_FLAG:
+        return wire.put(out, at, b" LogAppendTime: ", 16)
+    return wire.put(out, at, b" CreateTime: ", 13)
 
 
 @cython.cfunc
@@ -276,28 +157,28 @@ def _batch_head(
     out: cython.p_uchar, at: cython.Py_ssize_t, q: cython.p_longlong, k: cython.Py_ssize_t, iso: cython.bint
 ) -> cython.Py_ssize_t:
     """Append what the tool prints of a batch in its first call."""
-    magic: cython.longlong = q[k + _MAGIC]
-    attributes: cython.longlong = q[k + _ATTRIBUTES]
-    if magic >= 2:
-        at = _int(out, _put(out, at, b"baseOffset: ", 12), q[k + _BASE_OFFSET])
-        at = _int(out, _put(out, at, b" lastOffset: ", 13), q[k + _LAST_OFFSET])
-        at = _int(out, _put(out, at, b" count: ", 8), q[k + _COUNT])
-        at = _int(out, _put(out, at, b" baseSequence: ", 15), q[k + _BASE_SEQUENCE])
-        at = _put(out, at, b" lastSequence: ", 15)
-        at = _int(out, at, _last_sequence(q[k + _BASE_SEQUENCE], q[k + _LAST_OFFSET_DELTA]))
-        at = _int(out, _put(out, at, b" producerId: ", 13), q[k + _PRODUCER_ID])
-        at = _int(out, _put(out, at, b" producerEpoch: ", 16), q[k + _PRODUCER_EPOCH])
-        at = _int(out, _put(out, at, b" partitionLeaderEpoch: ", 23), q[k + _LEADER_EPOCH])
-        at = _bool(out, _put(out, at, b" isTransactional: ", 18), attributes & 16 != 0)
-        at = _bool(out, _put(out, at, b" isControl: ", 12), attributes & 32 != 0)
-        if attributes & 64:
-            at = _put(out, at, b" deleteHorizonMs: OptionalLong[", 31)
-            at = _time(out, at, q[k + _BASE_TIMESTAMP], iso)
-            at = _put(out, at, b"]", 1)
+    magic: cython.longlong = q[k + layout.MAGIC]
+    attributes: cython.longlong = q[k + layout.ATTRIBUTES]
+    if magic >= layout.MAGIC_V2:
+        at = wire.put_int(out, wire.put(out, at, b"baseOffset: ", 12), q[k + layout.BASE_OFFSET])
+        at = wire.put_int(out, wire.put(out, at, b" lastOffset: ", 13), q[k + layout.LAST_OFFSET])
+        at = wire.put_int(out, wire.put(out, at, b" count: ", 8), q[k + layout.COUNT])
+        at = wire.put_int(out, wire.put(out, at, b" baseSequence: ", 15), q[k + layout.BASE_SEQUENCE])
+        at = wire.put(out, at, b" lastSequence: ", 15)
+        at = wire.put_int(out, at, _last_sequence(q[k + layout.BASE_SEQUENCE], q[k + layout.LAST_OFFSET_DELTA]))
+        at = wire.put_int(out, wire.put(out, at, b" producerId: ", 13), q[k + layout.PRODUCER_ID])
+        at = wire.put_int(out, wire.put(out, at, b" producerEpoch: ", 16), q[k + layout.PRODUCER_EPOCH])
+        at = wire.put_int(out, wire.put(out, at, b" partitionLeaderEpoch: ", 23), q[k + layout.LEADER_EPOCH])
+        at = _bool(out, wire.put(out, at, b" isTransactional: ", 18), attributes & layout.TRANSACTIONAL_FLAG != 0)
+        at = _bool(out, wire.put(out, at, b" isControl: ", 12), attributes & layout.CONTROL_FLAG != 0)
+        if attributes & layout.DELETE_HORIZON_FLAG:
+            at = wire.put(out, at, b" deleteHorizonMs: OptionalLong[", 31)
+            at = _time(out, at, q[k + layout.BASE_TIMESTAMP], iso)
+            at = wire.put(out, at, b"]", 1)
         else:
-            at = _put(out, at, b" deleteHorizonMs: OptionalLong.empty", 36)
+            at = wire.put(out, at, b" deleteHorizonMs: OptionalLong.empty", 36)
         return at
-    return _int(out, _put(out, at, b"offset: ", 8), q[k + _LAST_OFFSET])
+    return wire.put_int(out, wire.put(out, at, b"offset: ", 8), q[k + layout.LAST_OFFSET])
 
 
 @cython.cfunc
@@ -306,66 +187,36 @@ def _batch_line(
     out: cython.p_uchar, at: cython.Py_ssize_t, q: cython.p_longlong, k: cython.Py_ssize_t, iso: cython.bint
 ) -> cython.Py_ssize_t:
     """Append the line of one batch. Source: DumpLogSegments.printBatchLevel."""
-    magic: cython.longlong = q[k + _MAGIC]
-    attributes: cython.longlong = q[k + _ATTRIBUTES]
+    magic: cython.longlong = q[k + layout.MAGIC]
+    attributes: cython.longlong = q[k + layout.ATTRIBUTES]
     at = _batch_head(out, at, q, k, iso)
-    at = _int(out, _put(out, at, b" position: ", 11), q[k + _POSITION])
-    at = _time(out, _timestamp_type(out, at, magic, attributes), q[k + _MAX_TIMESTAMP], iso)
-    at = _int(out, _put(out, at, b" size: ", 7), q[k + _SIZE])
-    at = _int(out, _put(out, at, b" magic: ", 8), magic)
-    at = _codec(out, _put(out, at, b" compresscodec: ", 16), attributes & 7)
-    at = _int(out, _put(out, at, b" crc: ", 6), q[k + _CRC])
-    at = _bool(out, _put(out, at, b" isvalid: ", 10), q[k + _CRC] == q[k + _COMPUTED_CRC])
-    return _put(out, at, b"\n", 1)
+    at = wire.put_int(out, wire.put(out, at, b" position: ", 11), q[k + layout.POSITION])
+    at = _time(out, _timestamp_type(out, at, magic, attributes), q[k + layout.MAX_TIMESTAMP], iso)
+    at = wire.put_int(out, wire.put(out, at, b" size: ", 7), q[k + layout.SIZE])
+    at = wire.put_int(out, wire.put(out, at, b" magic: ", 8), magic)
+    at = _codec(out, wire.put(out, at, b" compresscodec: ", 16), attributes & layout.CODEC_MASK)
+    at = wire.put_int(out, wire.put(out, at, b" crc: ", 6), q[k + layout.CRC])
+    at = _bool(out, wire.put(out, at, b" isvalid: ", 10), q[k + layout.CRC] == q[k + layout.COMPUTED_CRC])
+    return wire.put(out, at, b"\n", 1)
 
 
 def _line_stop(magic: int, attributes: int) -> str:
     """Java's words where the tool dies in the middle of a batch line."""
     if magic < 0:
         return f"java.lang.IllegalArgumentException: Invalid magic used in LegacyRecord: {magic}"
-    return f"java.lang.IllegalArgumentException: Unknown compression type id: {attributes & 7}"
+    return f"java.lang.IllegalArgumentException: Unknown compression type id: {attributes & layout.CODEC_MASK}"
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 def _is_utf8(b: cython.p_uchar, at: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> cython.bint:
     """Whether the bytes are UTF-8 without surrogates, overlong forms or values above U+10FFFF."""
-    lead: cython.longlong
-    low: cython.longlong
-    high: cython.longlong
     n: cython.Py_ssize_t
     while at < stop:
-        lead = b[at]
-        if lead < 0x80:
-            at += 1
-            continue
-        low = 0x80
-        high = 0xBF
-        if lead < 0xC2 or lead > 0xF4:
+        n = wire.utf8_size(b, at, stop)
+        if n == 0:
             return False
-        if lead < 0xE0:
-            n = 1
-        elif lead < 0xF0:
-            n = 2
-            if lead == 0xE0:
-                low = 0xA0
-            elif lead == 0xED:
-                high = 0x9F
-        else:
-            n = 3
-            if lead == 0xF0:
-                low = 0x90
-            elif lead == 0xF4:
-                high = 0x8F
-        if at + n >= stop:
-            return False
-        if b[at + 1] < low or b[at + 1] > high:
-            return False
-        if n > 1 and b[at + 2] & 0xC0 != 0x80:
-            return False
-        if n > 2 and b[at + 3] & 0xC0 != 0x80:
-            return False
-        at += n + 1
+        at += n
     return True
 
 
@@ -410,13 +261,10 @@ def _slow(
 ) -> cython.Py_ssize_t:
     """Append text that cannot be copied; -1 when there is no room for it."""
     text: bytes = slow_text(bytes(b[start : start + n]))
-    i: cython.Py_ssize_t
     size: cython.Py_ssize_t = len(text)
     if at + size + _LINE > room:
         return -1
-    for i in range(size):
-        out[at + i] = text[i]
-    return at + size
+    return wire.put(out, at, text, size)
 
 
 @cython.cfunc
@@ -437,7 +285,7 @@ def _text(
     if at + n + _LINE > room:
         return -1
     if _plain(b, start, n, careful):
-        return _copy(out, at, b, start, n)
+        return wire.copy(out, at, b, start, n)
     return _slow(out, at, room, b, start, n, slow_text)
 
 
@@ -448,44 +296,32 @@ def _header_keys(
     room: cython.Py_ssize_t,
     b: cython.p_uchar,
     p: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
     count: cython.longlong,
     careful: cython.bint,
     slow_text: object,
 ) -> cython.Py_ssize_t:
-    """Append the keys of `count` headers that begin at p (the record kernel has checked all lengths)."""
+    """Append the keys of `count` headers that begin at p and end before `end`; -1 when there is no room for them."""
     i: cython.longlong
     size: cython.longlong
-    shift: cython.Py_ssize_t
+    after: cython.Py_ssize_t
     for i in range(count):
         if at + _LINE > room:
             return -1
         if i > 0:
             out[at] = 44
             at += 1
-        size = 0
-        shift = 0
-        while b[p] >= 0x80:
-            size |= cython.cast(cython.longlong, b[p] & 0x7F) << shift
-            shift += 7
-            p += 1
-        size |= cython.cast(cython.longlong, b[p]) << shift
-        size = (size & _LOW_32) >> 1
-        p += 1
-        at = _text(out, at, room, b, p, size, careful, slow_text)
-        if at < 0:
-            return at
-        p += size
-        size = 0
-        shift = 0
-        while b[p] >= 0x80:
-            size |= cython.cast(cython.longlong, b[p] & 0x7F) << shift
-            shift += 7
-            p += 1
-        size |= cython.cast(cython.longlong, b[p]) << shift
-        size &= _LOW_32
-        p += 1
-        if size & 1 == 0:
-            p += size >> 1
+        after = wire.after_varint(b, p, end)
+        size = wire.size_within(b, p, after, end)
+        p = after
+        if size > 0:
+            at = _text(out, at, room, b, p, size, careful, slow_text)
+            if at < 0:
+                return at
+            p += size
+        after = wire.after_varint(b, p, end)
+        size = wire.size_within(b, p, after, end)
+        p = after + size if size > 0 else after
     return at
 
 
@@ -493,12 +329,9 @@ def _header_keys(
 def _decoded(out: cython.p_uchar, at: cython.Py_ssize_t, room: cython.Py_ssize_t, text: bytes) -> cython.Py_ssize_t:
     """Append what a decoder made; -1 when there is no room for it."""
     size: cython.Py_ssize_t = len(text)
-    i: cython.Py_ssize_t
     if at + size + _LINE > room:
         return -1
-    for i in range(size):
-        out[at + i] = text[i]
-    return at + size
+    return wire.put(out, at, text, size)
 
 
 def render(
@@ -560,119 +393,131 @@ def render(
     c: cython.Py_ssize_t
     i: cython.Py_ssize_t
     start: cython.Py_ssize_t
-    careful: cython.bint = (mode & 16) != 0
-    iso: cython.bint = (mode & 64) != 0
+    need: cython.Py_ssize_t
+    careful: cython.bint = (mode & _CAREFUL) != 0
+    iso: cython.bint = (mode & _ISO) != 0
     is_control: cython.bint
-    metadata: cython.bint = (mode & 2) == 0
+    metadata: cython.bint = (mode & _SKIP_METADATA) == 0
     while k < last:
-        c = k * _BATCH_WIDTH
+        c = k * layout.BATCH_WIDTH
         if not printed:
             if at + _LINE > room:
-                return k, False, r, at, 1, None
-            if mode & 32 and (q[c + _ATTRIBUTES] & 7 > 4 or q[c + _MAGIC] < 0):
+                return k, False, r, at, NO_ROOM, None
+            if mode & _KAFKA and (
+                q[c + layout.ATTRIBUTES] & layout.CODEC_MASK > layout.CODEC_ZSTD or q[c + layout.MAGIC] < 0
+            ):
                 return (
                     k,
                     True,
                     r,
                     _batch_head(out, at, q, c, iso),
-                    2,
-                    _line_stop(q[c + _MAGIC], q[c + _ATTRIBUTES]),
+                    STOPPED,
+                    _line_stop(q[c + layout.MAGIC], q[c + layout.ATTRIBUTES]),
                 )
             at = _batch_line(out, at, q, c, iso)
             printed = True
-        is_control = q[c + _MAGIC] >= 2 and q[c + _ATTRIBUTES] & 32 != 0
-        while r < n and p[r * _RECORD_WIDTH + _R_BATCH] == k:
-            i = r * _RECORD_WIDTH
-            if at + _LINE + 3 * (p[i + _R_END] - p[i + _R_AT]) > room:
-                return k, True, r, at, 3 if at == 0 else 1, None
+        is_control = q[c + layout.MAGIC] >= layout.MAGIC_V2 and q[c + layout.ATTRIBUTES] & layout.CONTROL_FLAG != 0
+        while r < n and p[r * layout.RECORD_WIDTH + layout.R_BATCH] == k:
+            i = r * layout.RECORD_WIDTH
+            need = _LINE
+            if mode & _CONTENTS and not is_control and p[i + layout.R_FLAGS] & layout.VALUE_OVERRUNS == 0:
+                need += 3 * (p[i + layout.R_END] - p[i + layout.R_AT])
+            if at + need > room:
+                return k, True, r, at, TOO_LONG if at == 0 else NO_ROOM, None
             start = at
             if metadata:
-                at = _int(out, _put(out, at, b"| offset: ", 10), p[i + _R_OFFSET])
-                at = _timestamp_type(out, at, q[c + _MAGIC], q[c + _ATTRIBUTES])
-                at = _time(out, at, p[i + _R_TIMESTAMP], iso)
-                at = _put(out, at, b" keySize: ", 10)
-                at = _int(out, at, p[i + _R_KEY_SIZE] if p[i + _R_KEY_SIZE] >= 0 else -1)
-                at = _put(out, at, b" valueSize: ", 12)
-                at = _int(out, at, p[i + _R_VALUE_SIZE] if p[i + _R_VALUE_SIZE] >= 0 else -1)
-                if q[c + _MAGIC] >= 2:
-                    at = _int(out, _put(out, at, b" sequence: ", 11), p[i + _R_SEQUENCE])
-                    at = _put(out, at, b" headerKeys: [", 14)
+                at = wire.put_int(out, wire.put(out, at, b"| offset: ", 10), p[i + layout.R_OFFSET])
+                at = _timestamp_type(out, at, q[c + layout.MAGIC], q[c + layout.ATTRIBUTES])
+                at = _time(out, at, p[i + layout.R_TIMESTAMP], iso)
+                at = wire.put(out, at, b" keySize: ", 10)
+                at = wire.put_int(out, at, p[i + layout.R_KEY_SIZE] if p[i + layout.R_KEY_SIZE] >= 0 else -1)
+                at = wire.put(out, at, b" valueSize: ", 12)
+                if p[i + layout.R_FLAGS] & layout.VALUE_OVERRUNS:
+                    at = wire.put_int(out, at, p[i + layout.R_CLAIMED_SIZE])
+                else:
+                    at = wire.put_int(out, at, p[i + layout.R_VALUE_SIZE] if p[i + layout.R_VALUE_SIZE] >= 0 else -1)
+                if q[c + layout.MAGIC] >= layout.MAGIC_V2:
+                    at = wire.put_int(out, wire.put(out, at, b" sequence: ", 11), p[i + layout.R_SEQUENCE])
+                    at = wire.put(out, at, b" headerKeys: [", 14)
                     at = _header_keys(
                         out,
                         at,
                         room,
                         b,
-                        p[i + _R_HEADERS_AT],
-                        p[i + _R_HEADER_COUNT],
+                        p[i + layout.R_HEADERS_AT],
+                        p[i + layout.R_END],
+                        p[i + layout.R_HEADER_COUNT],
                         careful,
                         slow_text,
                     )
                     if at < 0:
-                        return k, True, r, start, 3 if start == 0 else 1, None
-                    at = _put(out, at, b"]", 1)
+                        return k, True, r, start, TOO_LONG if start == 0 else NO_ROOM, None
+                    at = wire.put(out, at, b"]", 1)
                 else:
-                    at = _bool(out, _put(out, at, b" isValid: ", 10), p[i + _R_VALID] == 1)
-                    at = _int(out, _put(out, at, b" crc: ", 6), p[i + _R_CRC])
-                    if mode & 4:
-                        at = _put(out, at, b"}", 1)
+                    at = _bool(out, wire.put(out, at, b" isValid: ", 10), p[i + layout.R_FLAGS] & layout.CRC_HOLDS != 0)
+                    at = wire.put_int(out, wire.put(out, at, b" crc: ", 6), p[i + layout.R_CRC])
+                    if mode & _LEGACY_BRACE:
+                        at = wire.put(out, at, b"}", 1)
             reason = None
             if is_control:
                 if metadata:
-                    text = control(p[i + _R_OFFSET], _key(b, p, i), _value(b, p, i))
+                    text = control(p[i + layout.R_OFFSET], _key(b, p, i), _value(b, p, i))
                     if type(text) is not bytes:
                         text, reason = text
                     at = _decoded(out, at, room, text)
-            elif mode & 1:
-                if p[i + _R_KEY_AT] < 0:
+            elif mode & _CONTENTS:
+                if p[i + layout.R_FLAGS] & layout.VALUE_OVERRUNS:
                     reason = "java.lang.IllegalArgumentException: newLimit > capacity"
                 elif contents is not None:
-                    text = contents(p[i + _R_OFFSET], _key(b, p, i), _value(b, p, i))
+                    text = contents(p[i + layout.R_OFFSET], _key(b, p, i), _value(b, p, i))
                     if type(text) is not bytes:
                         text, reason = text
                     at = _decoded(out, at, room, text)
                 else:
-                    if p[i + _R_KEY_SIZE] >= 0:
+                    if p[i + layout.R_KEY_SIZE] >= 0:
                         if not metadata:
-                            at = _put(out, at, b"|", 1)
-                        at = _put(out, at, b" key: ", 6)
-                        at = _text(out, at, room, b, p[i + _R_KEY_AT], p[i + _R_KEY_SIZE], careful, slow_text)
-                    elif not metadata and mode & 8 == 0 and p[i + _R_VALUE_SIZE] >= 0:
-                        at = _put(out, at, b"|", 1)
-                    if at >= 0 and p[i + _R_VALUE_SIZE] >= 0:
-                        at = _put(out, at, b" payload: ", 10)
+                            at = wire.put(out, at, b"|", 1)
+                        at = wire.put(out, at, b" key: ", 6)
+                        at = _text(
+                            out, at, room, b, p[i + layout.R_KEY_AT], p[i + layout.R_KEY_SIZE], careful, slow_text
+                        )
+                    elif not metadata and mode & _BARE_PAYLOAD == 0 and p[i + layout.R_VALUE_SIZE] >= 0:
+                        at = wire.put(out, at, b"|", 1)
+                    if at >= 0 and p[i + layout.R_VALUE_SIZE] >= 0:
+                        at = wire.put(out, at, b" payload: ", 10)
                         at = _text(
                             out,
                             at,
                             room,
                             b,
-                            p[i + _R_VALUE_AT],
-                            p[i + _R_VALUE_SIZE],
+                            p[i + layout.R_VALUE_AT],
+                            p[i + layout.R_VALUE_SIZE],
                             careful,
                             slow_text,
                         )
             if at < 0:
-                return k, True, r, start, 3 if start == 0 else 1, None
+                return k, True, r, start, TOO_LONG if start == 0 else NO_ROOM, None
             if reason is not None:
-                return k, True, r + 1, at, 2, reason
-            at = _put(out, at, b"\n", 1)
+                return k, True, r + 1, at, STOPPED, reason
+            at = wire.put(out, at, b"\n", 1)
             r += 1
         if r < n or k + 1 < last:
             printed = False
             k += 1
         else:
             break
-    return k, printed, r, at, 0, None
+    return k, printed, r, at, DONE, None
 
 
 @cython.cfunc
 def _key(b: cython.p_uchar, p: cython.p_longlong, i: cython.Py_ssize_t) -> object:
-    if p[i + _R_KEY_SIZE] < 0:
+    if p[i + layout.R_KEY_SIZE] < 0:
         return None
-    return bytes(b[p[i + _R_KEY_AT] : p[i + _R_KEY_AT] + p[i + _R_KEY_SIZE]])
+    return bytes(b[p[i + layout.R_KEY_AT] : p[i + layout.R_KEY_AT] + p[i + layout.R_KEY_SIZE]])
 
 
 @cython.cfunc
 def _value(b: cython.p_uchar, p: cython.p_longlong, i: cython.Py_ssize_t) -> object:
-    if p[i + _R_VALUE_SIZE] < 0:
+    if p[i + layout.R_VALUE_SIZE] < 0:
         return None
-    return bytes(b[p[i + _R_VALUE_AT] : p[i + _R_VALUE_AT] + p[i + _R_VALUE_SIZE]])
+    return bytes(b[p[i + layout.R_VALUE_AT] : p[i + layout.R_VALUE_AT] + p[i + layout.R_VALUE_SIZE]])

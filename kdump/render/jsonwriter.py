@@ -8,7 +8,7 @@ from binascii import b2a_base64
 from typing import TYPE_CHECKING
 
 from kdump.format import layout
-from kdump.format.records import header_places, key_and_value, timestamp_delta
+from kdump.format.records import header_places, key_and_value
 from kdump.render import _json
 from kdump.render.buffer import MOST_ROOM, PIECE, LineBuffer
 from kdump.render.jsonl import name
@@ -146,9 +146,9 @@ def _head(chunk: Chunk, row: array[int], batch: array[int]) -> str:
         "batchPosition": batch[layout.POSITION],
         "offset": row[layout.R_OFFSET],
         "timestamp": row[layout.R_TIMESTAMP],
-        "timestampDelta": timestamp_delta(chunk.view, row) if new else None,
+        "timestampDelta": row[layout.R_TIME_DELTA] if new else None,
         "timestampType": kind if batch[layout.MAGIC] else "NoTimestampType",
-        "attributes": row[layout.R_ATTRIBUTES] & 0xFF,
+        "attributes": row[layout.R_ATTRIBUTES],
         "keySize": max(-1, row[layout.R_KEY_SIZE]),
         "valueSize": max(-1, row[layout.R_VALUE_SIZE]),
         "sequence": row[layout.R_SEQUENCE] if new else None,

@@ -75,7 +75,9 @@ class TextWriter(LineBuffer):
             if why == _text.NO_ROOM:
                 self.flush()
             elif not self._enlarge(chunk, r):
-                self._long_line(chunk, k, r)
+                reason = self._long_line(chunk, k, r)
+                if reason is not None:
+                    return reason
                 r += 1
 
     def _enlarge(self, chunk: Chunk, r: int) -> bool:
@@ -88,8 +90,8 @@ class TextWriter(LineBuffer):
         self._room = memoryview(bytearray(need))
         return True
 
-    def _long_line(self, chunk: Chunk, k: int, r: int) -> None:
-        """Write the line of record r with its key and payload in pieces."""
+    def _long_line(self, chunk: Chunk, k: int, r: int) -> str | None:
+        """Write the line of record r with its key and payload in pieces; why Kafka's tool ends in it, or None."""
         at = r * layout.RECORD_WIDTH
         row = chunk.rows[at : at + layout.RECORD_WIDTH]
         fields = [
@@ -102,7 +104,6 @@ class TextWriter(LineBuffer):
         ]
         headers = row[layout.R_END] - row[layout.R_AT] - sum(size for _, _, size in fields)
         self._room = memoryview(bytearray(_LINE + 8 * headers))
-        row[layout.R_END] = row[layout.R_AT] + headers
         *_, self._at, _, _ = _text.render(
             chunk.view,
             chunk.window.rows,
@@ -120,24 +121,30 @@ class TextWriter(LineBuffer):
             self._control,
         )
         self._at -= 1  # the line goes on
-        is_control = chunk.window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
+        is_control = (
+            chunk.window.cell(k, layout.MAGIC) >= layout.MAGIC_V2
+            and chunk.window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
+        )
         if self._mode & _text.CONTENTS and not is_control:
-            self._long_contents(chunk, row, fields)
+            reason = self._long_contents(chunk, row, fields)
+            if reason is not None:
+                return reason
         self.text("\n")
+        return None
 
-    def _long_contents(self, chunk: Chunk, row: array[int], fields: list[tuple[str, int, int]]) -> None:
-        """Write key and payload: name, place and size of each that is not null."""
+    def _long_contents(self, chunk: Chunk, row: array[int], fields: list[tuple[str, int, int]]) -> str | None:
+        """Write key and payload: name, place and size of each that is not null; why the tool ends here, or None."""
         if self.contents is not None:
-            self._decoded(chunk, row)
-            return
+            return self._decoded(chunk, row)
         prefix = "| " if self._mode & _text.SKIP_METADATA else " "
         for name, place, size in fields:
             self.text(prefix + name)
             self._pieces(chunk.view[place : place + size])
             prefix = " "
+        return None
 
-    def _decoded(self, chunk: Chunk, row: array[int]) -> None:
-        """Write what the decoder makes of a long record."""
+    def _decoded(self, chunk: Chunk, row: array[int]) -> str | None:
+        """Write what the decoder makes of a long record; why the tool ends here, or None."""
         key, value = (
             bytes(chunk.view[row[place] : row[place] + row[size]]) if row[size] >= 0 else None
             for place, size in (
@@ -148,7 +155,11 @@ class TextWriter(LineBuffer):
         assert self.contents is not None
         text = self.contents(row[layout.R_OFFSET], key, value)
         self.flush()
-        self._write(text if isinstance(text, bytes) else text[0])
+        if isinstance(text, bytes):
+            self._write(text)
+            return None
+        self._write(text[0])
+        return text[1]
 
     def _pieces(self, data: memoryview) -> None:
         """Write bytes as text, a piece at a time; a piece never ends inside a UTF-8 sequence."""
