@@ -159,6 +159,43 @@ R_COUNT_NEGATIVE = 12
 R_LEFT_OVER = 13  # all records of the batch are there, and bytes follow them
 R_NO_MESSAGE = 14  # a legacy message too short for the sizes of its key and value
 
+# --- one record in pieces -------------------------------------------------------------------------------------
+# State of a record that is read in pieces: P_WIDTH int64 values, all 0 before its first byte.
+P_STAGE = 0  # what comes next, AT_LENGTH ...
+P_LEFT = 1  # bytes of the record that are not read yet
+P_FIELD_LEFT = 2  # bytes of the field in hand that are not handed out yet
+P_HEADERS_LEFT = 3
+P_ATTRIBUTES = 4
+P_TIME_DELTA = 5
+P_DELTA = 6
+P_KEY_SIZE = 7  # below 0: null, as the next
+P_VALUE_SIZE = 8
+P_HEADER_COUNT = 9
+P_FLAGS = 10  # as R_FLAGS
+P_WIDTH = 11
+
+AT_LENGTH = 0
+AT_ATTRIBUTES = 1
+AT_TIME_DELTA = 2
+AT_DELTA = 3
+AT_KEY_SIZE = 4
+AT_KEY = 5
+AT_VALUE_SIZE = 6
+AT_VALUE = 7
+AT_HEADER_COUNT = 8
+AT_HEADER_KEY_SIZE = 9
+AT_HEADER_KEY = 10
+AT_HEADER_VALUE_SIZE = 11
+AT_HEADER_VALUE = 12
+AT_END = 13
+
+# A piece of a field: PIECE_WIDTH int64 values.
+PIECE_OF = 0  # AT_KEY, AT_VALUE, AT_HEADER_KEY or AT_HEADER_VALUE
+PIECE_AT = 1  # place in the buffer
+PIECE_SIZE = 2  # bytes; -1: the field is null
+PIECE_LEFT = 3  # bytes of the field that follow in later pieces
+PIECE_WIDTH = 4
+
 # --- what the cleaner decides ---------------------------------------------------------------------------------
 # Of a batch, before its records are looked at.
 DROP_RECORDS = 1
