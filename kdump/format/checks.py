@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.format import layout
+from kdump.format import _scan, layout
 from kdump.format.epochs import EpochFold
 from kdump.format.headers import check_header
 from kdump.format.offsets import OffsetFold
@@ -33,7 +33,7 @@ class Element(NamedTuple):
         position, size: bytes.
         first: base offset; None for a compressed legacy wrapper, where it is not known.
         last: last offset.
-        epoch: leader epoch.
+        epoch: leader epoch; None below magic 2, which has none.
         trusted: its CRC is right.
     """
 
@@ -41,7 +41,7 @@ class Element(NamedTuple):
     size: int
     first: int | None
     last: int
-    epoch: int
+    epoch: int | None
     trusted: bool
 
 
@@ -58,9 +58,15 @@ def element(window: Window, k: int) -> Element:
         rows[at + layout.SIZE],
         first,
         rows[at + layout.LAST_OFFSET],
-        rows[at + layout.LEADER_EPOCH],
+        None if legacy else rows[at + layout.LEADER_EPOCH],
         rows[at + layout.CRC] == rows[at + layout.COMPUTED_CRC],
     )
+
+
+def _one_format(window: Window) -> bool:
+    """Whether all batches have leader epochs, or none: the scan compares only those that have one."""
+    lowest, highest = _scan.extremes(window.rows, window.count, layout.MAGIC)
+    return lowest >= layout.MAGIC_V2 or highest < layout.MAGIC_V2
 
 
 class Checks:
@@ -94,7 +100,7 @@ class Checks:
         if self.follow_producers and (bits & (layout.HAS_PRODUCER | layout.GAP) or not all_trusted):
             self._sequences.step(window)
         start = 0
-        if window.count > _SEAM and not bits & _ORDER and all_trusted:
+        if window.count > _SEAM and not bits & _ORDER and all_trusted and _one_format(window):
             start = window.count - 1
             last = element(window, start)
             goes_on = self.offsets.is_next(window.cell(0, layout.BASE_OFFSET)) and self.epochs.is_same(last.epoch)

@@ -28,17 +28,18 @@ class EpochFold:
         self._held: Element | None = None
         self._first: Element | None = None  # until a later batch bears its epoch out
 
-    def is_same(self, epoch: int) -> bool:
-        """Whether this is the epoch of the batch before, and nothing waits for the next one."""
-        return self._held is None and epoch == self._good
+    def is_same(self, epoch: int | None) -> bool:
+        """Whether this is the epoch of the batch before, or none, and nothing waits for the next one."""
+        return self._held is None and epoch in (None, self._good)
 
     def skip(self, one: Element) -> None:
         """Move on in a run of batches in which the epoch does not change."""
-        self._good, self._held, self._first = one.epoch, None, None
+        if one.epoch is not None:
+            self._good, self._held, self._first = one.epoch, None, None
 
     def push(self, one: Element) -> None:
-        """Take the next batch; one whose CRC is wrong says nothing."""
-        if not one.trusted:
+        """Take the next batch; one whose CRC is wrong, or without an epoch, says nothing."""
+        if not one.trusted or one.epoch is None:
             return
         if self._held is not None:
             self._settle(one.epoch)
@@ -58,6 +59,7 @@ class EpochFold:
         """Judge the held batch by the epoch before it and the one after it."""
         held, self._held = self._held, None
         assert held is not None
+        assert held.epoch is not None
         good = layout.NO_EPOCH if self._good is None else self._good
         expected = good if after in (None, good) else None
         if held.epoch < layout.NO_EPOCH:
@@ -65,7 +67,7 @@ class EpochFold:
                 expected = after
             self._blame(Code.E02, held, good, after, expected)
         elif self._first is not None and after is not None and held.epoch <= after < good:
-            expected = held.epoch if _one_bit(self._first.epoch, held.epoch) else None
+            expected = held.epoch if _one_bit(good, held.epoch) else None
             self._blame(Code.E01, self._first, None, held.epoch, expected)
             self._good = held.epoch
         elif held.epoch < good:

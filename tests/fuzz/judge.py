@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from pathlib import Path
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tests import partitions
-from tests.fuzz.runner import MEMORY, SANITIZED, Ran, Runner
+from tests.fork_server import load
+from tests.fuzz.runner import MEMORY, SANITIZED, Ran, Runner, called
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from tests.fuzz.targets import Case
     from tests.partitions import Files
 
@@ -43,12 +48,12 @@ class Judge:
             case: the case.
             both: run it uncompiled too, and compare all that comes out.
         """
-        seen, problem = self._outcome(self._compiled, case)
+        seen, problem = outcome(self._compiled, self._folder, case)
         if problem is not None or not both:
             return problem
         if self._interpreted is None:
             self._interpreted = Runner(interpreted=True)
-        others, problem = self._outcome(self._interpreted, case)
+        others, problem = outcome(self._interpreted, self._folder, case)
         if problem is not None:
             return f"interpreted: {problem}"
         for command, one, other in zip((*case.commands, ["the files"]), seen, others, strict=True):
@@ -56,26 +61,29 @@ class Judge:
                 return f"{shown(command)}: compiled is not uncompiled: {difference(one, other)}"
         return None
 
-    def _outcome(self, runner: Runner, case: Case) -> tuple[list[tuple[int | None, bytes, bytes]], str | None]:
-        """Run all commands; return what came out of each, last what was written, and what does not hold."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        inputs = partitions.write(self._folder / "in", case.files)
-        before = files_in(inputs)
-        seen: list[tuple[int | None, bytes, bytes]] = []
-        for command in case.commands:
-            ran = runner.run(command, str(inputs))
-            said = problem_of(case, command, ran, sparing=not runner.interpreted)
-            if said is None and not case.writes and files_in(inputs) != before:
-                said = "changed its input"
-            if said is not None:
-                return seen, f"{shown(command)}: {said}"
-            seen.append((ran.exit, ran.stdout, ran.stderr) if not case.writes else (ran.exit, b"", b""))
-        if case.restores and files_in(inputs) != before:
-            return seen, "undo did not put all back"
-        out = files_in(self._folder / "out") if (self._folder / "out").exists() else {}
-        written = {name: data for name, data in out.items() if name.endswith((".jsonl", ".csv", ".json.gz"))}
-        seen.append((None, repr(sorted(written.items())).encode(), b""))
-        return seen, None
+
+def outcome(
+    runner: Runner | Here, folder: Path, case: Case
+) -> tuple[list[tuple[int | None, bytes, bytes]], str | None]:
+    """Run all commands; return what came out of each, last what was written, and what does not hold."""
+    shutil.rmtree(folder, ignore_errors=True)
+    inputs = partitions.write(folder / "in", case.files)
+    before = files_in(inputs)
+    seen: list[tuple[int | None, bytes, bytes]] = []
+    for command in case.commands:
+        ran = runner.run(command, str(inputs))
+        said = problem_of(case, command, ran, sparing=not runner.interpreted)
+        if said is None and not case.writes and files_in(inputs) != before:
+            said = "changed its input"
+        if said is not None:
+            return seen, f"{shown(command)}: {said}"
+        seen.append((ran.exit, ran.stdout, ran.stderr) if not case.writes else (ran.exit, b"", b""))
+    if case.restores and files_in(inputs) != before:
+        return seen, "undo did not put all back"
+    out = files_in(folder / "out") if (folder / "out").exists() else {}
+    written = {name: data for name, data in out.items() if name.endswith((".jsonl", ".csv", ".json.gz"))}
+    seen.append((None, repr(sorted(written.items())).encode(), b""))
+    return seen, None
 
 
 def files_in(folder: Path) -> Files:
@@ -129,3 +137,39 @@ def difference(one: tuple[int | None, bytes, bytes], other: tuple[int | None, by
                 return f"{name} at {at}: {left[max(0, at - 40) : at + 80]!r} {right[max(0, at - 40) : at + 80]!r}"
             return f"{name} {left!r} {right!r}"
     return ""
+
+
+class Here:
+    """Runs commands in this process, for a fuzzer that looks at it."""
+
+    interpreted = False
+
+    def __init__(self) -> None:
+        self._main = load()
+
+    def run(self, command: Sequence[str], cwd: str) -> Ran:
+        """Run one command in a directory; what it raises comes out."""
+        kept = [os.dup(1), os.dup(2)]
+        files = [os.memfd_create("out"), os.memfd_create("err")]
+        os.chdir(cwd)
+        try:
+            for fd, file in enumerate(files, 1):
+                os.dup2(file, fd)
+            code = called(self._main, list(command))
+        finally:
+            out, err = (os.pread(file, os.fstat(file).st_size, 0) for file in files)
+            for fd, old in enumerate(kept, 1):
+                os.dup2(old, fd)
+            for fd in (*kept, *files):
+                os.close(fd)
+        return Ran(code, "", out, err)
+
+
+@cache
+def _here() -> Here:
+    return Here()
+
+
+def outcome_here(case: Case, folder: Path) -> str | None:
+    """Say what does not hold for a case that runs in this process."""
+    return outcome(_here(), folder, case)[1]
