@@ -37,7 +37,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="another one each time where it is not given")
     parser.add_argument("--only", type=int, default=None, metavar="NUMBER", help="one case alone")
     parser.add_argument("--finds", type=Path, default=None, metavar="DIR", help="where finds are kept")
-    parser.add_argument("--atheris", action="store_true", help="let atheris choose, guided by coverage (pip install it)")
+    parser.add_argument(
+        "--atheris", action="store_true", help="let atheris choose, guided by coverage (pip install it)"
+    )
     given = parser.parse_args()
     seed = secrets.randbelow(2**31) if given.seed is None else given.seed
     finds = given.finds or Path(tempfile.mkdtemp(prefix="kdump-finds-"))

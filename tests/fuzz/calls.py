@@ -12,8 +12,6 @@ from tests.fork_server import run
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Main = "Callable[[], Any]"
-
 
 def walk(main: Callable[[], Any], path: str, base: str, stop: str) -> int:
     """The law of byte conservation, in one go and in windows of another size; prints all that came out."""
@@ -63,7 +61,27 @@ def resume(main: Callable[[], Any], folder: str) -> int:
     return max((run(main, ["resume", path]) for path in _journals(folder)), default=0)
 
 
-VALUES: list[Any] = [None, True, -1, 0, 2**63, 10**30, 1.5, "", "x", "../x", "a/b", ".", "..", "\0", "\ud800", "0", "abc", [], {}]
+VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    2**63,
+    10**30,
+    1.5,
+    "",
+    "x",
+    "../x",
+    "a/b",
+    ".",
+    "..",
+    "\0",
+    "\ud800",
+    "0",
+    "abc",
+    [],
+    {},
+]
 VALUES += ["00" * 40, "AAA", "A" * 5000, [None], {"": 1}, 0o6777, 2**31, "armed", "done", "planned", "undoing"]
 
 

@@ -93,7 +93,7 @@ class Chance(random.Random):
         if kind == 0:
             return self.randbytes(size)
         if kind == 1:
-            return self.among([b"\xed\xa0\x80", b"\xff\xfe", b"\x1b[31m", b"\xf0\x9f\x92\xa9", b"\"\\\n\t", b"\0"]) * (
+            return self.among([b"\xed\xa0\x80", b"\xff\xfe", b"\x1b[31m", b"\xf0\x9f\x92\xa9", b'"\\\n\t', b"\0"]) * (
                 1 + size // 4
             )
         return bytes(self.choices(b"abcdefgh0123 ", k=size))

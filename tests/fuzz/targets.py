@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from tests import partitions
 from tests.corpus import FIXTURES
 from tests.fuzz import logs
 from tests.fuzz.chance import LIMITS, with_true_crcs
-from tests.segments import CODECS, TIME, compress
+from tests.segments import TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,10 +41,6 @@ class Case:
     writes: bool = False
     restores: bool = False
     usage: bool = False
-    directories: list[str] = field(default_factory=list)
-
-
-Target = "Callable[[Chance], Case]"
 
 
 def scan(chance: Chance) -> Case:
@@ -62,7 +57,13 @@ def records(chance: Chance) -> Case:
     commands = [["@records", LOG]]
     if chance.often(0.3):
         commands += [
-            ["kdump", "dump", "--print-data-log", *chance.among([[], ["--compat", "4.3"], ["--timestamps", "iso"]]), LOG],
+            [
+                "kdump",
+                "dump",
+                "--print-data-log",
+                *chance.among([[], ["--compat", "4.3"], ["--timestamps", "iso"]]),
+                LOG,
+            ],
             ["kdump", "dump", "--print-data-log", "--format", "json", LOG],
         ]
     if chance.often(0.2):
@@ -124,7 +125,9 @@ def indexes(chance: Chance) -> Case:
     name = chance.among([name for name in files if name.endswith("index")])
     commands = [["kdump", "verify", "--format", "json", P], ["kdump", "dump", f"{P}/{name}"]]
     commands.append(["kdump", "dump", "--format", "json", P])
-    commands.append(["kdump", "dump", *chance.among([["--verify-index-only"], ["--index-sanity-check"]]), f"{P}/{name}"])
+    commands.append(
+        ["kdump", "dump", *chance.among([["--verify-index-only"], ["--index-sanity-check"]]), f"{P}/{name}"]
+    )
     commands.append(["kdump", "dump", "--compat", chance.among(["4.3", "4.2", "3.9"]), f"--files={P}/{name}"])
     if chance.often(0.3):
         commands.append(["kdump", "reindex", *chance.among([[], ["--force"], ["--up-to-damage"]]), P])
@@ -158,7 +161,22 @@ def snapshots(chance: Chance) -> Case:
     return Case(below(files), commands)
 
 
-LINES = ["0", "1", "2", "-1", "p 0 5", "p-0 0 5", "0 0", "1 12", "99999999999999999999", "", " ", "a=b", "\t", "version: 0"]
+LINES = [
+    "0",
+    "1",
+    "2",
+    "-1",
+    "p 0 5",
+    "p-0 0 5",
+    "0 0",
+    "1 12",
+    "99999999999999999999",
+    "",
+    " ",
+    "a=b",
+    "\t",
+    "version: 0",
+]
 LINES += ["topic_id: AAAAAAAAAAAAAAAAAAAAAQ", "node.id=1", "\\u00", "\x1b[2J", "é", "version=1", "cluster.id=x", "0 -1"]
 SMALL = ["leader-epoch-checkpoint", "partition.metadata"]
 OF_LOG_DIR = [
@@ -183,7 +201,9 @@ def text(chance: Chance) -> bytes:
     elif kind == 2:
         data = chance.among(JSONS).encode()
     else:
-        data = partitions.checkpoint(*((i, chance.among(LIMITS)) for i in range(3)), count=chance.among([3, 2, -1, 10**9]))
+        data = partitions.checkpoint(
+            *((i, chance.among(LIMITS)) for i in range(3)), count=chance.among([3, 2, -1, 10**9])
+        )
     return chance.damage(data, 2) if chance.often(0.4) else data
 
 
@@ -205,9 +225,28 @@ def texts(chance: Chance) -> Case:
 
 NAMES = ["x.snapshot", ".log", "1.log", "99999999999999999999.log", "-1.log", "0.index", "00000000000000000000.LOG"]
 NAMES += ["00000000000000000000.log.deleted", "00000000000000000000.log.swap", "00000000000000000000.log.cleaned"]
-NAMES += ["00000000000000000009.snapshot", "9223372036854775807.log", "00000000000000000000.timeindex.swap", "\u202eabc.log"]
-NAMES += ["00000000000000000000-0000000001.checkpoint", "a\nb.log", "\x1b[31m.log", "e\u0301.txnindex", "x" * 200 + ".log"]
-DIRECTORIES = ["p-0", "p--1", "p-99999999999", "-0", "p", "p-0.abc-delete", "p-0.0123456789abcdef0123456789abcdef-delete"]
+NAMES += [
+    "00000000000000000009.snapshot",
+    "9223372036854775807.log",
+    "00000000000000000000.timeindex.swap",
+    "\u202eabc.log",
+]
+NAMES += [
+    "00000000000000000000-0000000001.checkpoint",
+    "a\nb.log",
+    "\x1b[31m.log",
+    "e\u0301.txnindex",
+    "x" * 200 + ".log",
+]
+DIRECTORIES = [
+    "p-0",
+    "p--1",
+    "p-99999999999",
+    "-0",
+    "p",
+    "p-0.abc-delete",
+    "p-0.0123456789abcdef0123456789abcdef-delete",
+]
 DIRECTORIES += ["p-0.0123456789abcdef0123456789abcdef-future", "p-0.x-stray", "__cluster_metadata-0", "p\n-0", "\x1b-0"]
 
 
@@ -231,7 +270,13 @@ def names(chance: Chance) -> Case:
     return Case(files, commands)
 
 
-INTERNAL = ["__consumer_offsets", "__transaction_state", "__cluster_metadata", "__remote_log_metadata", "__share_group_state"]
+INTERNAL = [
+    "__consumer_offsets",
+    "__transaction_state",
+    "__cluster_metadata",
+    "__remote_log_metadata",
+    "__share_group_state",
+]
 
 
 @cache
@@ -295,10 +340,15 @@ def decoders(chance: Chance) -> Case:
     data, _ = logs.batch(chance, 0, codec=0, contents=contents)
     chance.lies = lies
     path = f"{topic}-0/{LOG}"
-    commands = [["kdump", "dump", "--format", "json", "--print-data-log", path], ["kdump", "dump", "--print-data-log", path]]
+    commands = [
+        ["kdump", "dump", "--format", "json", "--print-data-log", path],
+        ["kdump", "dump", "--print-data-log", path],
+    ]
     options = ["--offsets-decoder", "--transaction-log-decoder", "--cluster-metadata-decoder"]
     options += ["--remote-log-metadata-decoder", "--share-group-state-decoder"]
-    commands.append(["kdump", "dump", "--compat", chance.among(["4.3", "3.9"]), chance.among(options[:3]), f"--files={path}"])
+    commands.append(
+        ["kdump", "dump", "--compat", chance.among(["4.3", "3.9"]), chance.among(options[:3]), f"--files={path}"]
+    )
     return Case({path: data}, commands)
 
 
@@ -307,7 +357,9 @@ def columns(chance: Chance) -> Case:
     data = logs.log(chance, magics=chance.among([(2,), (2,), (0, 1, 2)]))
     table = chance.among(["records", "records", "records", "batches", "findings", "segments"])
     kind = chance.among(["json", "json", "csv", "parquet"])
-    return Case({f"{P}/{LOG}": data}, [["kdump", "export", "--table", table, "--file-format", kind, "--to", "../out", P]])
+    return Case(
+        {f"{P}/{LOG}": data}, [["kdump", "export", "--table", table, "--file-format", kind, "--to", "../out", P]]
+    )
 
 
 def cleaning(chance: Chance) -> Case:
@@ -372,7 +424,10 @@ def find(chance: Chance) -> Case:
     layout = chance.among([[], ["--format", "json"]])
     offset = chance.among([str(chance.randrange(end + 2)), "earliest", "latest"])
     when = chance.among([str(TIME + chance.randrange(end + 2)), "max", "0", str(2**62)])
-    commands = [["kdump", "find-offset", *options, *layout, P, offset], ["kdump", "find-time", *options, *layout, P, when]]
+    commands = [
+        ["kdump", "find-offset", *options, *layout, P, offset],
+        ["kdump", "find-time", *options, *layout, P, when],
+    ]
     return Case(below(files), commands)
 
 
@@ -400,7 +455,9 @@ def repair(chance: Chance) -> Case:
 def journal(chance: Chance) -> Case:
     """A journal that somebody has changed."""
     files, end = logs.partition(chance)
-    verb = chance.among([["truncate", "--to-offset", str(chance.randrange(end + 1)), "--with-later-segments"], ["reindex", "--force"]])
+    verb = chance.among(
+        [["truncate", "--to-offset", str(chance.randrange(end + 1)), "--with-later-segments"], ["reindex", "--force"]]
+    )
     commands = [["kdump", *verb, "--apply", "--quarantine", "../quarantine", P]]
     commands.append(["@tamper", "../quarantine", str(chance.randrange(2**32))])
     commands.append([chance.among(["@undo", "@resume"]), "../quarantine"])
@@ -443,12 +500,3 @@ def make(target: str, chance: Chance) -> Case:
     """One case of a target."""
     chance.lies = chance.among(LIES)
     return TARGETS[target](chance)
-
-
-def described(case: Case) -> str:
-    """A case without its files, as JSON."""
-    return json.dumps({"commands": case.commands, "writes": case.writes, "restores": case.restores, "usage": case.usage})
-
-
-assert set(CODECS) >= set(logs.FRAMES.values())
-_ = compress

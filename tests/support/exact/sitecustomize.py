@@ -141,9 +141,7 @@ class ExactLoader(Loader):
 class Finder(MetaPathFinder):
     """Finds the compiled modules of kdump as the import system does."""
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if not name.startswith("kdump."):
             return None
         spec = PathFinder.find_spec(name, path, target)
