@@ -26,13 +26,15 @@ from kdump.format.records import RecordReader, header_places, key_and_value
 from kdump.render import _json, _text
 from tests.cleanup import compacted, run
 from tests.corpus import run_kdump
+from tests.partitions import name as file_name
 from tests.segments import GZIP, NONE, TIME, batch, compress, framed, message, varint, wrapper
 from tests.test_compaction import COMPACT, NOW, made
-from tests.test_compaction import name as file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
+
+    from kdump.finding import Finding
 
 KERNELS = (_records, _select, _cleaning, _columns, _text, _json)
 MAX_LONG, MIN_LONG = 2**63 - 1, -(2**63)
@@ -214,8 +216,10 @@ def test_parts_of_a_chunk_make_the_same_table(tmp_path: Path, monkeypatch: pytes
     data = b"".join(batch(n * 3, [b"a" * n, b"", b"c"]) for n in range(20))
     columns = [one for one in TABLES["records"] if one.name in ("offset", "key", "payload", "headers", "batchPosition")]
 
+    findings: list[Finding] = []
+
     def table() -> tuple[int, Any]:
-        walk = CheckedWalk(BytesSource(data, "log"), [].append, segment=0, max_batch_bytes=2**26)
+        walk = CheckedWalk(BytesSource(data, "log"), findings.append, segment=0, max_batch_bytes=2**26)
         found = [
             arrowrecords.Records(part, {}, lambda _chunk: {}).columns(columns)
             for window in walk.windows()
@@ -449,7 +453,7 @@ def pieces_of(kernel: Any, data: bytes, step: int, capacity: int) -> tuple[int, 
         for i in range(0, n * layout.PIECE_WIDTH, layout.PIECE_WIDTH):
             what, place, size, left = pieces[i : i + layout.PIECE_WIDTH]
             assert 0 <= place <= place + max(0, size) <= len(view)
-            text = fields.get((what, number), b"" if size >= 0 else None)
+            text = fields.get((what, number), b"")
             fields[what, number] = text + view[place : place + size] if size >= 0 else None
             number += what == layout.AT_HEADER_VALUE and left == 0
         begin += at
