@@ -43,6 +43,11 @@ class Case:
     usage: bool = False
 
 
+def dump(options: list[str], path: str) -> list[str]:
+    """Dump one file; with --compat files are named as Kafka's tool takes them."""
+    return ["kdump", "dump", *options, f"--files={path}" if "--compat" in options else path]
+
+
 def scan(chance: Chance) -> Case:
     """Headers of every magic, through the walk itself."""
     base = chance.among([0, 0, 1000, 2**40])
@@ -57,13 +62,7 @@ def records(chance: Chance) -> Case:
     commands = [["@records", LOG]]
     if chance.often(0.3):
         commands += [
-            [
-                "kdump",
-                "dump",
-                "--print-data-log",
-                *chance.among([[], ["--compat", "4.3"], ["--timestamps", "iso"]]),
-                LOG,
-            ],
+            dump(["--print-data-log", *chance.among([[], ["--compat", "4.3"], ["--timestamps", "iso"]])], LOG),
             ["kdump", "dump", "--print-data-log", "--format", "json", LOG],
         ]
     if chance.often(0.2):
@@ -77,7 +76,7 @@ def legacy(chance: Chance) -> Case:
     commands = [["@records", LOG]]
     if chance.often(0.3):
         commands += [
-            ["kdump", "dump", "--print-data-log", *chance.among([[], ["--compat", "4.3"], ["--compat", "3.9"]]), LOG],
+            dump(["--print-data-log", *chance.among([[], ["--compat", "4.3"], ["--compat", "3.9"]])], LOG),
             ["kdump", "verify", "--format", "json", "."],
             ["kdump", "dump", "--print-data-log", "--format", "json", LOG],
         ]
@@ -92,7 +91,7 @@ def frames(codec: int) -> Callable[[Chance], Case]:
         commands = [["@records", LOG]]
         if chance.often(0.3):
             commands.append(["kdump", "verify", "--format", "json", LOG])
-            commands.append(["kdump", "dump", "--print-data-log", "--compat", "4.3", LOG])
+            commands.append(dump(["--print-data-log", "--compat", "4.3"], LOG))
         return Case({LOG: data}, commands)
 
     return made
@@ -128,7 +127,7 @@ def indexes(chance: Chance) -> Case:
     commands.append(
         ["kdump", "dump", *chance.among([["--verify-index-only"], ["--index-sanity-check"]]), f"{P}/{name}"]
     )
-    commands.append(["kdump", "dump", "--compat", chance.among(["4.3", "4.2", "3.9"]), f"--files={P}/{name}"])
+    commands.append(dump(["--compat", chance.among(["4.3", "4.2", "3.9"])], f"{P}/{name}"))
     if chance.often(0.3):
         commands.append(["kdump", "reindex", *chance.among([[], ["--force"], ["--up-to-damage"]]), P])
     return Case(below(files), commands)
@@ -157,7 +156,7 @@ def snapshots(chance: Chance) -> Case:
     files[partitions.name(end, "snapshot")] = data
     path = f"{P}/{partitions.name(end, 'snapshot')}"
     commands = [["kdump", "dump", path], ["kdump", "dump", "--format", "json", path]]
-    commands += [["kdump", "dump", "--compat", "4.3", path], ["kdump", "verify", "--start", "all", P]]
+    commands += [dump(["--compat", "4.3"], path), ["kdump", "verify", "--start", "all", P]]
     return Case(below(files), commands)
 
 
@@ -346,9 +345,7 @@ def decoders(chance: Chance) -> Case:
     ]
     options = ["--offsets-decoder", "--transaction-log-decoder", "--cluster-metadata-decoder"]
     options += ["--remote-log-metadata-decoder", "--share-group-state-decoder"]
-    commands.append(
-        ["kdump", "dump", "--compat", chance.among(["4.3", "3.9"]), chance.among(options[:3]), f"--files={path}"]
-    )
+    commands.append(dump(["--compat", chance.among(["4.3", "3.9"]), chance.among(options[:3])], path))
     return Case({path: data}, commands)
 
 
