@@ -14,7 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import resource
 import secrets
+import shutil
 import sys
 import tempfile
 import time
@@ -55,9 +57,9 @@ def main() -> int:
         found = sum(fuzz(judge, name, seed, given.seconds / len(names), finds, given.only) for name in names)
     finally:
         judge.close()
-        import shutil
-
         shutil.rmtree(scratch, ignore_errors=True)
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f"{sum(one.ru_utime + one.ru_stime for one in used):.0f} s of CPU", flush=True)
     return int(found > 0)
 
 

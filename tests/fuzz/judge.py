@@ -86,8 +86,8 @@ def outcome(
         seen.append((ran.exit, out, err) if not case.writes else (ran.exit, b"", b""))
     if case.restores and files_in(inputs) != before:
         return seen, "undo did not put all back"
-    out = files_in(folder / "out") if (folder / "out").exists() else {}
-    written = {name: data for name, data in out.items() if name.endswith((".jsonl", ".csv", ".json.gz"))}
+    made = files_in(folder / "out") if (folder / "out").exists() else {}
+    written = {name: data for name, data in made.items() if name.endswith((".jsonl", ".csv", ".json.gz"))}
     seen.append((None, repr(sorted(written.items())).encode(), b""))
     return seen, None
 
