@@ -118,8 +118,15 @@ def exact(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def copy(data: Any, end: int) -> array[int]:
-    """Bytes in an allocation of their size; one at least, as a kernel asks for the address of the first."""
-    return array("B", bytes(memoryview(data)[: max(0, end)]) or b"\0")
+    """Bytes in an allocation of their size; one at least, as a kernel asks for the address of the first.
+
+    An array that is made from bytes has room to grow, a repeated one has not.
+    """
+    size = max(1, end)
+    made = array("B", b"\0") * size
+    part = memoryview(data)[:size]
+    memoryview(made)[: len(part)] = part
+    return made
 
 
 class ExactLoader(Loader):
