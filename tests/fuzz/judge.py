@@ -129,7 +129,7 @@ def not_json(text: bytes) -> str | None:
             found = json.loads(line.decode("ascii"), parse_constant=lambda name: 1 / 0)
         except (ValueError, ZeroDivisionError):
             return f"not JSON: {line[:200]!r}"
-        if not isinstance(found, dict) or next(iter(found)) != "type":
+        if not isinstance(found, dict) or next(iter(found), None) != "type":
             return f"no object with a type: {line[:200]!r}"
     return None
 

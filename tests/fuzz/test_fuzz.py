@@ -82,32 +82,35 @@ def changes(_main: object) -> int:
 
 
 BROKEN = {
-    "dies": (dies, "signal SIGSEGV"),
-    "raises": (raises, "raised ValueError"),
-    "spins": (spins, "seconds of CPU"),
-    "grows": (grows, "took"),
-    "writes": (writes, "changed its input"),
-    "odd_exit": (odd_exit, "exit 99"),
-    "changes": (changes, "compiled is not uncompiled"),
+    "@dies": (dies, "signal SIGSEGV"),
+    "@raises": (raises, "raised ValueError"),
+    "@spins": (spins, "seconds of CPU"),
+    "@grows": (grows, "took"),
+    "@writes": (writes, "changed its input"),
+    "@odd_exit": (odd_exit, "exit 99"),
+    "@changes": (changes, "compiled is not uncompiled"),
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_broken_promise_is_seen_and_the_next_case_runs(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
-    if name == "grows" and runner.SANITIZED:
-        pytest.skip("a sanitizer needs memory of its own")
-    monkeypatch.setitem(calls.CALLS, "@broken", BROKEN[name][0])
-    monkeypatch.setattr(runner, "CPU_SECONDS", 1)
-    one = Judge(tmp_path / "case")
-    try:
-        problem = one.problem(Case({"a": b"a"}, [["@broken"]]), both=name == "changes")
-        assert problem is not None
-        assert BROKEN[name][1] in problem
-        assert one.problem(make("scan", Chance("scan 0 0")), both=False) is None
-    finally:
+@pytest.fixture(scope="module")
+def strict_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "CPU_SECONDS", 1)
+        for name, (function, _) in BROKEN.items():
+            patch.setitem(calls.CALLS, name, function)
+        one = Judge(tmp_path_factory.mktemp("broken") / "case")
+        yield one
         one.close()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_promise_is_seen_and_the_next_case_runs(strict_judge: Judge, name: str) -> None:
+    if name == "@grows" and runner.SANITIZED:
+        pytest.skip("a sanitizer needs memory of its own")
+    problem = strict_judge.problem(Case({"a": b"a"}, [[name]]), both=name == "@changes")
+    assert problem is not None
+    assert BROKEN[name][1] in problem
+    assert strict_judge.problem(make("scan", Chance("scan 0 0")), both=False) is None
 
 
 @pytest.mark.parametrize(
