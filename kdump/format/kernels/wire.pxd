@@ -127,6 +127,8 @@ cdef inline long long uvarint(const unsigned char *b, Py_ssize_t at, Py_ssize_t 
 
 
 cdef inline Py_ssize_t after_varint(const unsigned char *b, Py_ssize_t at, Py_ssize_t stop) noexcept nogil:
+    if at < stop and b[at] < 0x80:
+        return at + 1
     while at < stop:
         at += 1
         if b[at - 1] < 0x80:
