@@ -46,7 +46,6 @@ ATTRIBUTES_UNUSED_LEGACY = 0xF0
 
 MAGIC_V2 = 2
 MAX_INT = 2**31 - 1
-MAX_LONG = 2**63 - 1
 LONGEST_VARINT = 5
 CONTROL_KEY_SIZE = 4  # version and type, i16 each
 MARKER_SIZE = 6  # version i16, coordinator epoch i32
