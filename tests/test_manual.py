@@ -561,7 +561,7 @@ def test_the_readme_has_the_two_commands_of_a_newcomer(mark: str) -> None:
 
 def test_an_installation_has_every_package_and_every_page() -> None:
     setup = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
-    packages = {"kdump", *(f"kdump.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py"))}
+    packages = {".".join(path.parent.relative_to(ROOT).parts) for path in PACKAGE.rglob("__init__.py")}
     assert set(setup["packages"]) == packages
     pages = {
         f"{folder}/{path.name}"
