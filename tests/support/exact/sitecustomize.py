@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Rule = Callable[[dict[str, Any]], int]
 
 HEADER = 61  # bytes that a header of magic 2 has: what a guess at a header may read
+LEGACY_HEADER = 26  # up to the timestamp of magic 1
 
 
 def end_of_batches(batches: array[int], first: int, last: int, origin: int) -> int:
@@ -58,7 +59,7 @@ def of_rewritten(given: dict[str, Any]) -> int:
 # Where what a function may read of `view` ends, by its name and its arguments.
 RULES: dict[str, Rule] = {
     "scan": lambda given: given["length"],
-    "header_row": lambda given: given["at"] + min(HEADER, given["size"]),
+    "header_row": lambda given: given["at"] + (HEADER if given["magic"] >= 2 else LEGACY_HEADER),
     "plausible": lambda given: given["at"] + HEADER,
     "candidate": lambda given: max(given["start"], given["stop"] - 1) + HEADER if given["stop"] > given["start"] else 0,
     "zeros_until": lambda given: given["stop"],
