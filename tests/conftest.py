@@ -1,6 +1,34 @@
 """What holds for all tests: property tests are the same in each run, so that no landing hangs on luck."""
 
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    import pytest
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a slow interpreter run a sample."""
+    parser.addoption("--every", type=int, default=1, metavar="N", help="of the cases of each test run one in N")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not in the sample; the first case of each test always is."""
+    every, seen = config.getoption("every"), Counter[str]()
+    if every == 1:
+        return
+    kept = []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if seen[name] % every == 0:
+            kept.append(item)
+        seen[name] += 1
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from kdump.finding import Report
     from kdump.format.source import Source
 
-COMPILED = all(kernel.is_compiled() for kernel in (_scan, _records, _text))
+# Kernels run compiled at full speed, so that many examples cost little: under sanitizers they do not.
+COMPILED = all(kernel.is_compiled() for kernel in (_scan, _records, _text)) and "KDUMP_TEST_SANITIZED" not in os.environ
 MAX_BATCH = 64 * 1024 * 1024
 FEW_ROWS = 64  # rows for a small segment: room for thousands costs more than the walk
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Report, Severity
-from kdump.format.batch import layout
+from kdump.format.batch import _scan, layout
 from kdump.format.batch.offset_order import OffsetFold, header_facts
 
 if TYPE_CHECKING:
@@ -25,6 +25,12 @@ _HEADER = layout.ODD_CODEC | layout.ODD_ATTRIBUTES | layout.ODD_DELTA | layout.O
 
 
 _SEAM = 2  # rows after which nothing of the window before is in doubt
+
+
+def _one_format(window: Window) -> bool:
+    """Whether all batches have leader epochs, or none: the scan compares only those that have one."""
+    lowest, highest = _scan.extremes(window.rows, window.count, layout.MAGIC)
+    return lowest >= layout.MAGIC_V2 or highest < layout.MAGIC_V2
 
 
 class HeaderChecks:
@@ -58,7 +64,7 @@ class HeaderChecks:
         if self.follow_producers and (bits & (layout.HAS_PRODUCER | layout.GAP) or not all_trusted):
             self._sequences.step(window)
         start = 0
-        if window.count > _SEAM and not bits & _ORDER and all_trusted:
+        if window.count > _SEAM and not bits & _ORDER and all_trusted and _one_format(window):
             start = window.count - 1
             last = header_facts(window, start)
             goes_on = self.offsets.is_next(window.cell(0, layout.BASE_OFFSET)) and self.epochs.is_same(last.epoch)
@@ -186,17 +192,18 @@ class EpochFold:
         self._held: HeaderFacts | None = None
         self._first: HeaderFacts | None = None  # until a later batch bears its epoch out
 
-    def is_same(self, epoch: int) -> bool:
-        """Whether this is the epoch of the batch before, and nothing waits for the next one."""
-        return self._held is None and epoch == self._good
+    def is_same(self, epoch: int | None) -> bool:
+        """Whether this is the epoch of the batch before, or none, and nothing waits for the next one."""
+        return self._held is None and epoch in (None, self._good)
 
     def skip(self, one: HeaderFacts) -> None:
         """Move on in a run of batches in which the epoch does not change."""
-        self._good, self._held, self._first = one.epoch, None, None
+        if one.epoch is not None:
+            self._good, self._held, self._first = one.epoch, None, None
 
     def push(self, one: HeaderFacts) -> None:
-        """Take the next batch; one whose CRC is wrong says nothing."""
-        if not one.trusted:
+        """Take the next batch; one whose CRC is wrong, or without an epoch, says nothing."""
+        if not one.trusted or one.epoch is None:
             return
         if self._held is not None:
             self._settle(one.epoch)
@@ -216,6 +223,7 @@ class EpochFold:
         """Judge the held batch by the epoch before it and the one after it."""
         held, self._held = self._held, None
         assert held is not None
+        assert held.epoch is not None
         good = layout.NO_EPOCH if self._good is None else self._good
         expected = good if after in (None, good) else None
         if held.epoch < layout.NO_EPOCH:
@@ -223,7 +231,7 @@ class EpochFold:
                 expected = after
             self._blame(Code.E02, held, good, after, expected)
         elif self._first is not None and after is not None and held.epoch <= after < good:
-            expected = held.epoch if _one_bit(self._first.epoch, held.epoch) else None
+            expected = held.epoch if _one_bit(good, held.epoch) else None
             self._blame(Code.E01, self._first, None, held.epoch, expected)
             self._good = held.epoch
         elif held.epoch < good:

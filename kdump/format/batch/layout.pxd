@@ -1,4 +1,4 @@
-"""The numbers of `layout.py` for the compiler: the same names and values, tests/test_kernels.py compares them."""
+"""The numbers of `layout.py` for the compiler: the same names and values, tests/format/test_kernels.py compares them."""
 
 cdef extern from *:
     """

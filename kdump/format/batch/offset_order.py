@@ -23,7 +23,7 @@ class HeaderFacts(NamedTuple):
         position, size: bytes.
         first: base offset; None for a compressed legacy wrapper, where it is not known.
         last: last offset.
-        epoch: leader epoch.
+        epoch: leader epoch; None below magic 2, which has none.
         trusted: its CRC is right.
     """
 
@@ -31,7 +31,7 @@ class HeaderFacts(NamedTuple):
     size: int
     first: int | None
     last: int
-    epoch: int
+    epoch: int | None
     trusted: bool
 
 
@@ -48,7 +48,7 @@ def header_facts(window: Window, k: int) -> HeaderFacts:
         rows[at + layout.SIZE],
         first,
         rows[at + layout.LAST_OFFSET],
-        rows[at + layout.LEADER_EPOCH],
+        None if legacy else rows[at + layout.LEADER_EPOCH],
         rows[at + layout.CRC] == rows[at + layout.COMPUTED_CRC],
     )
 

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The compiled half of `wire.py`: every function is inlined into the kernels that name it. `wire.py` has the contract.
 
-The two halves give the same results for all input; tests/test_kernels.py holds them together. Arithmetic that can
+The two halves give the same results for all input; tests/format/test_kernels.py holds them together. Arithmetic that can
 leave 64 bits is done unsigned, so nothing here depends on what a compiler makes of a signed overflow.
 """
 

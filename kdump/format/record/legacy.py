@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from kdump.format.batch.window import Window
 
+_MAX_LONG = 2**63 - 1
 _STREAM_SIZE = 256 * 1024
 
 
@@ -78,6 +79,8 @@ class InnerMessages:
                     why=f"the wrapper's offset {wrapper} is below the last one inside it, {last}",
                 )
                 return
+            if base > _MAX_LONG:
+                base = 0  # in Java the difference is below 0 then, and Kafka adds nothing to the offsets
         for view, count, _ in self._messages(data, base):
             good = self._uncompressed(count)
             _fill_valid(view, self._rows, good)

@@ -166,6 +166,7 @@ def test_the_offset_map_takes_the_last_offset_that_there_is() -> None:
     for kernel in both(_cleaning):
         row, table, state = numbers(layout.RECORD_WIDTH), numbers(3 * 7), array("q", [0, -1])
         row[layout.R_OFFSET], row[layout.R_KEY_SIZE], row[layout.R_VALUE_SIZE] = MAX_LONG, 3, -1
+        row[layout.R_END] = 3
         flags, keep, stats = numbers(1), bytearray(1), numbers(layout.S_WIDTH)
         assert kernel.put(data, row, 1, flags, 0, table, 7, 6, state) == 1
         assert state.tolist() == [1, MAX_LONG]

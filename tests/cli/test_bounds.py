@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.finding import PER_PLACE
-from tests.measured import Cost, cost
+from tests.support.measured import Cost, cost
 from tests.support.runs import FIXTURES
 from tests.support.scan_windows import COMPILED
 

@@ -1,0 +1,121 @@
+"""What a case can call besides kdump: the walk and the reader of records themselves, and what needs a look before."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support.fork_server import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def walk(main: Callable[[], Any], path: str, base: str, stop: str) -> int:
+    """The law of byte conservation, in one go and in windows of another size; prints all that came out."""
+    from tests.support.scan_windows import check_law, walked, windows_of
+
+    data = Path(path).read_bytes()
+    with windows_of(None, 7):
+        found = walked(data, int(base))
+    check_law(found)
+    with windows_of(200, 3):
+        assert walked(data, int(base), stops=[int(stop)]).told == found.told, "windows decide what is found"
+    print(found.rows, found.told)
+    return 0
+
+
+def records(main: Callable[[], Any], path: str) -> int:
+    """All records, as kdump reads them and as Kafka does; prints every column that is filled."""
+    from kdump.compat.kafka_reader import KafkaRecordReader
+    from kdump.format.batch import layout
+    from kdump.format.batch.walk import CheckedWalk
+    from kdump.format.record.reader import RecordReader
+    from kdump.format.source import BytesSource
+    from tests.support.scan_windows import windows_of
+
+    source = BytesSource(Path(path).read_bytes(), "log")
+    for reader in (RecordReader(1 << 20), KafkaRecordReader(1 << 20)):
+        with windows_of(None):
+            checked = CheckedWalk(source, lambda _: None, max_batch_bytes=1 << 20)
+            for window in checked.windows():
+                for chunk in reader.chunks(window):
+                    size = chunk.filled * layout.RECORD_WIDTH
+                    print(chunk.first, chunk.last, chunk.begun, chunk.done, chunk.problem, chunk.rows[:size])
+    return 0
+
+
+def _journals(folder: str) -> list[str]:
+    return sorted(map(str, Path(folder).rglob("journal.json")))
+
+
+def undo(main: Callable[[], Any], folder: str) -> int:
+    """Undo what is in a quarantine."""
+    return max((run(main, ["undo", path]) for path in _journals(folder)), default=0)
+
+
+def resume(main: Callable[[], Any], folder: str) -> int:
+    """Resume what is in a quarantine."""
+    return max((run(main, ["resume", path]) for path in _journals(folder)), default=0)
+
+
+VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    2**63,
+    10**30,
+    1.5,
+    "",
+    "x",
+    "../x",
+    "a/b",
+    ".",
+    "..",
+    "\0",
+    "\ud800",
+    "0",
+    "abc",
+    [],
+    {},
+]
+VALUES += ["00" * 40, "AAA", "A" * 5000, [None], {"": 1}, 0o6777, 2**31, "armed", "done", "planned", "undoing"]
+
+
+def tamper(main: Callable[[], Any], folder: str, seed: str) -> int:
+    """Change some values of a journal, or its bytes."""
+    chance = random.Random(int(seed))
+    for path in map(Path, _journals(folder)):
+        fields = json.loads(path.read_text())
+        for _ in range(chance.randrange(1, 4)):
+            place = fields
+            while True:
+                keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+                if not keys:
+                    break
+                key = chance.choice(keys)
+                if isinstance(place[key], dict | list) and place[key] and chance.random() < 0.8:
+                    place = place[key]
+                    continue
+                if chance.random() < 0.15:
+                    del place[key]
+                else:
+                    place[key] = chance.choice(VALUES)
+                break
+        data = json.dumps(fields).encode()
+        if chance.random() < 0.15:
+            data = data[: chance.randrange(len(data))] + chance.randbytes(chance.randrange(3))
+        path.write_bytes(data)
+    return 0
+
+
+CALLS: dict[str, Callable[..., int]] = {
+    "@walk": walk,
+    "@records": records,
+    "@undo": undo,
+    "@resume": resume,
+    "@tamper": tamper,
+}
