@@ -114,7 +114,7 @@ class ComplaintKind(Enum):
     GAP = "offset of a record and the one before"
 
 
-class Location(Value):
+class LookupAnswer(Value):
     """Where something is, or why it is nowhere.
 
     Args:

@@ -10,7 +10,7 @@ from kdump.api.select import time_of
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.find.finder import Finder, Limits, open_partition
 from kdump.find.query import offset_query, time_query
-from kdump.item import Location as Answer
+from kdump.item import LookupAnswer as Answer
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
 from kdump.value import Value

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from kdump.api._rows import Record
     from kdump.api.columns import BatchColumns, RecordColumns
-    from kdump.api.select import Wanted
+    from kdump.api.select import Selected
     from kdump.dump.selection import Selection
 
     Chunks = Generator[tuple[str, Chunk]]
@@ -130,12 +130,12 @@ class Log:
         self._findings: list[Finding] | None = None
         self._readings: WeakSet[Chunks] = WeakSet()
 
-    def batches(self, **selection: Unpack[Wanted]) -> Rows[Batch, BatchColumns]:
+    def batches(self, **selection: Unpack[Selected]) -> Rows[Batch, BatchColumns]:
         """Return the batches, whose records are not read; arguments and errors as `records`."""
         read = self._reader(selection, deep=False)
         return Rows(read, _batch_list, batch_columns)
 
-    def records(self, **selection: Unpack[Wanted]) -> Rows[Record, RecordColumns]:
+    def records(self, **selection: Unpack[Selected]) -> Rows[Record, RecordColumns]:
         """Return the records.
 
         Args:
@@ -169,7 +169,7 @@ class Log:
     ) -> None:
         self.close()
 
-    def _reader(self, wanted: Wanted, *, deep: bool) -> Callable[[], Chunks]:
+    def _reader(self, wanted: Selected, *, deep: bool) -> Callable[[], Chunks]:
         selection = selection_of(wanted)
 
         def read() -> Chunks:
@@ -208,7 +208,7 @@ def _items(path: str, options: DumpOptions, selection: Selection | None) -> Iter
     return CheckedDump(options, logs_only=True).files([path])
 
 
-def records(path: str | os.PathLike[str], **selection: Unpack[Wanted]) -> Rows[Record, RecordColumns]:
+def records(path: str | os.PathLike[str], **selection: Unpack[Selected]) -> Rows[Record, RecordColumns]:
     """Return the records of a file, a partition directory or a log.dir; see `Log` and `Log.records`."""
     return Log(path).records(**selection)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MAX_LONG = 2**63 - 1
 
 
-class Wanted(TypedDict, total=False):
+class Selected(TypedDict, total=False):
     """What is selected; every condition must hold, and where one has several values, any of them will do.
 
     The names and meanings are those of dump's options. Several values are a list or a tuple; names and values of
@@ -46,7 +46,7 @@ class Wanted(TypedDict, total=False):
     aborted: bool
 
 
-def selection_of(wanted: Wanted) -> Selection | None:
+def selection_of(wanted: Selected) -> Selection | None:
     """Return what keywords select, None for all.
 
     Raises:

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from kdump.format.checkpoint.properties import read_properties
-from kdump.format.java_values import Complaint, parse_number
+from kdump.format.java_values import JavaComplaint, parse_number
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class _Setting(Value):
 def _integer(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         number = parse_number(text, 64)
-        if isinstance(number, Complaint) or not low <= number <= high:
+        if isinstance(number, JavaComplaint) or not low <= number <= high:
             raise ValueError(f"a whole number from {low} to {high}")
         return number
 

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from kdump.broker.leader_epoch_file_cache import EpochCache
-from kdump.broker.lookup_results import NO_TIMESTAMP, Batch, Found, Refused, find_record
+from kdump.broker.lookup_results import NO_TIMESTAMP, Found, FoundBatch, Refused, find_record
 from kdump.broker.segment_reading import Reading
 from kdump.format.batch import layout
 
@@ -86,11 +86,11 @@ class Lookup:
         return self.lost_end is not None
 
     def _on_end_way(self, number: int, window: Window, k: int) -> None:
-        kept = Batch(number, window, k).window
+        kept = FoundBatch(number, window, k).window
         kept.whole = False
         self.end_way.append((number, kept, 0))
 
-    def read(self, offset: int) -> Batch | Refused | None:
+    def read(self, offset: int) -> FoundBatch | Refused | None:
         """Return the batch that the answer to a fetch from an offset begins with; None for an empty answer.
 
         Args:
@@ -120,7 +120,7 @@ class Lookup:
         end = self.end_offset()
         return offset >= self._partition.start_offset and (isinstance(end, Refused) or offset <= end)
 
-    def batch_at(self, number: int, position: int) -> Batch | Refused | None:
+    def batch_at(self, number: int, position: int) -> FoundBatch | Refused | None:
         """Return what a broker takes for a batch at a position of a segment."""
         return self._reading.batch_at(number, position)
 
@@ -140,7 +140,7 @@ class Lookup:
         offset = max(partition.segment(number).time_index.lookup(timestamp).offset, start)
         for window, k in self._reading.batches(number, self._position(number, offset)):
             if window.cell(k, layout.MAX_TIMESTAMP) >= timestamp:
-                batch = Batch(number, window, k)
+                batch = FoundBatch(number, window, k)
                 found = find_record(
                     self._records, batch, lambda time, at: time >= timestamp and at >= partition.start_offset
                 )
@@ -190,7 +190,7 @@ class Lookup:
             if window.cell(k, layout.MAX_TIMESTAMP) == largest:
                 if window.cell(k, layout.MAGIC) == 0:
                     return None
-                return find_record(self._records, Batch(number, window, k), lambda time, _: time == largest)
+                return find_record(self._records, FoundBatch(number, window, k), lambda time, _: time == largest)
         return self._reading.failure
 
     def earliest(self) -> Found:

@@ -33,7 +33,7 @@ class Refused(Value):
     limit: str = ""
 
 
-class Batch:
+class FoundBatch:
     """A batch that was met.
 
     Args:
@@ -69,12 +69,12 @@ class Found(Value):
     timestamp: int
     offset: int
     epoch: int | None
-    batch: Batch | None = None
+    batch: FoundBatch | None = None
 
 
 def find_record(
     reader: RecordReader,
-    batch: Batch,
+    batch: FoundBatch,
     wanted: Callable[[int, int], bool],
     judge: Callable[[Chunk], None] | None = None,
 ) -> Found | Refused | None:
@@ -97,7 +97,7 @@ def find_record(
     return found
 
 
-def _first(chunk: Chunk, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
+def _first(chunk: Chunk, batch: FoundBatch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
     width = layout.RECORD_WIDTH
     rows, stop = chunk.rows, chunk.filled * width
     pairs = zip(rows[layout.R_TIMESTAMP : stop : width], rows[layout.R_OFFSET : stop : width], strict=True)

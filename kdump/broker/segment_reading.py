@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from kdump.broker.lookup_results import Batch, Found, Refused, find_record
+from kdump.broker.lookup_results import Found, FoundBatch, Refused, find_record
 from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
@@ -84,19 +84,19 @@ class Reading:
         segment = self._partition.segment(number)
         last = segment.offset_index.last_entry().offset
         found = self.search(number, last, segment.offset_index.lookup(last).position)
-        if not isinstance(found, Batch):
+        if not isinstance(found, FoundBatch):
             return segment.base_offset if found is None else found
         end = segment.base_offset
         for window, k in self.batches(number, found.cell(layout.POSITION)):
             end = window.cell(k, layout.LAST_OFFSET) + 1
         return self.failure or end
 
-    def batch_at(self, number: int, position: int) -> Batch | Refused | None:
+    def batch_at(self, number: int, position: int) -> FoundBatch | Refused | None:
         """Return what a broker takes for a batch at a position of a segment."""
         found = next(self.batches(number, position), None)
-        return self.failure if found is None else Batch(number, *found)
+        return self.failure if found is None else FoundBatch(number, *found)
 
-    def search(self, number: int, offset: int, position: int) -> Batch | Refused | None:
+    def search(self, number: int, offset: int, position: int) -> FoundBatch | Refused | None:
         """Return the batch that has an offset, or the first one after it, from a position of a segment on.
 
         Source: LogSegment.translateOffset, FileRecords.searchForOffsetFromPosition.
@@ -108,7 +108,7 @@ class Reading:
             if isinstance(base, Refused):
                 return base
             if base == offset or (base > offset and before is None):
-                return Batch(number, window, k)
+                return FoundBatch(number, window, k)
             if base > offset:
                 break
             before = rows[at + layout.POSITION] if rows[at + layout.LAST_OFFSET] >= offset else None
@@ -125,7 +125,7 @@ class Reading:
         at, rows = k * layout.BATCH_WIDTH, window.rows
         if rows[at + layout.MAGIC] >= layout.MAGIC_V2 or not rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
             return rows[at + layout.BASE_OFFSET]
-        found = find_record(self._offsets, Batch(number, window, k), lambda _time, _at: True)
+        found = find_record(self._offsets, FoundBatch(number, window, k), lambda _time, _at: True)
         if isinstance(found, Found):
             return found.offset
         if found is None:

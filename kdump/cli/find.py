@@ -18,7 +18,7 @@ from kdump.cli.options.common import (
 from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, Limits, open_partition
 from kdump.finding import Finding
-from kdump.item import Location
+from kdump.item import LookupAnswer
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
@@ -64,10 +64,10 @@ _OPTIONS = (
 )
 
 
-class Sink(Protocol):
+class FindSink(Protocol):
     """Writes answers."""
 
-    def location(self, location: Location) -> None:
+    def location(self, location: LookupAnswer) -> None:
         """Write an answer."""
 
     def finding(self, finding: Finding) -> None:
@@ -131,7 +131,7 @@ def run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, An
 
 
 def _finder(
-    path: str, sink: Sink, outcome: RunStatus, given: dict[str, Any], *, times: bool, separators: bool
+    path: str, sink: FindSink, outcome: RunStatus, given: dict[str, Any], *, times: bool, separators: bool
 ) -> Finder:
     """Open the partition, and say what is wrong with what lies around it."""
     findings: list[Finding] = []
@@ -143,15 +143,15 @@ def _finder(
     return Finder(partition, limits, scan=given["scan"], times=times, separators=separators)
 
 
-def _answer(finder: Finder, query: Query | Bad, sink: Sink, outcome: RunStatus, given: dict[str, Any]) -> None:
+def _answer(finder: Finder, query: Query | Bad, sink: FindSink, outcome: RunStatus, given: dict[str, Any]) -> None:
     if isinstance(query, Bad):
         outcome.nothing()
-        sink.location(Location(query.text, error=query.error))
+        sink.location(LookupAnswer(query.text, error=query.error))
         return
     if query.assumed:
         say(f"kdump: {query.assumed}")
     for item in finder.answers([query]):
-        if isinstance(item, Location):
+        if isinstance(item, LookupAnswer):
             _show(finder, item, sink, outcome, given)
             continue
         outcome.see(item)
@@ -159,7 +159,7 @@ def _answer(finder: Finder, query: Query | Bad, sink: Sink, outcome: RunStatus, 
             sink.finding(item)
 
 
-def _show(finder: Finder, location: Location, sink: Sink, outcome: RunStatus, given: dict[str, Any]) -> None:
+def _show(finder: Finder, location: LookupAnswer, sink: FindSink, outcome: RunStatus, given: dict[str, Any]) -> None:
     """Show an answer, and what is asked for with it."""
     if location.error is not None:
         outcome.nothing()
@@ -225,7 +225,7 @@ def _question(line: bytes, read: Callable[[str], Query]) -> Query | Bad:
         return Bad(text, str(error))
 
 
-def _sink(path: str, given: dict[str, Any], *, many: bool) -> Sink:
+def _sink(path: str, given: dict[str, Any], *, many: bool) -> FindSink:
     if given["layout"] == "json":
         from kdump.render.json.find import JsonSink
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _OFFSET = click.IntRange(min=0, max=2**63 - 1)
 
 
-class Sink(Protocol):
+class RetentionSink(Protocol):
     """Writes items."""
 
     def __call__(self, item: RetentionItem) -> None:
@@ -155,7 +155,7 @@ def _bar() -> Bar | None:
     return Bar("retention", sys.stderr)
 
 
-def _sink(given: dict[str, Any]) -> Sink:
+def _sink(given: dict[str, Any]) -> RetentionSink:
     if given["layout"] == "json":
         from kdump.render.json.retention import RetentionJson
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.compat.kafka_stream import END_OF_FILE, IO, JavaError, refuse_array
 from kdump.finding import Code
 from kdump.format.codec import xerial
-from kdump.format.codec.base import Damage
+from kdump.format.codec.base import StreamDamage
 
 if TYPE_CHECKING:
     from zlib import _Decompress as Decompress
@@ -220,5 +220,5 @@ class SnappyInput:
             refuse_array(xerial.preamble(block), self._heap)
         try:
             return xerial.decompress(block, self._limit)
-        except Damage:
+        except StreamDamage:
             raise JavaError(self.CORRUPT) from None

@@ -26,10 +26,10 @@ def decoder(name: str, release: str, *, bounded: bool = False) -> Decoder:
 
     Source: org.apache.kafka.tools.DumpLogSegments.DumpLogSegmentsOptions.messageParser
     """
-    from kdump.decode.schema import Reading
+    from kdump.decode.schema import ReadMode
     from kdump.decode.table import table
 
-    known = table(release, Reading.BOUNDED if bounded else Reading.EXACT)
+    known = table(release, ReadMode.BOUNDED if bounded else ReadMode.EXACT)
     if not known.records(name):
         raise ValueError(f"DumpLogSegments {release} has no decoder {name}")
     if name == "metadata":
@@ -59,10 +59,10 @@ def open_decoder(name: str) -> Decoder:
     Args:
         name: offsets, transaction, metadata, remote or share.
     """
-    from kdump.decode.schema import Reading
+    from kdump.decode.schema import ReadMode
     from kdump.decode.table import newest, table
 
-    known = table(newest(), Reading.OPEN)
+    known = table(newest(), ReadMode.OPEN)
     if name == "metadata":
         from kdump.decode import metadata
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kdump.decode import wire
 from kdump.decode.java_text import java_json
-from kdump.decode.schema import Reading
+from kdump.decode.schema import ReadMode
 from kdump.decode.table import newest, table
 from kdump.decode.wire import MalformedError, Value
 
@@ -71,7 +71,7 @@ def control_object(key: bytes | None, value: bytes | None, release: str | None =
         value: of the record.
         release: whose schemas count; None for the newest, and for keeping unknown tagged fields too.
     """
-    known = table(newest(), Reading.OPEN) if release is None else table(release)
+    known = table(newest(), ReadMode.OPEN) if release is None else table(release)
     try:
         number = _number(key, known)
         row = known.control().get(number)

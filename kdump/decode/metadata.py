@@ -16,7 +16,7 @@ from kdump.decode import wire
 from kdump.decode.decoded import Decoded, in_bytes
 from kdump.decode.fast_compile import quick
 from kdump.decode.java_text import java_json
-from kdump.decode.schema import Reading
+from kdump.decode.schema import ReadMode
 from kdump.decode.wire import LimitError, MalformedError, Value
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Frames:
 
     def __init__(self, known: Table, name: str) -> None:
         records = known.records(name).items()
-        self._is_open = known.reading is Reading.OPEN
+        self._is_open = known.reading is ReadMode.OPEN
         self._rows: dict[int, tuple[str, Schema]] = {
             number: (_enum_name(record), known.schema(record)) for number, record in records
         }

@@ -20,7 +20,7 @@ Names = tuple[str, ...]
 TagReader = Callable[[bytes, int, dict[str, Value]], tuple[dict[str, Value], int]]
 
 
-class Reading(IntEnum):
+class ReadMode(IntEnum):
     """How messages are read.
 
     EXACT: as the classes of a release read them. BOUNDED: but arrays and tag sections only up to the limits that Kafka
@@ -104,11 +104,11 @@ class Schema:
         floats: whether it has floating point numbers.
     """
 
-    def __init__(self, message: Message, reading: Reading = Reading.EXACT) -> None:
+    def __init__(self, message: Message, reading: ReadMode = ReadMode.EXACT) -> None:
         self.message = message
         self.unknown: list[int] = []
         self._reading = reading
-        self._room = None if reading is Reading.EXACT else wire.Room()
+        self._room = None if reading is ReadMode.EXACT else wire.Room()
         self.low = message.low
         self.high = message.high
         self.floats = _has_floats(message.fields)
@@ -150,7 +150,7 @@ class Schema:
         """Return the reader of a version; versions out of range share the reader of the nearest."""
         nearest = (max(self.low, min(version, self.high + 1)), max(self.low, min(shown, self.high)))
         if nearest not in self._readers:
-            unknown = self.unknown if self._reading is Reading.OPEN else None
+            unknown = self.unknown if self._reading is ReadMode.OPEN else None
             compiler = _Compiler(self.message, *nearest, unknown, self._room)
             self._readers[nearest] = compiler.struct(self.message.fields)
         return self._readers[nearest]

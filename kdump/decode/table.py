@@ -7,14 +7,14 @@ import re
 from functools import cache
 from os import path
 
-from kdump.decode.schema import Field, Message, Reading, Row, Schema
+from kdump.decode.schema import Field, Message, ReadMode, Row, Schema
 
 _RELEASE = re.compile(r"\d+\.\d+")
 _DEFAULTS = {"bool": False, "string": "", "bytes": "", "uuid": "A" * 22}
 
 
 @cache
-def table(release: str, reading: Reading = Reading.EXACT) -> Table:
+def table(release: str, reading: ReadMode = ReadMode.EXACT) -> Table:
     """Return the table of a release ("4.3").
 
     Args:
@@ -62,7 +62,7 @@ class Table:
         release, reading: the same.
     """
 
-    def __init__(self, release: str, reading: Reading = Reading.EXACT) -> None:
+    def __init__(self, release: str, reading: ReadMode = ReadMode.EXACT) -> None:
         known = releases()
         if release not in known:
             raise ValueError(f"release {release} is not known; these are: {', '.join(known)}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    Made = Callable[["Rows"], pa.Array]
+    Made = Callable[["ArrowRows"], pa.Array]
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 TYPES = {
@@ -46,7 +46,7 @@ def from_rows(rows: Sequence[Mapping[str, object]], columns: Sequence[Column]) -
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-class Rows:
+class ArrowRows:
     """Rows of batches, from which columns are made.
 
     Args:
@@ -83,7 +83,7 @@ def longs(values: array[int]) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
 
 
-def batch_columns(rows: Rows, columns: Sequence[Column]) -> pa.RecordBatch:
+def batch_columns(rows: ArrowRows, columns: Sequence[Column]) -> pa.RecordBatch:
     """Return rows of batches as a record batch.
 
     Args:
@@ -118,13 +118,13 @@ def _flag(bit: int) -> Made:
     return lambda rows: rows.only_new(rows.flag(bit))
 
 
-def _base_offset(rows: Rows) -> pa.Array:
+def _base_offset(rows: ArrowRows) -> pa.Array:
     """That of a legacy wrapper is known only after decompression."""
     base = rows[layout.BASE_OFFSET]
     return base if rows.all_new else pc.coalesce(rows.only_new(base), pc.if_else(pc.less(base, 0), None, base))
 
 
-def _last_sequence(rows: Rows) -> pa.Array:
+def _last_sequence(rows: ArrowRows) -> pa.Array:
     """As layout.increment_sequence, which begins again with 0 after 2^31-1."""
     first = rows[layout.BASE_SEQUENCE]
     last = pc.add(first, rows[layout.LAST_OFFSET_DELTA])
@@ -132,11 +132,11 @@ def _last_sequence(rows: Rows) -> pa.Array:
     return rows.only_new(pc.if_else(pc.less(first, 0), first, last))
 
 
-def _horizon(rows: Rows) -> pa.Array:
+def _horizon(rows: ArrowRows) -> pa.Array:
     return rows.only_new(pc.if_else(rows.flag(layout.DELETE_HORIZON_FLAG), rows[layout.BASE_TIMESTAMP], None))
 
 
-def _max_timestamp(rows: Rows) -> pa.Array:
+def _max_timestamp(rows: ArrowRows) -> pa.Array:
     latest = rows[layout.MAX_TIMESTAMP]
     return latest if rows.all_new else pc.if_else(pc.equal(rows[layout.MAGIC], 0), None, latest)
 
@@ -147,7 +147,7 @@ def _codecs() -> pa.Array:
     return pa.array([*names, *(f"unknown:{id_}" for id_ in range(len(names), layout.CODEC_MASK + 1))])
 
 
-def _codec(rows: Rows) -> pa.Array:
+def _codec(rows: ArrowRows) -> pa.Array:
     return _codecs().take(pc.bit_wise_and(rows[layout.ATTRIBUTES], layout.CODEC_MASK))
 
 

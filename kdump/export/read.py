@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump.export.arrow import Rows, batch_columns
+from kdump.export.arrow import ArrowRows, batch_columns
 from kdump.export.arrow_records import MOST_BYTES, Records, parts
 from kdump.export.origin import printable
 from kdump.export.split import Wanted, hints_beside
@@ -141,10 +141,10 @@ def _batches(
         held.extend(window.rows[: window.count * layout.BATCH_WIDTH])
         runs.add(split, window.count)
         if len(held) >= _ROWS * layout.BATCH_WIDTH:
-            yield batch_columns(Rows(held, runs.ends), columns)
+            yield batch_columns(ArrowRows(held, runs.ends), columns)
             held, runs = array("q"), _Runs()
     if held:
-        yield batch_columns(Rows(held, runs.ends), columns)
+        yield batch_columns(ArrowRows(held, runs.ends), columns)
 
 
 class _Runs:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.lookup_results import Batch, Found, Refused, find_record
+from kdump.broker.lookup_results import Found, FoundBatch, Refused, find_record
 from kdump.find.query import Ask
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
-from kdump.item import Location
+from kdump.item import LookupAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,7 +108,7 @@ class BatchRecords:
         self._report = report
         self._checks = RecordChecks("")
 
-    def find(self, batch: Batch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
+    def find(self, batch: FoundBatch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
         """Return the first record of a batch that is wanted; Refused where its records end early before that.
 
         Args:
@@ -123,15 +123,15 @@ class BatchRecords:
         self._checks = RecordChecks(self._partition.segment(batch.segment).path)
         return find_record(self._reader, batch, wanted, self._judge)
 
-    def judge(self, batch: Batch) -> None:
+    def judge(self, batch: FoundBatch) -> None:
         """Report what is wrong with the records of a batch."""
         self.find(batch, lambda _time, _at: False)
 
-    def first_offset(self, batch: Batch) -> Found | Refused | None:
+    def first_offset(self, batch: FoundBatch) -> Found | Refused | None:
         """Return the first record of a batch."""
         return find_record(self._reader, batch, lambda _time, _at: True)
 
-    def record(self, batch: Batch, offset: int) -> Chunk | None:
+    def record(self, batch: FoundBatch, offset: int) -> Chunk | None:
         """Return the record with an offset as a chunk of its own, without the batch; None when there is none."""
         width = layout.RECORD_WIDTH
         for chunk in self._reader.chunks(batch.window):
@@ -164,7 +164,7 @@ class Answers:
         partition: PartitionDir,
         inside: BatchRecords,
         sentences: Sentences,
-        batch_at: Callable[[int, int], Batch | Refused | None],
+        batch_at: Callable[[int, int], FoundBatch | Refused | None],
     ) -> None:
         self._partition = partition
         self._inside = inside
@@ -178,7 +178,7 @@ class Answers:
         self.batch = None
         self.limited = False
 
-    def record(self, query: Query, found: Found | Refused | None, nothing: str) -> Location:
+    def record(self, query: Query, found: Found | Refused | None, nothing: str) -> LookupAnswer:
         """Return a record, or an end of the log, as the answer.
 
         Args:
@@ -187,32 +187,32 @@ class Answers:
             nothing: the sentence for None.
         """
         if found is None:
-            return Location(query.text, error=nothing)
+            return LookupAnswer(query.text, error=nothing)
         if isinstance(found, Refused):
             return self.refused(query, found)
         if found.batch is None:
-            return Location(query.text, found.offset, found.timestamp, found.epoch)
+            return LookupAnswer(query.text, found.offset, found.timestamp, found.epoch)
         self._inside.judge(found.batch)
         return self._place(query, found.batch, found.offset, found.timestamp)
 
-    def in_batch(self, query: Query, batch: Batch) -> Location:
+    def in_batch(self, query: Query, batch: FoundBatch) -> LookupAnswer:
         """Return the first record of a batch at or after the offset that was asked for; null where there is none."""
         record = self._inside.find(batch, lambda _time, at: at >= query.number)
         found = (record.offset, record.timestamp) if isinstance(record, Found) else (None, None)
         return self._place(query, batch, *found)
 
-    def refused(self, query: Query, refused: Refused) -> Location:
+    def refused(self, query: Query, refused: Refused) -> LookupAnswer:
         """Return why there is no answer; what is wrong with the records that are the reason is reported."""
         path = ""
         if refused.place is not None:
             batch = self._batch_at(*refused.place)
             path = self._partition.segment(refused.place[0]).path
-            if isinstance(batch, Batch):
+            if isinstance(batch, FoundBatch):
                 self._inside.judge(batch)
         self.limited |= bool(refused.limit)
-        return Location(query.text, error=self._sentences.refused(refused, path))
+        return LookupAnswer(query.text, error=self._sentences.refused(refused, path))
 
-    def _place(self, query: Query, batch: Batch, offset: int | None, timestamp: int | None) -> Location:
+    def _place(self, query: Query, batch: FoundBatch, offset: int | None, timestamp: int | None) -> LookupAnswer:
         base, epoch = batch.cell(layout.BASE_OFFSET), batch.cell(layout.LEADER_EPOCH)
         last, position = batch.cell(layout.LAST_OFFSET), batch.cell(layout.POSITION)
         if base < 0 and batch.cell(layout.MAGIC) < layout.MAGIC_V2:
@@ -220,4 +220,4 @@ class Answers:
             base = first.offset if isinstance(first, Found) else last
         self.batch = (batch.segment, position)
         path = self._partition.segment(batch.segment).path
-        return Location(query.text, offset, timestamp, epoch if epoch >= 0 else None, path, position, base, last)
+        return LookupAnswer(query.text, offset, timestamp, epoch if epoch >= 0 else None, path, position, base, last)

@@ -12,14 +12,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.broker.lookup import Lookup
-from kdump.broker.lookup_results import NO_TIMESTAMP, Batch, Found, Refused
+from kdump.broker.lookup_results import NO_TIMESTAMP, Found, FoundBatch, Refused
 from kdump.find.answers import Answers, BatchRecords, Sentences
 from kdump.find.lookup_audit import LookupAudit
 from kdump.find.query import Ask
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
-from kdump.item import Location
+from kdump.item import LookupAnswer
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import SWAP
@@ -124,7 +124,7 @@ class Finder:
         self._limits = limits
         self._times = times
 
-    def answers(self, queries: Iterable[Query]) -> Iterator[Location | Finding | OpenFailure]:
+    def answers(self, queries: Iterable[Query]) -> Iterator[LookupAnswer | Finding | OpenFailure]:
         """Yield one location for each question, in order, each after what was met on the way to it.
 
         A file that cannot be read is a problem or a finding, and its sentence is the location's error.
@@ -137,7 +137,7 @@ class Finder:
                 answer = self._answer(query)
             except (UnreadableError, OSError) as error:
                 problem, sentence = _unread(error)
-                answer = Location(query.text, error=sentence)
+                answer = LookupAnswer(query.text, error=sentence)
             yield from self._found
             self._found.clear()
             if problem is not None:
@@ -156,7 +156,7 @@ class Finder:
             self._told.add(told)
             self._damaged.add((finding.file, finding.position))
 
-    def _answer(self, query: Query) -> Location:
+    def _answer(self, query: Query) -> LookupAnswer:
         way, places = self._way, self._places
         way.start(self._lookup)
         places.start()
@@ -175,7 +175,7 @@ class Finder:
                 broker = broker.replace(error=self._sentences.broker_only(query, way.reason))
         return data if self._scan else broker
 
-    def record(self, location: Location) -> Chunk | None:
+    def record(self, location: LookupAnswer) -> Chunk | None:
         """Return the record of an answer as a chunk of its own, without the batch; None when there is none.
 
         Args:
@@ -183,7 +183,7 @@ class Finder:
         """
         place = self._places.batch
         batch = self._lookup.batch_at(*place) if place is not None else None
-        if not isinstance(batch, Batch) or location.offset is None:
+        if not isinstance(batch, FoundBatch) or location.offset is None:
             return None
         return self._inside.record(batch, location.offset)
 
@@ -206,7 +206,7 @@ class Finder:
         return LogScan(self._partition, self._report, unpacked, packed, times=self._times)
 
     # --- a broker -------------------------------------------------------------------------------------------
-    def _by_broker(self, query: Query) -> Location:
+    def _by_broker(self, query: Query) -> LookupAnswer:
         lookup, way, places = self._lookup, self._way, self._places
         if query.ask is Ask.OFFSET:
             return self._read(query)
@@ -225,21 +225,21 @@ class Finder:
             way.check_time(lookup, query.number, nothing=nothing)
         return answer
 
-    def _read(self, query: Query) -> Location:
+    def _read(self, query: Query) -> LookupAnswer:
         found = self._lookup.read(query.number)
-        if isinstance(found, Batch):
+        if isinstance(found, FoundBatch):
             answer = self._places.in_batch(query, found)  # now: the next lookup takes its buffer
             self._way.check_offset(self._lookup, query.number, found)
             return answer
         self._way.check_offset(self._lookup, query.number, found)
         end = self._lookup.end_offset()
         if isinstance(end, int) and query.number >= end:
-            return Location(query.text, error=self._sentences.past_end(query.number, end))
+            return LookupAnswer(query.text, error=self._sentences.past_end(query.number, end))
         if query.number < self._partition.start_offset:
-            return Location(query.text, error=self._before_start(query))
+            return LookupAnswer(query.text, error=self._before_start(query))
         if isinstance(found, Refused):
             return self._places.refused(query, found)
-        return Location(query.text, error=self._sentences.no_batch(query.number))
+        return LookupAnswer(query.text, error=self._sentences.no_batch(query.number))
 
     def _before_start(self, query: Query) -> str:
         return self._sentences.before_start(query.number, self._partition.start_offset)
@@ -252,7 +252,7 @@ class Finder:
         return self._sentences.no_named(largest, self._partition.segment(number).time_index.name)
 
     # --- the data -------------------------------------------------------------------------------------------
-    def _by_data(self, query: Query) -> Location:
+    def _by_data(self, query: Query) -> LookupAnswer:
         if query.ask is Ask.OFFSET:
             return self._data_read(query)
         if query.ask is Ask.EARLIEST:
@@ -264,15 +264,15 @@ class Finder:
         found = self._data.max_timestamp() if query.ask is Ask.MAX else self._data.time(query.number)
         return self._places.record(query, found, self._sentences.no_time(query))
 
-    def _data_read(self, query: Query) -> Location:
+    def _data_read(self, query: Query) -> LookupAnswer:
         if query.number < self._partition.start_offset:
-            return Location(query.text, error=self._before_start(query))
+            return LookupAnswer(query.text, error=self._before_start(query))
         batch = self._data.offset(query.number)
         if batch is None:
-            return Location(query.text, error=self._sentences.past_end(query.number, self._data.end_offset()))
+            return LookupAnswer(query.text, error=self._sentences.past_end(query.number, self._data.end_offset()))
         return self._places.in_batch(query, batch)
 
-    def _differ(self, query: Query, broker: Location, data: Location) -> Finding:
+    def _differ(self, query: Query, broker: LookupAnswer, data: LookupAnswer) -> Finding:
         place = broker if broker.file is not None else data
         answer = f"{broker.answer} ({self._way.reason})" if self._way.reason else broker.answer
         return Finding(
@@ -299,11 +299,11 @@ def _unread(error: UnreadableError | OSError) -> tuple[Finding | OpenFailure, st
     return OpenFailure(error.filename, "read", sentence), sentence
 
 
-def _number(query: Query, location: Location) -> int | None:
+def _number(query: Query, location: LookupAnswer) -> int | None:
     return location.position if query.ask is Ask.OFFSET else location.offset
 
 
-def _same(one: Location, other: Location) -> bool:
+def _same(one: LookupAnswer, other: LookupAnswer) -> bool:
     """Whether two answers are the same place: what a sentence says of nothing may differ."""
     if one.error is not None or other.error is not None:
         return (one.error is None) == (other.error is None)

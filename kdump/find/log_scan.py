@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.lookup_results import Batch, Found, Refused, find_record, limit_of
+from kdump.broker.lookup_results import Found, FoundBatch, Refused, find_record, limit_of
 from kdump.broker.segment_reading import WINDOW
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
@@ -142,7 +142,7 @@ class LogScan:
         self._runs: dict[int, Runs] = {}
         self._buffer: Buffer | None = None
 
-    def offset(self, offset: int) -> Batch | None:
+    def offset(self, offset: int) -> FoundBatch | None:
         """Return the batch that has an offset; else the first one whose last offset is above it."""
         for number in range(max(0, self._partition.floor(offset)), len(self._partition)):
             runs = self.runs(number)
@@ -156,12 +156,12 @@ class LogScan:
             return self._reaching(number, runs.runs[at], offset)
         return None
 
-    def _reaching(self, number: int, run: Run, offset: int) -> Batch | None:
+    def _reaching(self, number: int, run: Run, offset: int) -> FoundBatch | None:
         """The first batch of a run with a last offset at or above this one."""
         for window in self._windows(number, run):
             for k, last in enumerate(window.column(layout.LAST_OFFSET)):
                 if last >= offset:
-                    return Batch(number, window, k)
+                    return FoundBatch(number, window, k)
         return None
 
     def time(self, timestamp: int) -> Found | Refused | None:
@@ -248,7 +248,7 @@ class LogScan:
         firsts = window.column(layout.BASE_OFFSET)[start:stop]
         for k, first in enumerate(firsts):
             if first < 0:
-                firsts[k] = self._first(Batch(number, window, start + k))
+                firsts[k] = self._first(FoundBatch(number, window, start + k))
         return Run(
             window.cell(start, layout.POSITION),
             window.end(stop),
@@ -285,7 +285,7 @@ class LogScan:
         if problem is not None and limit_of(chunk.window, problem):
             times[problem.batch] = chunk.window.cell(problem.batch, layout.MAX_TIMESTAMP)
 
-    def _first(self, batch: Batch) -> int:
+    def _first(self, batch: FoundBatch) -> int:
         """The first offset that a batch may have: a compressed legacy message does not tell it."""
         base = batch.cell(layout.BASE_OFFSET)
         if base >= 0 or batch.cell(layout.MAGIC) >= layout.MAGIC_V2:
@@ -313,8 +313,8 @@ class LogScan:
             window.fill_crcs()
         return window
 
-    def _batches(self, number: int, run: Run) -> Iterator[Batch]:
-        return (Batch(number, window, k) for window in self._windows(number, run) for k in range(window.count))
+    def _batches(self, number: int, run: Run) -> Iterator[FoundBatch]:
+        return (FoundBatch(number, window, k) for window in self._windows(number, run) for k in range(window.count))
 
     def _buffer_of(self, log: Source) -> Buffer:
         if self._buffer is None:

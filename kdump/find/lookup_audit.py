@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from kdump.broker.lookup_results import NO_TIMESTAMP, Batch, Refused
+from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, Refused
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.header_checks import check_header
@@ -85,7 +85,7 @@ class LookupAudit:
 
     def _check_marks(self, number: int, window: Window, k: int) -> None:
         """Look at a batch that the scan has marked, or of which it had the header only, which it does not mark."""
-        batch = Batch(number, window, k).window
+        batch = FoundBatch(number, window, k).window
         row = batch.rows
         if not window.whole:
             _scan.suspect(row, 1, layout.UNKNOWN, array("q", [layout.UNKNOWN, layout.UNKNOWN]))
@@ -113,10 +113,10 @@ class LookupAudit:
         )
         self._report(finding.replace(values=values))
 
-    def check_offset(self, lookup: Lookup, offset: int, found: Batch | Refused | None) -> None:
+    def check_offset(self, lookup: Lookup, offset: int, found: FoundBatch | Refused | None) -> None:
         """Judge the entry of the offset index that a lookup of an offset began from, and the end of the index."""
         last = len(self._partition) - 1
-        if isinstance(found, Batch):
+        if isinstance(found, FoundBatch):
             self._check_entry(found.segment, offset)
             floor = max(0, self._partition.floor(offset))
             if found.segment != floor:  # the segment of the offset had none
@@ -125,7 +125,7 @@ class LookupAudit:
         elif lookup.in_range(offset):
             self.is_odd |= isinstance(found, Refused) and not found.limit
             self._check_entry(max(0, self._partition.floor(offset)), offset)
-        if not isinstance(found, Batch) or found.segment == last:
+        if not isinstance(found, FoundBatch) or found.segment == last:
             self.check_end(lookup)
 
     def check_end(self, lookup: Lookup) -> None:

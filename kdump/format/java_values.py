@@ -18,14 +18,14 @@ MAX_QUOTE = 200  # characters of a bad text that a message quotes
 _UUID_DIGITS = re.compile(r"[A-Za-z0-9_-]*+")
 
 
-class Complaint(Value):
+class JavaComplaint(Value):
     """Why something cannot be read, and the Java exception that a broker meets there, if any."""
 
     why: str
     exception: str | None = None
 
 
-def parse_number(text: str, bits: int) -> int | Complaint:
+def parse_number(text: str, bits: int) -> int | JavaComplaint:
     """Return what Java's parseInt (32 bits) or parseLong (64 bits) makes of a text.
 
     Java takes a sign and digits of any script, and neither blanks nor underscores.
@@ -38,7 +38,7 @@ def parse_number(text: str, bits: int) -> int | Complaint:
         is_long = any(map(int, digits[:-19]))  # zeros in front do not count
         if not is_long and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
             return value
-    return Complaint(f'For input string: "{quote(text)}"', NUMBER)
+    return JavaComplaint(f'For input string: "{quote(text)}"', NUMBER)
 
 
 def uuid_complaint(text: str) -> str | None:

@@ -190,9 +190,9 @@ def test_a_file_of_100_gb_of_holes_is_judged_by_its_size(kind: str, tmp_path: Pa
     assert shown.status in (3, 6)
 
 
-@pytest.mark.parametrize(("kind", "code"), [("index", "X03"), ("timeindex", "T03"), ("txnindex", "A05")])
+@pytest.mark.parametrize(("kind", "code"), [("index", "X03"), ("timeindex", "T03"), ("txnindex", "A03")])
 def test_zeros_in_the_middle_of_an_index_are_counted_not_listed(kind: str, code: str, tmp_path: Path) -> None:
-    size = (8 if COMPILED else 1) << 20
+    size = 8 * 12 * 34 * (2500 if COMPILED else 300)  # whole entries
     root = sparse(tmp_path, kind, size)
     path = next(path for path in (root / "t-0").glob(f"*.{kind}") if path.stat().st_size == size)
     with path.open("r+b") as file:

@@ -16,7 +16,7 @@ import pytest
 from crc32c import crc32c
 
 from kdump.broker.lookup import Lookup
-from kdump.broker.lookup_results import Batch, Found, Refused
+from kdump.broker.lookup_results import Found, FoundBatch, Refused
 from kdump.find.finder import Finder, Limits, open_partition
 from kdump.find.query import Ask, Query, offset_query, time_query
 from kdump.finding import Finding, Severity
@@ -89,7 +89,7 @@ def scanned(partition: PartitionDir) -> dict[int, str]:
     for number in range(len(partition)):
         position = 0
         size = partition.segment(number).log.size
-        while position < size and isinstance(batch := lookup.batch_at(number, position), Batch):
+        while position < size and isinstance(batch := lookup.batch_at(number, position), FoundBatch):
             last = batch.cell(layout.LAST_OFFSET)
             for offset in range(max([*found, partition.start_offset - 1]) + 1, min(last, 5000) + 1):
                 found[offset] = shown(batch)
@@ -97,15 +97,15 @@ def scanned(partition: PartitionDir) -> dict[int, str]:
     return found
 
 
-def shown(batch: Batch) -> str:
+def shown(batch: FoundBatch) -> str:
     return f"..{batch.cell(layout.LAST_OFFSET)}"  # of a wrapper only the last offset stands in its header
 
 
-def agrees(found: Batch | Refused | None, wanted: str) -> bool:
+def agrees(found: FoundBatch | Refused | None, wanted: str) -> bool:
     """Whether a read gave what a broker gave: a batch, nothing, or an error."""
     batch = re.match(r"batch \S+?(\.\.\S+)", wanted)
     if batch:
-        return isinstance(found, Batch) and shown(found) == batch[1]
+        return isinstance(found, FoundBatch) and shown(found) == batch[1]
     return found is None if wanted == "nothing" else isinstance(found, Refused)
 
 
@@ -136,7 +136,7 @@ def test_intact_partitions_are_read_as_they_stand(base: str) -> None:
     partition, lookup = lookup_in(path)
     for offset, wanted in list(scanned(partition).items())[:: 1 if COMPILED else 7]:
         found = lookup.read(offset)
-        assert isinstance(found, Batch)
+        assert isinstance(found, FoundBatch)
         assert shown(found) == wanted
     partition.close()
 

@@ -22,7 +22,7 @@ import kdump
 from kdump.find.finder import Finder, Limits, open_partition
 from kdump.find.query import Query, offset_query, time_query
 from kdump.finding import Code, Finding, Severity
-from kdump.item import Location
+from kdump.item import LookupAnswer
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.scan_windows import COMPILED
@@ -49,10 +49,10 @@ def finder_in(path: Path, *, scan: bool = False, limits: Limits | None = None) -
     return Finder(open_partition(str(path), ignore), limits or Limits(1 << 28, 1 << 28), scan=scan, times=True)
 
 
-def ask(finder: Finder, query: Query) -> tuple[list[Finding | OpenFailure], Location]:
+def ask(finder: Finder, query: Query) -> tuple[list[Finding | OpenFailure], LookupAnswer]:
     *met, location = finder.answers([query])
-    assert isinstance(location, Location)
-    return [one for one in met if not isinstance(one, Location)], location
+    assert isinstance(location, LookupAnswer)
+    return [one for one in met if not isinstance(one, LookupAnswer)], location
 
 
 class Answer:

@@ -15,8 +15,8 @@ from kdump.format.checkpoint.checkpoint_file import (
     MAX_LINE,
     MAX_SMALL_BYTES,
     Checkpoint,
-    Complaint,
     EpochEntry,
+    JavaComplaint,
     Property,
     TopicPartitionOffset,
     parse_number,
@@ -301,7 +301,7 @@ def test_a_uuid_is_judged_as_in_kafka(text: str, why: str | None) -> None:
 )
 def test_numbers_are_those_of_java(text: str, bits: int, number: int | None) -> None:
     found = parse_number(text, bits)
-    assert (None if isinstance(found, Complaint) else found) == number
+    assert (None if isinstance(found, JavaComplaint) else found) == number
 
 
 def test_meta_properties_are_properties() -> None:

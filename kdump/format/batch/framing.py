@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 
-class Verdict(Value):
+class FrameVerdict(Value):
     """What the bytes up to `end` are.
 
     Args:
@@ -68,7 +68,7 @@ class Judge:
         self._report(self._of_batch(Code.B03, window, k, field="magic", found=magic, expected=layout.MAGIC_V2))
         window.rows[k * layout.BATCH_WIDTH + layout.MAGIC] = layout.MAGIC_V2
 
-    def batch(self, window: Window, floor: int) -> Verdict:
+    def batch(self, window: Window, floor: int) -> FrameVerdict:
         """Decide about the first batch of a window, whose CRC is wrong and whose length nothing confirms.
 
         Args:
@@ -79,26 +79,26 @@ class Judge:
         if magic < layout.MAGIC_V2 and self._is_v2(position, end):
             finding = self._of_batch(Code.B04, window, 0, field="magic", found=magic, expected=layout.MAGIC_V2)
             self._report(finding.replace(offset=None, last_offset=None))  # they were read as another magic
-            return Verdict(end, layout.MAGIC_V2)
+            return FrameVerdict(end, layout.MAGIC_V2)
         if self._resync.nothing_between(position, end) and self._begins(end, floor):
             self.wrong_crc(window, 0)
-            return Verdict(end, magic)
+            return FrameVerdict(end, magic)
         legacy = self._legacy_magic(position, end)
         if legacy is not None:
             finding = self._of_batch(Code.B02, window, 0, field="magic", found=magic, expected=legacy)
             why = f"it is right for magic {legacy}, and the message says {magic}"
             self._report(finding.replace(offset=None, last_offset=None, values={"why": why}))
-            return Verdict(end, legacy)
+            return FrameVerdict(end, legacy)
         boundary = self._resync.after(position, floor)
         if boundary.magic is not None and boundary.position != end:
             return self._right_length(position, boundary.position, boundary.magic)
         swallows = boundary.position < end and not boundary.spent
         if not swallows and (end in (self._source.size, boundary.position) or self._begins(end, floor)):
             self.wrong_crc(window, 0)
-            return Verdict(end, magic)
+            return FrameVerdict(end, magic)
         return self._gap(position, boundary.position, layout.FULL, floor, spent=boundary.spent)
 
-    def no_batch(self, position: int, status: int, floor: int) -> Verdict:
+    def no_batch(self, position: int, status: int, floor: int) -> FrameVerdict:
         """Decide about bytes that the scan does not take for a batch: a length without sense, or the end.
 
         Args:
@@ -145,7 +145,7 @@ class Judge:
         body = data[layout.MAGIC_AT + 1 :]
         return next((magic for magic in (0, 1) if crc32(bytes([magic]) + body) == stored), None)
 
-    def _right_length(self, position: int, end: int, magic: int) -> Verdict:
+    def _right_length(self, position: int, end: int, magic: int) -> FrameVerdict:
         """A batch whose CRC tells that it ends at `end`, whatever its length field says."""
         header = self._source.read_at(position, layout.RECORDS_AT)
         self._report(length_finding(self._source, header, position, end))
@@ -154,13 +154,13 @@ class Judge:
             code = Code.B03 if stored > magic else Code.B04
             file, length = self._source.name, end - position
             self._report(Finding(code, file, position, length, field="magic", found=stored, expected=magic))
-        return Verdict(end, magic)
+        return FrameVerdict(end, magic)
 
-    def _gap(self, position: int, end: int, status: int, floor: int, *, spent: bool) -> Verdict:
+    def _gap(self, position: int, end: int, status: int, floor: int, *, spent: bool) -> FrameVerdict:
         self._report(
             describe_gap(self._source, position, end, status, floor, spent=spent, searched=self._resync.searches)
         )
-        return Verdict(end, None)
+        return FrameVerdict(end, None)
 
 
 NOT_SEARCHED = "after damage nothing was searched for (--no-resync)"

@@ -24,7 +24,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.format.batch.framing import Verdict
+    from kdump.format.batch.framing import FrameVerdict
     from kdump.format.source import Source
 
 _OFFSETS = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE
@@ -248,7 +248,7 @@ class CheckedWalk:
         window = Window(memoryview(header), position, rows, 1, whole=False)
         yield from self._settle(self._judge.batch(window, self.border.floor))
 
-    def _settle(self, verdict: Verdict) -> Iterator[Window]:
+    def _settle(self, verdict: FrameVerdict) -> Iterator[Window]:
         """Hand out a batch, or pass over a gap; what follows may be damaged too."""
         position = self.border.position
         self._window_size = _AFTER_DAMAGE

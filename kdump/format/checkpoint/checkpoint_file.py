@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from operator import eq
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, overload
 
-from kdump.format.checkpoint.text_lines import MAX_FINDINGS, Damage, Property, line_at, lines, split, text_of
-from kdump.format.java_values import ARGUMENT, IO, Complaint, parse_number, quote, uuid_complaint
+from kdump.format.checkpoint.text_lines import MAX_FINDINGS, Property, TextDamage, line_at, lines, split, text_of
+from kdump.format.java_values import ARGUMENT, IO, JavaComplaint, parse_number, quote, uuid_complaint
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.value import Value
 
@@ -32,9 +32,9 @@ __all__ = [
     "MAX_LINE",
     "MAX_SMALL_BYTES",
     "Checkpoint",
-    "Complaint",
     "Entry",
     "EpochEntry",
+    "JavaComplaint",
     "LineEntries",
     "Property",
     "TopicPartitionOffset",
@@ -142,18 +142,18 @@ def read_checkpoint(kind: FileKind, source: Source, report: Report) -> Checkpoin
     """
     if kind not in TEXT_KINDS:
         raise ValueError(kind)
-    damage = Damage(kind, source.name, report)
+    damage = TextDamage(kind, source.name, report)
     limit = MAX_SMALL_BYTES if kind in _SMALL_KINDS else MAX_BYTES
     if source.size > limit:
         why = f"the file has {source.size} bytes and was not read: the limit is {limit}"
-        damage.add(0, source.size, Complaint(why))
+        damage.add(0, source.size, JavaComplaint(why))
         return Checkpoint(kind, None, ())
     version, entries = _read(kind, source.read_at(0, source.size), damage)
     damage.finish()
     return Checkpoint(kind, version, entries)
 
 
-def _read(kind: FileKind, data: bytes, damage: Damage) -> tuple[int | None, Sequence[Entry]]:
+def _read(kind: FileKind, data: bytes, damage: TextDamage) -> tuple[int | None, Sequence[Entry]]:
     if kind not in _SMALL_KINDS:
         return _read_lines(kind, data, damage)
     if kind in (FileKind.QUORUM_STATE, FileKind.CLEAN_SHUTDOWN):
@@ -168,7 +168,7 @@ def _read(kind: FileKind, data: bytes, damage: Damage) -> tuple[int | None, Sequ
     return version, tuple(entries)
 
 
-def _read_lines(kind: FileKind, data: bytes, damage: Damage) -> tuple[int | None, LineEntries]:
+def _read_lines(kind: FileKind, data: bytes, damage: TextDamage) -> tuple[int | None, LineEntries]:
     """Read a version, a count, then one entry a line. Source: CheckpointFile.CheckpointReadBuffer.read."""
     header: list[int | None] = []
     starts = array("I")
@@ -179,42 +179,42 @@ def _read_lines(kind: FileKind, data: bytes, damage: Damage) -> tuple[int | None
             continue
         place, text, is_header = (position, len(line)), _decoded(line), len(header) < 2
         if is_header:
-            number = text if isinstance(text, Complaint) else parse_number(text, 32)
+            number = text if isinstance(text, JavaComplaint) else parse_number(text, 32)
             header.append(number if isinstance(number, int) else None)
             if isinstance(number, int):
                 count_at = place
                 damage.add(*place, _header_complaint(header, damage.name))
                 continue
-        found = text if isinstance(text, Complaint) else _entry(kind, text)
+        found = text if isinstance(text, JavaComplaint) else _entry(kind, text)
         if isinstance(found, tuple):
             starts.append(position)  # also where the header should be: the header may be what is missing
         if isinstance(text, str) and (is_header or found is None):
             why = f"Malformed line in checkpoint file [{damage.name}]: {quote(text)}"
-            damage.add(*place, Complaint(why, IO))
-        elif isinstance(found, Complaint):
+            damage.add(*place, JavaComplaint(why, IO))
+        elif isinstance(found, JavaComplaint):
             damage.add(*place, found)
     version, count = (*header, None, None)[:2]
     if count is not None and count != len(starts) and not damage.count:
         why = f"Expected [{count}] entries in checkpoint file [{damage.name}], but found only [{len(starts)}]"
-        damage.add(*count_at, Complaint(why, IO))
+        damage.add(*count_at, JavaComplaint(why, IO))
     return version, LineEntries(kind, data, starts)
 
 
-def _header_complaint(header: list[int | None], name: str) -> Complaint | None:
+def _header_complaint(header: list[int | None], name: str) -> JavaComplaint | None:
     number = header[-1] or 0
     if len(header) == 1 and number:
         why = f"Unrecognised version:{number}, expected version: 0 in checkpoint file at: {name}"
-        return Complaint(why, IO)
-    return Complaint(f"Illegal Capacity: {number}", ARGUMENT) if number < 0 else None
+        return JavaComplaint(why, IO)
+    return JavaComplaint(f"Illegal Capacity: {number}", ARGUMENT) if number < 0 else None
 
 
-def _decoded(line: bytes) -> str | Complaint:
+def _decoded(line: bytes) -> str | JavaComplaint:
     if len(line) > MAX_LINE:
-        return Complaint(f"the line has {len(line)} bytes and was not read: the limit is {MAX_LINE}")
+        return JavaComplaint(f"the line has {len(line)} bytes and was not read: the limit is {MAX_LINE}")
     return text_of(line)
 
 
-def _entry(kind: FileKind, text: str) -> Entry | Complaint | None:
+def _entry(kind: FileKind, text: str) -> Entry | JavaComplaint | None:
     """Read one line, None for a malformed one.
 
     Source: OffsetCheckpointFile.Formatter, LeaderEpochCheckpointFile.Formatter.
@@ -223,9 +223,9 @@ def _entry(kind: FileKind, text: str) -> Entry | Complaint | None:
     if len(parts) != (2 if kind is FileKind.EPOCHS else 3):
         return None
     first, second = parse_number(parts[-2], 32), parse_number(parts[-1], 64)
-    if isinstance(first, Complaint):
+    if isinstance(first, JavaComplaint):
         return first
-    if isinstance(second, Complaint):
+    if isinstance(second, JavaComplaint):
         return second
     if kind is FileKind.EPOCHS:
         return EpochEntry(first, second)

@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 from kdump.format.checkpoint.text_lines import Property, lines, text_of
-from kdump.format.java_values import IO, NUMBER, RUNTIME, Complaint, quote
+from kdump.format.java_values import IO, NUMBER, RUNTIME, JavaComplaint, quote
 from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kdump.format.checkpoint.text_lines import Damage, Properties
+    from kdump.format.checkpoint.text_lines import Properties, TextDamage
 
 _QUORUM_FIELDS = {  # QuorumStateData.json
     0: ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
@@ -21,17 +21,17 @@ _QUORUM_FIELDS = {  # QuorumStateData.json
 _QUORUM_NUMBERS = frozenset(("leaderId", "leaderEpoch", "votedId", "appliedOffset"))
 
 
-def read_json(kind: FileKind, data: bytes, damage: Damage) -> Properties:
+def read_json(kind: FileKind, data: bytes, damage: TextDamage) -> Properties:
     """Read one JSON object. Source: FileQuorumStateStore.readStateFromFile, CleanShutdownFileHandler.read."""
     is_quorum = kind is FileKind.QUORUM_STATE
     if not data and is_quorum:
-        damage.add(0, 0, Complaint("File ended prematurely.", "java.io.EOFException"))
+        damage.add(0, 0, JavaComplaint("File ended prematurely.", "java.io.EOFException"))
     if not data:
         return None, []
     line = next(lines(data))[1] if is_quorum else data
     text = text_of(line)
-    node = text if isinstance(text, Complaint) else _json_object(text)
-    if isinstance(node, Complaint):
+    node = text if isinstance(text, JavaComplaint) else _json_object(text)
+    if isinstance(node, JavaComplaint):
         damage.add(0, len(line), node if is_quorum else None)  # a clean shutdown is clean whatever the file says
         return None, []
     values = dict(node)
@@ -42,32 +42,32 @@ def read_json(kind: FileKind, data: bytes, damage: Damage) -> Properties:
     return number, [Property(name, value) for name, value in node]
 
 
-def _judge_quorum(text: str, values: Mapping[str, str | int | None], version: int) -> Complaint | None:
+def _judge_quorum(text: str, values: Mapping[str, str | int | None], version: int) -> JavaComplaint | None:
     if "data_version" not in values:
-        return Complaint(f"Deserialized node {quote(text.strip())} does not have data_version field", IO)
+        return JavaComplaint(f"Deserialized node {quote(text.strip())} does not have data_version field", IO)
     fields = _QUORUM_FIELDS.get(version)  # version 0 where it is not a number, as in Kafka
     if fields is None:
         what = f"data_version ({version}) is not within the min (0) and max (1) supported version"
-        return Complaint(what, "java.lang.IllegalStateException")
+        return JavaComplaint(what, "java.lang.IllegalStateException")
     for name in fields:
         if name not in values:
             what = f"QuorumStateData: unable to locate field '{name}', which is mandatory in version {version}"
-            return Complaint(what, RUNTIME)
+            return JavaComplaint(what, RUNTIME)
         if name in _QUORUM_NUMBERS and not isinstance(values[name], int):
-            return Complaint(f"QuorumStateData: {name} is not a number", NUMBER)
+            return JavaComplaint(f"QuorumStateData: {name} is not a number", NUMBER)
     return None
 
 
-def _json_object(text: str) -> list[tuple[str, str | int | None]] | Complaint:
+def _json_object(text: str) -> list[tuple[str, str | int | None]] | JavaComplaint:
     if not text.strip():
-        return Complaint("Deserialized node  is not an object node", IO)
+        return JavaComplaint("Deserialized node  is not an object node", IO)
     try:
         node, _ = _DECODER.raw_decode(text.lstrip())
         if not isinstance(node, dict):
-            return Complaint(f"Deserialized node {quote(_compact(node))} is not an object node", IO)
+            return JavaComplaint(f"Deserialized node {quote(_compact(node))} is not an object node", IO)
         return [(name, _plain(value)) for name, value in node.items()]
     except (ValueError, RecursionError) as error:
-        return Complaint(f"not JSON: {error}", "com.fasterxml.jackson.core.JsonParseException")
+        return JavaComplaint(f"not JSON: {error}", "com.fasterxml.jackson.core.JsonParseException")
 
 
 def _plain(value: object) -> str | int | None:

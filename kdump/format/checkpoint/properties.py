@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from kdump.format.checkpoint.text_lines import Property, lines, split, text_of
-from kdump.format.java_values import ARGUMENT, IO, RUNTIME, Complaint, parse_number, quote, uuid_complaint
+from kdump.format.java_values import ARGUMENT, IO, RUNTIME, JavaComplaint, parse_number, quote, uuid_complaint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from kdump.format.checkpoint.text_lines import Damage, Properties
+    from kdump.format.checkpoint.text_lines import Properties, TextDamage
 
 _COLON = re.compile(r":\s+", re.ASCII)
 _TRIMMED = "".join(map(chr, range(33)))  # String.trim
@@ -21,45 +21,45 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ZERO_UUID = re.compile(r"A{21}[A-P]")
 
 
-def read_partition_metadata(data: bytes, damage: Damage) -> Properties:
+def read_partition_metadata(data: bytes, damage: TextDamage) -> Properties:
     """Read the first two lines, whatever their names are. Source: PartitionMetadataReadBuffer.read."""
     version: int | None = None
     entries: list[Property] = []
     number = -1
     for number, (position, line) in enumerate(lines(data)):
         text = text_of(line)
-        found: int | Complaint | None = text if isinstance(text, Complaint) else None
+        found: int | JavaComplaint | None = text if isinstance(text, JavaComplaint) else None
         if isinstance(text, str) and number < 2:  # later lines are not looked at, but decoded all the same
             parts = split(_COLON, text)
             if len(parts) == 2:
                 entries.append(Property(*parts))
             found = _metadata_value(number == 0, text, parts, damage.name)
         version = found if isinstance(found, int) else version
-        damage.add(position, len(line), found if isinstance(found, Complaint) else None)
+        damage.add(position, len(line), found if isinstance(found, JavaComplaint) else None)
     if number < 1:
         what = "the file is empty" if number < 0 else "the line of the topic id is missing"
-        damage.add(len(data), 0, Complaint(what, "java.lang.NullPointerException"))
+        damage.add(len(data), 0, JavaComplaint(what, "java.lang.NullPointerException"))
     return version, entries
 
 
-def _metadata_value(is_version: bool, text: str, parts: list[str], name: str) -> int | Complaint | None:
-    malformed = Complaint(f"Malformed line in partition metadata file [{name}]: {quote(text)}", IO)
+def _metadata_value(is_version: bool, text: str, parts: list[str], name: str) -> int | JavaComplaint | None:
+    malformed = JavaComplaint(f"Malformed line in partition metadata file [{name}]: {quote(text)}", IO)
     if len(parts) != 2:
         return malformed
     if not is_version:
         why = uuid_complaint(parts[1])
         if why is None and _ZERO_UUID.match(parts[1]):
-            return Complaint(f"Invalid topic ID in partition metadata file ({name})", IO)
-        return None if why is None else Complaint(why, ARGUMENT)
+            return JavaComplaint(f"Invalid topic ID in partition metadata file ({name})", IO)
+        return None if why is None else JavaComplaint(why, ARGUMENT)
     version = parse_number(parts[1], 32)
-    if isinstance(version, Complaint):
+    if isinstance(version, JavaComplaint):
         return malformed
     if version < 0:
-        return Complaint(f"Unrecognized version of partition metadata file ({name}): {version}", IO)
+        return JavaComplaint(f"Unrecognized version of partition metadata file ({name}): {version}", IO)
     return version
 
 
-def read_meta_properties(data: bytes, damage: Damage) -> Properties:
+def read_meta_properties(data: bytes, damage: TextDamage) -> Properties:
     """Read a file of Java properties, ISO 8859-1. Source: Properties.load, MetaProperties.Builder."""
     entries: list[Property] = []
     values: dict[str, str] = {}
@@ -67,16 +67,16 @@ def read_meta_properties(data: bytes, damage: Damage) -> Properties:
     for position, length, line in _logical_lines(data):
         name, value = _property(line)
         if "\0" in line:
-            damage.add(position, length, Complaint("zero bytes where text should be"))
+            damage.add(position, length, JavaComplaint("zero bytes where text should be"))
         elif name is None or value is None:
-            damage.add(position, length, Complaint(r"Malformed \uxxxx encoding.", ARGUMENT))
+            damage.add(position, length, JavaComplaint(r"Malformed \uxxxx encoding.", ARGUMENT))
         else:
             entries.append(Property(name, value))
             values[name], places[name] = value, (position, length)
     version, complaints = _judge_properties(values)
     if not damage.count:  # else what is missing may be in the damaged lines
         for name, why in complaints:
-            damage.add(*places.get(name, (0, len(data))), Complaint(why, RUNTIME))
+            damage.add(*places.get(name, (0, len(data))), JavaComplaint(why, RUNTIME))
     return version, entries
 
 
@@ -104,13 +104,13 @@ def _judge_properties(values: Mapping[str, str]) -> tuple[int | None, list[tuple
     """Return the version, and for each name that a broker does not accept what it says."""
     stored = values.get("version", "0")
     version = parse_number(stored.strip(_TRIMMED), 32)
-    if isinstance(version, Complaint):
+    if isinstance(version, JavaComplaint):
         return None, [("version", f"Invalid meta.properties version string '{quote(stored)}'")]
     if version not in (0, 1):
         return version, [("version", f"Unknown meta.properties version number {version}")]
     found: list[tuple[str, str]] = []
     node = "node.id" if version else "broker.id"
-    if node in values and isinstance(parse_number(values[node], 32), Complaint):
+    if node in values and isinstance(parse_number(values[node], 32), JavaComplaint):
         found.append((node, f"Unable to read {node} as a base-10 number."))
     elif version and node not in values:
         found.append((node, f"Failed to find {node}"))

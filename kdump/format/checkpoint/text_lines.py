@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kdump.finding import Code, Finding
-from kdump.format.java_values import NOT_UTF8, Complaint
+from kdump.format.java_values import NOT_UTF8, JavaComplaint
 from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Properties: TypeAlias = tuple[int | None, list[Property]]
 """The version of a file, where it tells one, and its entries."""
 
 
-class Damage:
+class TextDamage:
     """Reports the damaged places of one file, and all beyond the first hundred as one.
 
     Args:
@@ -49,7 +49,7 @@ class Damage:
         self._report = report
         self._rest = (0, 0)
 
-    def add(self, position: int, length: int, complaint: Complaint | None) -> None:
+    def add(self, position: int, length: int, complaint: JavaComplaint | None) -> None:
         """Report one place, unless there is nothing to complain about."""
         if complaint is None:
             return
@@ -96,12 +96,12 @@ def line_at(data: bytes, start: int) -> bytes:
     return data[start : end.start() if end else None]
 
 
-def text_of(line: bytes) -> str | Complaint:
+def text_of(line: bytes) -> str | JavaComplaint:
     """Decode the UTF-8 of a line."""
     try:
         return line.decode()
     except UnicodeDecodeError:
-        return Complaint("the line is not UTF-8", NOT_UTF8)
+        return JavaComplaint("the line is not UTF-8", NOT_UTF8)
 
 
 def split(pattern: re.Pattern[str], text: str) -> list[str]:

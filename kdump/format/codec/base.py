@@ -93,7 +93,7 @@ class PieceReader(Generic[_Ending]):
         return True
 
 
-class Damage(Exception):  # noqa: N818  (a signal between the modules of the codecs; it never leaves them)
+class StreamDamage(Exception):  # noqa: N818  (a signal between the modules of the codecs; it never leaves them)
     """The fast reader met something that only the careful reader of its codec can judge."""
 
 
@@ -110,7 +110,7 @@ class FastReader(Protocol):
         """Fill `target`; return how many bytes there were, fewer only at the end.
 
         Raises:
-            Damage: bytes may have been lost in this call: the careful reader must start over.
+            StreamDamage: bytes may have been lost in this call: the careful reader must start over.
         """
 
 

@@ -13,7 +13,7 @@ from kdump.format.codec import lz4_fast as lz4fast
 from kdump.format.codec import lz4_frame as lz4frame
 from kdump.format.codec import xerial
 from kdump.format.codec import zstd_frame as zstdframe
-from kdump.format.codec.base import CodecProblem, CompressionType, Damage, PieceReader
+from kdump.format.codec.base import CodecProblem, CompressionType, PieceReader, StreamDamage
 from kdump.format.codec.signatures import looks_like
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Decompressor:
             raise ValueError(f"there is no codec {codec}")
         try:
             self._reader = FAST_READERS[codec](data, magic, limit)
-        except Damage:
+        except StreamDamage:
             self._start_over()
 
     def read_into(self, target: memoryview) -> int:
@@ -102,7 +102,7 @@ class Decompressor:
         assert reader is not None
         try:
             count = reader.read_into(target)
-        except Damage:
+        except StreamDamage:
             self._start_over()
             return self._fill_from_pieces(target)
         if count < len(target):
@@ -162,7 +162,7 @@ FAST_READERS: dict[int, Callable[[memoryview, int, int], FastReader]] = {
     CompressionType.LZ4: lambda data, magic, limit: lz4fast.open_frame(data, magic),
     CompressionType.ZSTD: lambda data, magic, limit: zstdframe.ZstdReader(data),
 }
-"""The fast reader of each codec, by its number; each may raise Damage."""
+"""The fast reader of each codec, by its number; each may raise StreamDamage."""
 
 
 def open_carefully(codec: CompressionType, data: memoryview, magic: int, limit: int) -> Pieces:

@@ -6,7 +6,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
-from kdump.format.codec.base import CodecProblem, Damage, Pieces
+from kdump.format.codec.base import CodecProblem, Pieces, StreamDamage
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -56,7 +56,7 @@ class GzipReader:
         try:
             piece = self._member.decompress(feed, length)
         except zlib.error:
-            raise Damage from None
+            raise StreamDamage from None
         if not piece and not feed and not self._member.eof:
             self.problem = ends_early(self._data)
             self._ended = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kdump.format.codec.base import CodecProblem, Damage
+from kdump.format.codec.base import CodecProblem, StreamDamage
 from kdump.format.codec.lz4_frame import (
     BLOCK_CHECKSUM,
     CONTENT_CHECKSUM,
@@ -32,13 +32,13 @@ def open_frame(data: memoryview, magic: int) -> FastReader:
         magic: of the batch; Kafka wrote a wrong header checksum in magic 0.
 
     Raises:
-        Damage: it cannot be sound.
+        StreamDamage: it cannot be sound.
     """
     header = parse_header(data)
     if header is None or header.flags & (DICTIONARY | INDEPENDENT) != INDEPENDENT:
-        raise Damage
+        raise StreamDamage
     if magic > 0 and data[header.size - 1] != header_checksum(data, header.size):
-        raise Damage
+        raise StreamDamage
     if header.flags & (BLOCK_CHECKSUM | CONTENT_CHECKSUM):
         return ChecksumReader(data, header)
     return BlockReader(data, header)
@@ -75,12 +75,12 @@ class BlockReader:
                 continue
             start = self._position + WORD
             if start > size:
-                raise Damage
+                raise StreamDamage
             word = little_word(data, self._position)[0]
             length = word & ~STORED
             self._position = start + length
             if self._position > size or length > most:
-                raise Damage
+                raise StreamDamage
             block = data[start : self._position]
             if not length:
                 self._end(self._total + filled)
@@ -112,12 +112,12 @@ class BlockReader:
         try:
             return whole[: lz4.decompress_block_into(block, whole, output_len=len(whole))]
         except DecompressionError:
-            raise Damage from None
+            raise StreamDamage from None
 
     def _end(self, total: int) -> None:
         self._ended = True
         if self._header.content_size not in (None, total):
-            raise Damage
+            raise StreamDamage
         left = len(self._data) - self._position
         if left and not self.problem:
             self.problem = bytes_after(left)
@@ -154,9 +154,9 @@ class ChecksumReader:
             try:
                 piece, count, _ = self._decode(self._context, self._data[self._position :], max_length=length)
             except RuntimeError:
-                raise Damage from None
+                raise StreamDamage from None
             if not piece and not count:
-                raise Damage
+                raise StreamDamage
             self._position += count
             self._bound -= len(piece)
             target[filled : filled + len(piece)] = piece
@@ -176,7 +176,7 @@ def measure(data: memoryview, header: FrameHeader) -> tuple[int, int, CodecProbl
         blocks.
 
     Raises:
-        Damage: the frame ends early.
+        StreamDamage: the frame ends early.
     """
     position, bound, problem = header.size, 0, None
     after = WORD * bool(header.flags & BLOCK_CHECKSUM)
@@ -192,4 +192,4 @@ def measure(data: memoryview, header: FrameHeader) -> tuple[int, int, CodecProbl
         problem = problem or judge_block(word)
         position += length + after
         bound += header.max_block
-    raise Damage
+    raise StreamDamage

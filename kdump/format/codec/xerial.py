@@ -6,7 +6,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
-from kdump.format.codec.base import CodecProblem, Damage
+from kdump.format.codec.base import CodecProblem, StreamDamage
 from kdump.format.codec.block_prefix import snappy_prefix
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ class SnappyReader:
             start = self._position + LENGTH_SIZE
             # what looks too long may be a second header: the careful reader looks
             if start > end:
-                raise Damage
+                raise StreamDamage
             self._position = start + big_word(data, self._position)[0]
             if self._position > end:
-                raise Damage
+                raise StreamDamage
             block = data[start : self._position]
             try:
                 # a preamble that lies does no harm here: the library refuses what does not fit the target
@@ -116,11 +116,11 @@ def decompress(block: memoryview, limit: int) -> memoryview:
     """Return the bytes of one raw block.
 
     Raises:
-        Damage: it is not sound, or it claims too much.
+        StreamDamage: it is not sound, or it claims too much.
     """
     size = claimed_size(block, limit)
     if size < 0:
-        raise Damage
+        raise StreamDamage
     target = memoryview(bytearray(size))
     decompress_into(block, target)
     return target
@@ -130,16 +130,16 @@ def decompress_into(block: memoryview, target: memoryview) -> None:
     """Decode one raw block into `target`, which has exactly the size that the block claims.
 
     Raises:
-        Damage: it is not sound.
+        StreamDamage: it is not sound.
     """
     from cramjam import DecompressionError, snappy
 
     try:
         size = snappy.decompress_raw_into(block, target)
     except DecompressionError:
-        raise Damage from None
+        raise StreamDamage from None
     if size != len(target):
-        raise Damage
+        raise StreamDamage
 
 
 def read_carefully(data: memoryview, limit: int) -> Pieces:
@@ -197,7 +197,7 @@ def read_block(block: memoryview, length: int, limit: int) -> Pieces:
         return CodecProblem(Code.C03, f"one block claims more than {limit} bytes", fatal=True)
     try:
         yield decompress(block, limit)
-    except Damage:
+    except StreamDamage:
         pass
     else:
         if len(block) == length:

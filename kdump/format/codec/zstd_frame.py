@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
-from kdump.format.codec.base import CodecProblem, Damage
+from kdump.format.codec.base import CodecProblem, StreamDamage
 from kdump.format.codec.zstd_layout import (
     BLOCK_HEADER,
     MAGIC,
@@ -52,7 +52,7 @@ class ZstdReader:
         if end == 0 or end != len(data):
             end, _, cut = outline(data)
             if cut or end == 0:
-                raise Damage
+                raise StreamDamage
             if end < len(data):
                 self.problem = bytes_after(len(data) - end)
                 data = data[:end]
@@ -66,7 +66,7 @@ class ZstdReader:
         try:
             count = self._reader.readinto(target)
         except failure():
-            raise Damage from None
+            raise StreamDamage from None
         if count < len(target):
             self._ended = True
             if self._kept:

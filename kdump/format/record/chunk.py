@@ -68,3 +68,13 @@ class Chunk(Value):
     problem: RecordProblem | None = None
     done: bool = True
     cut: CutRecord | None = None
+
+
+def shifted(buffer: memoryview, at: int, held: int, size: int) -> memoryview:
+    """Move what is not read yet, [at, held), to the front of a buffer of a size; return it.
+
+    A buffer of just that size is used again: what was made for one large record is let go with it.
+    """
+    target = buffer if size == len(buffer) else memoryview(bytearray(size))
+    target[: held - at] = bytes(buffer[at:held])
+    return target

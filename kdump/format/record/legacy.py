@@ -13,8 +13,7 @@ from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.codec.decompress import CodecProblem, CompressionType, Decompressor
 from kdump.format.record import _records
-from kdump.format.record.chunk import NOT_A_WRAPPER
-from kdump.format.record.reader import shifted
+from kdump.format.record.chunk import NOT_A_WRAPPER, shifted
 from kdump.value import Value
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.record import _records
-from kdump.format.record.chunk import OVER_LIMIT, Chunk, RecordProblem
-from kdump.format.record.cut_record import CutError, RecordCutter
+from kdump.format.record.chunk import OVER_LIMIT, Chunk, RecordProblem, shifted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.format.batch.window import Window
     from kdump.format.codec.base import DecodedStream
+    from kdump.format.record.cut_record import RecordCutter
 
 
 ROWS = 2048  # record rows filled at once
@@ -155,6 +155,8 @@ class RecordReader:
                         yield Chunk(window, self._stream, k, k + 1, begun, self._rows, 0, told)
                         return
                     if self._cut is not None and need > _LARGE:
+                        from kdump.format.record.cut_record import RecordCutter
+
                         cutter = RecordCutter(stream, memoryview(bytes(self._stream[at:held])), self._cut)
                         chunk = self._cut_chunk(window, k, cutter, done, dropped, begun=begun)
                         yield chunk
@@ -177,6 +179,8 @@ class RecordReader:
         self, window: Window, k: int, cutter: RecordCutter, done: int, dropped: int, *, begun: bool
     ) -> Chunk:
         """A chunk with one large record that is cut; without `cut` where the records end with it."""
+        from kdump.format.record.cut_record import CutError
+
         view = memoryview(b"")
         try:
             small, whole = cutter.read()
@@ -222,16 +226,6 @@ def section(window: Window, k: int) -> tuple[int, memoryview]:
     start = window.cell(k, layout.POSITION) - window.origin
     data = window.view[start + layout.RECORDS_AT : start + window.cell(k, layout.SIZE)]
     return window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK, data
-
-
-def shifted(buffer: memoryview, at: int, held: int, size: int) -> memoryview:
-    """Move what is not read yet, [at, held), to the front of a buffer of a size; return it.
-
-    A buffer of just that size is used again: what was made for one large record is let go with it.
-    """
-    target = buffer if size == len(buffer) else memoryview(bytearray(size))
-    target[: held - at] = bytes(buffer[at:held])
-    return target
 
 
 def _whole_length(view: memoryview, at: int, held: int) -> int:

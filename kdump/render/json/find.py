@@ -15,7 +15,7 @@ from kdump.render.json.lines import finding_json, location_json
 if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.record.chunk import Chunk
-    from kdump.item import Location
+    from kdump.item import LookupAnswer
 
 
 class JsonSink:
@@ -25,7 +25,7 @@ class JsonSink:
         self._writer = json_writer(contents=True)
         self._decoding = FileDecoder(AUTO, DEFAULT, compat=False)
 
-    def location(self, location: Location) -> None:
+    def location(self, location: LookupAnswer) -> None:
         """Write an answer."""
         self._line(location_json(location))
 

@@ -11,7 +11,7 @@ from kdump.render.escape import escape
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
-    from kdump.item import Location, Prediction
+    from kdump.item import LookupAnswer, Prediction
 
 
 def line(type_: str, fields: dict[str, object]) -> str:
@@ -44,7 +44,7 @@ def finding_json(finding: Finding) -> str:
     )
 
 
-def location_json(location: Location) -> str:
+def location_json(location: LookupAnswer) -> str:
     """Return the line of an answer."""
     return line(
         "location",

@@ -18,7 +18,7 @@ from kdump.render.escape import escape
 from kdump.render.tally import NO_RECORDS, Tally, status
 from kdump.render.terminal.numbers import counted, size, span
 from kdump.render.terminal.page import Page
-from kdump.render.text.findings import Found
+from kdump.render.text.findings import FindingCounts
 from kdump.render.text.verify import prediction_sentences
 from kdump.storage.file_source import OpenFailure
 
@@ -212,7 +212,7 @@ class VerifyTable:
         self._count = 0
 
 
-class _File(Found):
+class _File(FindingCounts):
     """What was found in one file, and what of it is still to be written."""
 
     def __init__(self, *, fold: bool) -> None:

@@ -14,7 +14,7 @@ from kdump.render.times import moment
 if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.record.chunk import Chunk
-    from kdump.item import Location
+    from kdump.item import LookupAnswer
 
 
 class FindText:
@@ -33,7 +33,7 @@ class FindText:
         self._writer = text_writer(careful=careful)
         self._findings = FindingLines(self._error)
 
-    def location(self, location: Location) -> None:
+    def location(self, location: LookupAnswer) -> None:
         """Write an answer; nothing that was found goes to stderr where it was the one question."""
         if location.error is not None and not self._many:
             self._error(f"kdump: {escape(location.error)}")
@@ -64,7 +64,7 @@ class FindText:
         say(line)
 
 
-def location_line(location: Location, *, with_query: bool) -> str:
+def location_line(location: LookupAnswer, *, with_query: bool) -> str:
     """Return the line of an answer, without its end; fields that it has no value for are left out.
 
     Args:

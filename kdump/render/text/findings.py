@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FOLD_AFTER = 100  # findings of one code in one file that are written out
 
 
-class Found:
+class FindingCounts:
     """How much was found in one file, and what of it is not written out.
 
     Args:
@@ -90,7 +90,7 @@ class FindingLines:
 
     def __init__(self, line: Callable[[str], None]) -> None:
         self._line = line
-        self._found = Found()
+        self._found = FindingCounts()
 
     def __call__(self, finding: Finding) -> None:
         """Write a finding, unless a hundred of its kind were written for this file."""
@@ -101,4 +101,4 @@ class FindingLines:
         """Say how many findings of each kind were folded, and begin anew for the next file."""
         for code, severity, more in self._found.folded():
             self._line(fold_line(code, severity, path, more))
-        self._found = Found()
+        self._found = FindingCounts()

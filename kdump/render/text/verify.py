@@ -14,7 +14,7 @@ from kdump.item import Checked, Prediction
 from kdump.render.escape import escape
 from kdump.render.tally import Tally, status
 from kdump.render.terminal.numbers import counted, size
-from kdump.render.text.findings import Found, finding_line, fold_line
+from kdump.render.text.findings import FindingCounts, finding_line, fold_line
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.item import Item, SegmentFate
 
 
-_OK = status(Found().severities())
+_OK = status(FindingCounts().severities())
 _UNREAD = "UNREAD"
 
 
@@ -119,7 +119,7 @@ class VerifyText:
         self._to(f"{line}\n")
 
 
-class _File(Found):
+class _File(FindingCounts):
     """What was found in one file, and the lines that say so."""
 
     def __init__(self, *, fold: bool) -> None:
