@@ -37,7 +37,7 @@ def records(main: Callable[[], Any], path: str) -> int:
     from tests.support.scan_windows import windows_of
 
     source = BytesSource(Path(path).read_bytes(), "log")
-    for reader in (RecordReader(1 << 20), KafkaRecordReader(1 << 20)):
+    for reader in (RecordReader(1 << 20), RecordReader(1 << 20, cut=5), KafkaRecordReader(1 << 20)):
         with windows_of(None):
             checked = CheckedWalk(source, lambda _: None, max_batch_bytes=1 << 20)
             for window in checked.windows():
