@@ -85,7 +85,9 @@ def place(
     write(folder, files)
     there = {one: str(folder / name(base, one.value)) for one in KINDS if name(base, one.value) in files}
     is_last = not any(path > name(base + 1, "") for path in files)
-    job = SegmentJob(there, base, True, is_last, False, 0, epochs, "flips", False)
+    later = sorted(int(path[:20]) for path in files if path.endswith(".log") and int(path[:20]) > base)
+    next_base = later[0] if later else None
+    job = SegmentJob(there, base, True, is_last, False, 0, epochs, "flips", False, next_base=next_base)
     return Place(job, folder / name(base, kind.value), files[name(base, kind.value)])
 
 

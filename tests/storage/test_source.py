@@ -264,7 +264,7 @@ def test_what_no_broker_reads_is_listed_apart(tmp_path: Path) -> None:
         f"{TEN}.log.deleted",
         "x.log",
     ]
-    assert [os.path.basename(path) for path in found.ignored] == ["notes.txt"]
+    assert found.ignored == []  # a name without a part that means something is passed over: there may be a million
     assert found.skipped == []
 
 
