@@ -1,17 +1,13 @@
 """Reads records as Kafka 4.3 does: what it ignores is ignored, and where it throws, the batch ends.
 
 What is sound is read by the kernels alone. Only where something is odd, the batch is read once more through the models
-of Java's streams, which say whether Kafka throws, and what.
+of Java's streams, which say whether Kafka throws, and what. Most runs never need them, so they are imported late.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.compat import java_frames, java_streams
-from kdump.compat.kafka_legacy import DeepMessages, LegacyMessage
-from kdump.compat.kafka_record import OUT_OF_BOUNDS, buffer_exception, stream_exception
-from kdump.compat.kafka_stream import HEAP_SPACE, INVALID, LEFT_OVER, MAX_ARRAY, Thrown, read_records
 from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.format.codec.base import CodecProblem, CompressionType, PieceReader
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.kafka_legacy import OpenStream
-    from kdump.compat.kafka_stream import JavaStream
+    from kdump.compat.kafka_stream import JavaStream, Thrown
     from kdump.format.batch.window import Window
     from kdump.format.codec.base import DecodedStream
 
@@ -33,25 +29,38 @@ class KafkaRecordReader(RecordReader):
     Args:
         max_uncompressed: bytes that the records of one batch may have when decompressed.
         max_batch: bytes that a batch may have for its records to be read.
-        heap: bytes that Java may have: a single array that needs more is an OutOfMemoryError.
+        heap: bytes that Java may have: a single array that needs more is an OutOfMemoryError; None for the most that an
+            array can have.
         metadata: the sizes of key and value are wanted of each record; else a message of magic 0 or 1 whose sizes
             cannot be read is a row without key, for Java notices only when it wants them.
     """
 
     def __init__(
-        self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, heap: int = MAX_ARRAY, metadata: bool = True
+        self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, heap: int | None = None, metadata: bool = True
     ) -> None:
         super().__init__(max_uncompressed, max_batch=max_batch)
-        self._heap = heap
+        self._given_heap = heap
         self._metadata = metadata
 
+    @property
+    def _heap(self) -> int:
+        from kdump.compat.kafka_stream import MAX_ARRAY
+
+        return MAX_ARRAY if self._given_heap is None else self._given_heap
+
     def _not_read(self, window: Window, k: int) -> RecordProblem:
+        from kdump.compat.kafka_record import OUT_OF_BOUNDS
+        from kdump.compat.kafka_stream import HEAP_SPACE
+
         too_short = window.cell(k, layout.SIZE) < layout.RECORDS_AT
         return RecordProblem(k, OVER_LIMIT, 0, java=OUT_OF_BOUNDS if too_short else HEAP_SPACE)
 
     def _plain_problem(
         self, window: Window, k: int, at: int, done: int, count: int, status: int
     ) -> tuple[int, RecordProblem | None]:
+        from kdump.compat.kafka_record import buffer_exception
+        from kdump.compat.kafka_stream import INVALID, LEFT_OVER
+
         start = window.cell(k, layout.POSITION) - window.origin
         end = start + window.cell(k, layout.SIZE)
         if window.cell(k, layout.MAGIC) < layout.MAGIC_V2:
@@ -68,6 +77,8 @@ class KafkaRecordReader(RecordReader):
     def _message_problem(self, data: memoryview, k: int, count: int, status: int) -> tuple[int, RecordProblem | None]:
         if status != layout.R_NO_MESSAGE:
             return count, None  # Kafka notices only when it prints the value
+        from kdump.compat.kafka_legacy import LegacyMessage
+
         at = count * layout.RECORD_WIDTH
         row = self._rows[at : at + layout.RECORD_WIDTH]
         java = LegacyMessage(data).fill(row)
@@ -96,6 +107,8 @@ class KafkaRecordReader(RecordReader):
         codec, data = section(window, k)
         magic, count = window.cell(k, layout.MAGIC), window.cell(k, layout.COUNT)
         stream = self._opener(magic)
+        from kdump.compat.kafka_stream import read_records
+
         records = read_records(
             lambda: stream(CompressionType(codec), data, layout.RECORDS_AT), magic, count, self._limit, self._heap
         )
@@ -108,6 +121,8 @@ class KafkaRecordReader(RecordReader):
         if not isinstance(stream, _RecordStream):
             return super()._stream_problem(stream, problem, rest)
         if rest:  # the stream gives whole records: this one cannot be read
+            from kdump.compat.kafka_record import stream_exception
+
             return problem.replace(java=stream_exception(rest))
         thrown = stream.ending
         return None if thrown is None else _problem(problem, thrown)
@@ -120,6 +135,8 @@ class KafkaRecordReader(RecordReader):
         start = window.cell(k, layout.POSITION) - window.origin
         data = window.view[start : start + window.cell(k, layout.SIZE)]
         stream = self._opener(window.cell(k, layout.MAGIC))
+        from kdump.compat.kafka_legacy import DeepMessages
+
         deep = DeepMessages(data, k, stream, self._limit, self._heap, metadata=self._metadata)
         filled = len(deep.rows) // layout.RECORD_WIDTH
         problem = RecordProblem(k, NOT_A_WRAPPER, filled)
@@ -144,6 +161,8 @@ def open_as_kafka(
     Raises:
         JavaError: what its Java constructor throws.
     """
+    from kdump.compat import java_frames, java_streams
+
     if codec is CompressionType.ZSTD:
         return java_frames.ZstdInput(data)
     if codec is CompressionType.LZ4:

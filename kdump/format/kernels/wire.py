@@ -10,7 +10,6 @@ are added with `add` and `subtract`, which wrap at 64 bits as Java's long does, 
 
 from __future__ import annotations
 
-from base64 import b64encode, urlsafe_b64encode
 from typing import Any
 
 Bytes = Any  # what the interpreter can index and slice: a pointer has no type here
@@ -204,6 +203,8 @@ def utf8_size(b: Bytes, at: int, stop: int) -> int:
 def put_base64(out: Bytes, to: int, b: Bytes, at: int, n: int, letters: bytes, padded: bool) -> int:
     """Append n bytes as Base64, in the letters of BASE64 or URL_SAFE."""
     data = bytes(b[at : at + n])
+    from base64 import b64encode, urlsafe_b64encode
+
     text = b64encode(data) if letters == BASE64 else urlsafe_b64encode(data)
     text = text if padded else text.rstrip(b"=")
     return put(out, to, text, len(text))
