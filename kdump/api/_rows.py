@@ -181,9 +181,9 @@ def _headers(
 
 def records(
     view: cython.const[cython.uchar][::1],
-    rows: cython.longlong[::1],
+    rows: cython.const[cython.longlong][::1],
     n: cython.Py_ssize_t,
-    batches: cython.longlong[::1],
+    batches: cython.const[cython.longlong][::1],
     file: str,
     text: Callable[[bytes], str],
 ) -> list[Record]:
@@ -202,8 +202,8 @@ def records(
     q: cython.p_longlong
     if cython.compiled:
         b = cython.cast(cython.p_uchar, cython.address(view[0]))
-        p = cython.address(rows[0])
-        q = cython.address(batches[0])
+        p = cython.cast(cython.p_longlong, cython.address(rows[0]))
+        q = cython.cast(cython.p_longlong, cython.address(batches[0]))
     else:
         b = view
         p = rows

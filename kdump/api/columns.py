@@ -48,7 +48,7 @@ class _Rows:
 
     def __init__(self, file: str, rows: array[int]) -> None:
         self.file = file
-        self.flat = memoryview(rows)
+        self.flat = memoryview(rows).toreadonly()
 
     def __len__(self) -> int:
         return len(self.flat) // self.width

@@ -92,7 +92,7 @@ def time_of(name: str, value: object) -> int:
     if isinstance(value, datetime):
         value = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
     if isinstance(value, int) and not isinstance(value, bool):
-        return value
+        return max(-_MAX_LONG - 1, min(value, _MAX_LONG))
     if not isinstance(value, str):
         raise TypeError(f"{name}: {value!r} is not a time: ms since the epoch, a datetime, or text")
     query = time_query(value)

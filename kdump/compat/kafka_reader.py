@@ -12,7 +12,7 @@ from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.format.codec.base import CodecProblem, CompressionType, PieceReader
 from kdump.format.record.chunk import NOT_A_WRAPPER, OVER_LIMIT, Chunk, RecordProblem
-from kdump.format.record.reader import RecordReader, section
+from kdump.format.record.reader import ROWS, RecordReader, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,16 +92,23 @@ class KafkaRecordReader(RecordReader):
 
         Source: DefaultRecordBatch.iterator decompresses the whole batch before it hands out the first record.
         """
+        codec = window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK
+        if codec > layout.CODEC_ZSTD and window.cell(k, layout.COUNT) != 0:
+            from kdump.compat.kafka_legacy import unknown_codec
+
+            problem = RecordProblem(k, layout.R_BODY, 0, java=unknown_codec(codec))
+            yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, problem)
+            return
         checked = super()._compressed
-        problem = None
+        left: RecordProblem | None = None
         for read in (checked, self._by_model):
             chunks = read(window, k)
             first = next(chunks)
-            problem = first.problem or next((chunk.problem for chunk in chunks if chunk.problem is not None), None)
-            if problem is None:
+            left = first.problem or next((chunk.problem for chunk in chunks if chunk.problem is not None), None)
+            if left is None:
                 yield from [first] if first.done else read(window, k)
                 return
-        yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, problem)
+        yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, left)
 
     def _by_model(self, window: Window, k: int) -> Iterator[Chunk]:
         codec, data = section(window, k)
@@ -129,20 +136,25 @@ class KafkaRecordReader(RecordReader):
 
     def _wrapper(self, window: Window, k: int) -> Iterator[Chunk]:
         """One compressed message of magic 0 or 1 with the messages inside."""
+        from kdump.compat.kafka_legacy import DeepMessages
+
         if all(chunk.problem is None and _has_known_magics(chunk) for chunk in super()._wrapper(window, k)):
             yield from super()._wrapper(window, k)
             return
         start = window.cell(k, layout.POSITION) - window.origin
         data = window.view[start : start + window.cell(k, layout.SIZE)]
         stream = self._opener(window.cell(k, layout.MAGIC))
-        from kdump.compat.kafka_legacy import DeepMessages
-
         deep = DeepMessages(data, k, stream, self._limit, self._heap, metadata=self._metadata)
         filled = len(deep.rows) // layout.RECORD_WIDTH
         problem = RecordProblem(k, NOT_A_WRAPPER, filled)
         left = None if deep.thrown is None else _problem(problem, deep.thrown)
         view, rows = (deep.view, deep.rows) if filled else (window.view, self._rows)
-        yield Chunk(window, view, k, k + 1, False, rows, filled, left)
+        at, width = 0, layout.RECORD_WIDTH
+        while filled - at > ROWS:
+            part = rows[at * width : (at + ROWS) * width]
+            yield Chunk(window, view, k, k + 1, at > 0, part, ROWS, done=False)
+            at += ROWS
+        yield Chunk(window, view, k, k + 1, at > 0, rows[at * width :] if at else rows, filled - at, left)
 
 
 def open_as_kafka(

@@ -47,7 +47,7 @@ class KafkaWalk:
     ) -> None:
         self._source = source
         self._name = name
-        self._end = end
+        self._end = min(end, source.size)  # a file that was opened again may have become shorter
         self._limit = max_batch_bytes
         self._buffer = buffer or Buffer(source)
         self._border = array("q", [layout.UNKNOWN, layout.UNKNOWN])

@@ -25,6 +25,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.checksum import crc32c
+from kdump.format.kernels import wire
 from kdump.format.record.reader import ROWS
 from kdump.value import Value
 
@@ -337,6 +338,7 @@ class Cleaner:
 
     def judge(self, chunk: Chunk, flags: array[int], stats: array[int], target: CleanedSegment) -> memoryview:
         """Tell which records of a chunk stay; valid until the next call."""
+        assert chunk.filled <= len(self._keep)
         self._map.judge(chunk, flags, self._keep, stats)
         target.add_records(chunk, self._keep)
         return self._keep
@@ -344,7 +346,7 @@ class Cleaner:
     @property
     def horizon(self) -> int:
         """What tombstones get now, ms."""
-        return self._pass.now + self._pass.delete_retention_ms
+        return wire.add(self._pass.now, self._pass.delete_retention_ms)  # as Java adds
 
     def again(self, window: Window, k: int) -> Iterator[Chunk]:
         """Read the records of one batch once more."""

@@ -621,10 +621,13 @@ def fill_crcs(
     r: cython.Py_ssize_t = 0
     start: cython.Py_ssize_t
     stop: cython.Py_ssize_t
+    length: cython.Py_ssize_t = len(view)
     for i in range(n):
         start = rows[r + layout.POSITION] - origin
         stop = start + rows[r + layout.SIZE]
-        if rows[r + layout.MAGIC] >= layout.MAGIC_V2:
+        if start < 0 or stop > length or stop - start < layout.LOG_OVERHEAD + layout.MIN_SIZE_V0:
+            rows[r + layout.COMPUTED_CRC] = -1  # a file that shrank: what the row says is not all in the window
+        elif rows[r + layout.MAGIC] >= layout.MAGIC_V2:
             rows[r + layout.COMPUTED_CRC] = crc32c(_part(b, start + layout.ATTRIBUTES_AT, stop))
         else:
             rows[r + layout.COMPUTED_CRC] = crc32(_part(b, start + layout.MAGIC_AT, stop))

@@ -76,7 +76,10 @@ class RecordCutter:
         headers = self._number(layout.LONGEST_VARINT, layout.R_FIELD_VARINT)
         if not 0 <= headers <= self._left:
             raise CutError(layout.R_HEADER_COUNT_BAD)
-        kept, end = _whole_headers(self._keep(self._left), headers)
+        rest = self._left
+        kept, end = _whole_headers(self._keep(rest), headers)
+        if rest <= self._most and (kept < headers or len(end) < rest):  # nothing of them was cut
+            raise CutError(layout.R_BODY)
         body += key + value + _varint(kept) + end
         return _varint(len(body)) + body, CutRecord(size, key_size, value_size, headers)
 

@@ -188,9 +188,13 @@ class RecordReader:
             problem = RecordProblem(k, error.status, done, dropped, None, len(cutter.rest))
             told = self._stream_problem(cutter.stream, problem, view[:0])
             return Chunk(window, window.view, k, k + 1, begun, self._rows, 0, told)
-        view = memoryview(small)
-        _, _, count, _ = _records.read_stream(view, 0, len(small), window.rows, k, done, self._rows, 1)
-        return Chunk(window, view, k, k + 1, begun, self._rows, count, done=False, cut=whole)
+        part = memoryview(small)
+        _, _, count, status = _records.read_stream(part, 0, len(small), window.rows, k, done, self._rows, 1)
+        if not count:
+            problem = RecordProblem(k, status, done, dropped, None, len(cutter.rest))
+            told = self._stream_problem(cutter.stream, problem, view)
+            return Chunk(window, window.view, k, k + 1, begun, self._rows, 0, told)
+        return Chunk(window, part, k, k + 1, begun, self._rows, count, done=False, cut=whole)
 
     def _shift(self, at: int, held: int, need: int) -> int:
         """Move what is not read yet to the front of a buffer that has room for the next record."""

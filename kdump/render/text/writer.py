@@ -145,7 +145,7 @@ class TextWriter(LineBuffer):
             self._mode & ~_text.CONTENTS,
             self._slow_text,
             None,
-            self._control,
+            _no_control,
         )
         self._at -= 1  # the line goes on
         if headers:
@@ -154,10 +154,14 @@ class TextWriter(LineBuffer):
             chunk.window.cell(k, layout.MAGIC) >= layout.MAGIC_V2
             and chunk.window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
         )
-        if self._mode & _text.CONTENTS and not is_control:
+        reason = None
+        if is_control:
+            if not self._mode & _text.SKIP_METADATA:
+                reason = self._made(self._control, chunk, row)
+        elif self._mode & _text.CONTENTS:
             reason = self._long_contents(chunk, row, fields)
-            if reason is not None:
-                return reason
+        if reason is not None:
+            return reason
         self.text("\n")
         return None
 
@@ -186,7 +190,7 @@ class TextWriter(LineBuffer):
     def _long_contents(self, chunk: Chunk, row: array[int], fields: list[tuple[str, int, int]]) -> str | None:
         """Write key and payload: name, place and size of each that is not null; why the tool ends here, or None."""
         if self.contents is not None:
-            return self._decoded(chunk, row)
+            return self._made(self.contents, chunk, row)
         prefix = "| " if self._mode & _text.SKIP_METADATA else " "
         for name, place, size in fields:
             self.text(prefix + name)
@@ -194,7 +198,7 @@ class TextWriter(LineBuffer):
             prefix = " "
         return None
 
-    def _decoded(self, chunk: Chunk, row: array[int]) -> str | None:
+    def _made(self, make: _text.Contents, chunk: Chunk, row: array[int]) -> str | None:
         """Write what the decoder makes of a long record; why the tool ends here, or None."""
         key, value = (
             bytes(chunk.view[row[place] : row[place] + row[size]]) if row[size] >= 0 else None
@@ -203,8 +207,7 @@ class TextWriter(LineBuffer):
                 (layout.R_VALUE_AT, layout.R_VALUE_SIZE),
             )
         )
-        assert self.contents is not None
-        text = self.contents(row[layout.R_OFFSET], key, value)
+        text = make(row[layout.R_OFFSET], key, value)
         self.flush()
         if isinstance(text, bytes):
             self._write(text)
@@ -227,3 +230,8 @@ class TextWriter(LineBuffer):
                 self._write(piece)
             else:
                 self._write(self._slow_text(bytes(piece)))
+
+
+def _no_control(_offset: int, _key: bytes | None, _value: bytes | None) -> bytes:
+    """Leave the text of a control record to the writer, which has room for any length."""
+    return b""
