@@ -20,6 +20,7 @@ GZIP_WBITS = 31
 # zlib hands back what it did not read as a copy: small slices keep a bomb from costing input size times
 # steps.
 SLICE = 65536
+_PIECE = 65536  # bytes decoded at once: malloc gives larger ones back each time, and the system clears them again
 CAREFUL_SLICE = 512
 
 
@@ -44,7 +45,7 @@ class GzipReader:
             if self._member.eof:
                 self._next_member()
                 continue
-            piece = self._step(len(target) - filled)
+            piece = self._step(min(len(target) - filled, _PIECE))
             target[filled : filled + len(piece)] = piece
             filled += len(piece)
         return filled
