@@ -104,7 +104,7 @@ def test_each_damage_is_told_in_the_file_that_has_it(case: Damage, tmp_path: Pat
 
 @pytest.mark.parametrize("name", NOT_AS_NAMED)
 def test_what_is_told_otherwise_or_not_at_all(name: str, tmp_path: Path) -> None:
-    """The exceptions: the manual has the same list, with the same reasons (`tests/test_manual.py`)."""
+    """The exceptions: the manual has the same list, with the same reasons (`tests/cli/test_manual.py`)."""
     case = CASES[name]
     told, _ = NOT_AS_NAMED[name]
     found = codes(judged(case, tmp_path)) - codes(findings_of(FIXTURES / "damage" / "intact" / case.base / "logdir"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run kdump over whole folders of recorded runs of Kafka's own tool, and print where it differs.
 
-    tests/corpus_check.py PATH...
+    tests/support/corpus_check.py PATH...
 
 A PATH is a folder with `golden.jsonl`, or with `index.json`, `cases` and `intact`, or a parent of such. It is
 never written to: each case runs in a copy, and a run that changes any file there is a failure.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the smallest directories that show each finding: `fixtures/<kind>-<code>-<name>/`.
 
-Run by hand, from anywhere, after a change here; `tests/test_verify_fixtures.py` holds what is committed to what this
+Run by hand, from anywhere, after a change here; `tests/checks/test_verify_fixtures.py` holds what is committed to what this
 makes, and what kdump says to `expect.json`. What is expected is written here by hand, never taken from a run.
 """
 

@@ -1,4 +1,4 @@
-"""Files of partitions made byte by byte: what lies beside the logs of `tests/segments.py`.
+"""Files of partitions made byte by byte: what lies beside the logs of `tests/support/segments.py`.
 
 Nothing of kdump is used here: what is made must not depend on what is tested.
 """
