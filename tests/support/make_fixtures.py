@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes the smallest directories that show each finding: `fixtures/<kind>-<code>-<name>/`.
 
-Run by hand, from anywhere, after a change here; `tests/checks/test_verify_fixtures.py` holds what is committed to what this
-makes, and what kdump says to `expect.json`. What is expected is written here by hand, never taken from a run.
+Run by hand, from anywhere, after a change here; `tests/checks/test_verify_fixtures.py` holds what is committed to what
+this makes, and what kdump says to `expect.json`. What is expected is written here by hand, never taken from a run.
 """
 
 from __future__ import annotations

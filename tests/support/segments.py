@@ -1,6 +1,7 @@
 """Segments made byte by byte, as Kafka's classes write them: every magic, every codec, lies where a test wants them.
 
-Nothing of kdump is used here: what is made must not depend on what is tested (`tests/support/scan_windows.py` has the other half).
+Nothing of kdump is used here: what is made must not depend on what is tested (`tests/support/scan_windows.py` has the
+other half).
 """
 
 from __future__ import annotations
