@@ -48,7 +48,7 @@ class _Rows:
 
     def __init__(self, file: str, rows: array[int]) -> None:
         self.file = file
-        self.flat = memoryview(rows).toreadonly()
+        self.flat = memoryview(rows.tobytes()).cast("q")  # of bytes: nobody can write what a kernel believes
 
     def __len__(self) -> int:
         return len(self.flat) // self.width
@@ -77,12 +77,7 @@ class BatchColumns(_Rows):
 
 
 class RecordColumns(_Rows):
-    """Some records of one log, with the bytes that they lie in.
-
-    Attributes:
-        data: the bytes; `key_at` and `value_at` are places in it.
-        batches: the batches of these records, and no others; `batch` is a row of it.
-    """
+    """Some records of one log, with the bytes that they lie in."""
 
     width = layout.RECORD_WIDTH
 
@@ -99,8 +94,18 @@ class RecordColumns(_Rows):
 
     def __init__(self, file: str, rows: array[int], data: bytes, batches: BatchColumns) -> None:
         super().__init__(file, rows)
-        self.data = data
-        self.batches = batches
+        self._data = data
+        self._batches = batches
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that `key_at` and `value_at` are places in."""
+        return self._data
+
+    @property
+    def batches(self) -> BatchColumns:
+        """The batches of these records, and no others; `batch` is a row of it."""
+        return self._batches
 
     def __getitem__(self, row: int) -> Record:
         """Return one record."""

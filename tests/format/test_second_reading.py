@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,8 +17,20 @@ from kdump.format.checksum import crc32, crc32c
 from kdump.format.record.reader import ROWS, RecordReader
 from kdump.format.source import BytesSource
 from tests.broker.test_compaction import clean, made
+from tests.support.partitions import aborted, marker, name
 from tests.support.runs import run_kdump
-from tests.support.segments import CONTROL, GZIP, Record, batch, compress, framed, message, varint, wrapper
+from tests.support.segments import (
+    CONTROL,
+    GZIP,
+    TRANSACTIONAL,
+    Record,
+    batch,
+    compress,
+    framed,
+    message,
+    varint,
+    wrapper,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,6 +78,20 @@ def test_an_unknown_codec_fails_the_cleaner_as_it_fails_kafka(tmp_path: Path) ->
     assert found.failure
 
 
+@pytest.mark.parametrize("part", [{"flags": 5}, {"codec": GZIP, "body": b"no gzip"}, {"body": b"\xff" * 9}])
+def test_an_aborted_batch_is_cleaned_away_unread(part: dict[str, Any], tmp_path: Path) -> None:
+    """Source: Cleaner.buildOffsetMapForSegment, MemoryRecords.filterTo."""
+    more = {key: value for key, value in part.items() if key != "flags"}
+    odd = batch(0, [Record(b"1", key=b"a")], producer=(7, 0, 0), flags=TRANSACTIONAL | part.get("flags", 0), **more)
+    parts = [odd, marker(1, (7, 0), commit=False), batch(2, [Record(b"1", key=b"a")])]
+    place = made(tmp_path, (0, parts))
+    (place / "t-0" / name(0, "txnindex")).write_bytes(aborted(7, 0, 1, 0))
+    found = clean(place)
+    assert not found.failure
+    assert found.cleaned is not None
+    assert [run[0] for one in found.cleaned for run in one.runs] == [1]
+
+
 def test_a_delete_horizon_beyond_the_longs_wraps_as_in_java(tmp_path: Path) -> None:
     parts = [batch(0, [Record(b"1", key=b"a"), Record(None, key=b"b")])]
     place = made(tmp_path, (0, parts), (2, [batch(2, [Record(b"1", key=b"a")])]))
@@ -104,6 +130,10 @@ def cut_record(headers: bytes, count: int) -> bytes:
         (b"\x82\x80\x80\x80\x80\x80\x00x" + varint(1) + b"y", 1),  # a size of seven bytes
         (varint(1) + b"k" + varint(100) + b"x", 1),  # a value that ends behind the record
         (varint(1) + b"k" + varint(1) + b"xjunk", 1),  # bytes behind the headers
+        (bytes(2000), 0),  # more of them than are kept
+        (varint(1) + b"k" + varint(1) + b"x" + bytes(2000), 1),
+        (varint(5000) + bytes(2000), 1),  # a key that ends behind the record
+        (b"\xff" * 2_000_000, 1),  # a size without an end
     ],
 )
 def test_a_large_record_that_cannot_be_read_whole_cannot_be_read_cut(headers: bytes, count: int) -> None:
@@ -142,8 +172,11 @@ def test_columns_of_the_library_cannot_be_written(tmp_path: Path) -> None:
     log.write_bytes(batch(0))
     with library.Log(str(log)) as one:
         (columns,) = one.records().columns()
-    with pytest.raises(TypeError):
-        columns.key_at[0] = 1 << 44
+    for column in (columns.key_at, memoryview(columns.key_at.obj)):
+        with pytest.raises(TypeError):
+            column[0] = 1 << 44
+    with pytest.raises(AttributeError):
+        columns.data = b""  # type: ignore[misc]
     assert columns[0].value == b"value"
 
 

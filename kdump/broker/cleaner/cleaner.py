@@ -204,7 +204,7 @@ class Cleaner:
             before = _NO_TIME  # last offset of the batch before
             for window in self._windows(number, position):
                 flags = self._flags(window, transactions)
-                for chunk in self.chunks(window, number):
+                for chunk in self.chunks(window, number, flags):
                     full = self._map.put(chunk, flags, start)
                     if full is not None:
                         last = window.cell(full - 1, layout.LAST_OFFSET) if full else before
@@ -240,10 +240,11 @@ class Cleaner:
         if position == 0:
             self.largest[number] = largest
 
-    def chunks(self, window: Window, number: int) -> Iterator[Chunk]:
-        """Yield the records of a window; the pass fails at the first that cannot be read."""
+    def chunks(self, window: Window, number: int, flags: array[int] | None = None) -> Iterator[Chunk]:
+        """Yield the records of a window; the pass fails at the first that cannot be read where a broker reads it."""
         for chunk in self._reader.chunks(window):
-            if chunk.problem is not None:
+            problem = chunk.problem
+            if problem is not None and not (flags is not None and _passed_over(window, problem.batch, flags)):
                 raise _unread(chunk, number)
             yield chunk
 
@@ -372,6 +373,12 @@ class Cleaner:
                 crc = crc32c(data[at + layout.ATTRIBUTES_AT : end])
                 data[at + layout.CRC_AT : at + layout.ATTRIBUTES_AT] = crc.to_bytes(4, "big")
         self._write(data)
+
+
+def _passed_over(window: Window, k: int, flags: array[int]) -> bool:
+    """Whether a broker drops a batch without a look at its records. Source: MemoryRecords.filterTo."""
+    is_control = window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
+    return not is_control and flags[k] & (layout.DROP_RECORDS | layout.KEEP_EMPTY) == layout.DROP_RECORDS
 
 
 def _unread(chunk: Chunk, number: int) -> CleaningError:

@@ -48,8 +48,8 @@ class CleaningError(Exception):
 class Pass(Protocol):
     """The pass that a filter works for: it reads records, judges them, and takes the new batches."""
 
-    def chunks(self, window: Window, number: int) -> Iterator[Chunk]:
-        """Yield the records of a window of a segment."""
+    def chunks(self, window: Window, number: int, flags: array[int] | None = None) -> Iterator[Chunk]:
+        """Yield the records of a window of a segment; what is decided of its batches says which are not read."""
 
     def again(self, window: Window, k: int) -> Iterator[Chunk]:
         """Read the records of one batch once more."""
@@ -92,7 +92,7 @@ class WindowFilter:
         window = self._window
         kept = bytearray()  # of the records of the batch that goes on in the next chunk
         going_on: int | None = None
-        for chunk in self._cleaner.chunks(window, self._number):
+        for chunk in self._cleaner.chunks(window, self._number, self._flags):
             keep = self._cleaner.judge(chunk, self._flags, self._stats, self._target)
             self._check_values(chunk, keep)
             first, at = chunk.first, 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.format.kernels import wire
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ class RecordCutter:
         if not 0 <= headers <= self._left:
             raise CutError(layout.R_HEADER_COUNT_BAD)
         rest = self._left
-        kept, end = _whole_headers(self._keep(rest), headers)
-        if rest <= self._most and (kept < headers or len(end) < rest):  # nothing of them was cut
+        kept, end = _whole_headers(self._keep(rest), headers, rest)
+        if len(end) < rest and (kept == headers or rest <= self._most):  # bytes are left over, or nothing was cut
             raise CutError(layout.R_BODY)
         body += key + value + _varint(kept) + end
         return _varint(len(body)) + body, CutRecord(size, key_size, value_size, headers)
@@ -138,20 +139,25 @@ def _varint(value: int) -> bytes:
     return bytes(data)
 
 
-def _whole_headers(data: bytes, count: int) -> tuple[int, bytes]:
-    """How many of the headers are whole in their first bytes, and these."""
+def _whole_headers(data: bytes, count: int, size: int) -> tuple[int, bytes]:
+    """How many of the headers, which have `size` bytes, are whole in their first bytes, and these.
+
+    What is wrong behind these first bytes is not seen.
+    """
     at = whole = 0
+    view = memoryview(data)
     while whole < count:
         start = at
-        for _ in range(2):
-            value = shift = 0
-            while at < len(data) and data[at] >= 0x80:
-                value |= (data[at] & 0x7F) << shift
-                shift, at = shift + 7, at + 1
-            if at >= len(data):
+        for status in (layout.R_HEADER_KEY, layout.R_HEADER_VALUE):
+            after = wire.varint_end(view, at, len(data), wire.WIDEST_INT)
+            if after == wire.TOO_WIDE:
+                raise CutError(layout.R_FIELD_VARINT)
+            if after < 0:
                 return whole, data[:start]
-            value = (value | data[at] << shift) & 0xFFFFFFFF
-            at += 1 + max(0, (value >> 1) ^ -(value & 1))
+            length = wire.varint(view, at, after)
+            if length > size - after or (length < 0 and status == layout.R_HEADER_KEY):
+                raise CutError(status)
+            at = after + max(0, length)
         if at > len(data):
             return whole, data[:start]
         whole += 1

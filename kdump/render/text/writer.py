@@ -191,7 +191,9 @@ class TextWriter(LineBuffer):
         """Write key and payload: name, place and size of each that is not null; why the tool ends here, or None."""
         if self.contents is not None:
             return self._made(self.contents, chunk, row)
-        prefix = "| " if self._mode & _text.SKIP_METADATA else " "
+        has_key = row[layout.R_KEY_SIZE] >= 0
+        bar = self._mode & _text.SKIP_METADATA and (has_key or not self._mode & _text.BARE_PAYLOAD)
+        prefix = "| " if bar else " "
         for name, place, size in fields:
             self.text(prefix + name)
             self._pieces(chunk.view[place : place + size])
