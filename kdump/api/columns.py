@@ -48,7 +48,7 @@ class _Rows:
 
     def __init__(self, file: str, rows: array[int]) -> None:
         self.file = file
-        self.flat = memoryview(rows.tobytes()).cast("q")  # of bytes: nobody can write what a kernel believes
+        self.flat = memoryview(rows).toreadonly()  # a kernel believes what stands in them
 
     def __len__(self) -> int:
         return len(self.flat) // self.width

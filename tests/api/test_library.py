@@ -167,7 +167,7 @@ def test_columns_are_buffers_that_numpy_takes_without_a_copy() -> None:
     (chunk, *_) = kdump.records(PLAIN).columns()
     offsets = numpy.asarray(chunk.offset)
     assert offsets.dtype == numpy.int64
-    assert numpy.shares_memory(offsets, numpy.asarray(chunk.timestamp.obj))
+    assert numpy.shares_memory(offsets, numpy.asarray(chunk.flat))
     assert offsets.tolist() == list(range(119))
 
 

@@ -172,9 +172,8 @@ def test_columns_of_the_library_cannot_be_written(tmp_path: Path) -> None:
     log.write_bytes(batch(0))
     with library.Log(str(log)) as one:
         (columns,) = one.records().columns()
-    for column in (columns.key_at, memoryview(columns.key_at.obj)):
-        with pytest.raises(TypeError):
-            column[0] = 1 << 44
+    with pytest.raises(TypeError):
+        columns.key_at[0] = 1 << 44
     with pytest.raises(AttributeError):
         columns.data = b""  # type: ignore[misc]
     assert columns[0].value == b"value"
