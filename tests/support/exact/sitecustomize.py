@@ -75,6 +75,8 @@ RULES: dict[str, Rule] = {
     "with_keys": of_records,
     "with_pattern": of_records,
     "with_headers": of_records,
+    "headers": lambda given: given["stop"],
+    "header_keys": lambda given: given["stop"],
     "text_is_plain": lambda given: given["start"] + given["n"],
     "render": of_records,
     "records": of_rows,
@@ -142,7 +144,8 @@ class ExactLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
         for name, value in list(vars(module).items()):
-            if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__ and callable(value):
+            is_own = not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+            if is_own and callable(value) and not isinstance(value, type):
                 setattr(module, name, exact(value, name))
 
 
