@@ -5,6 +5,7 @@ No CRC decides anything: a broker does not look at it when it reads.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from kdump.broker.lookup_results import Found, FoundBatch, Refused, find_record
@@ -71,10 +72,14 @@ class Reading:
         self._limit = max_batch_bytes
         self._buffer: Buffer | None = None
         self.records = KafkaRecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
-        # for the base offset of a wrapper Kafka reads no key and no value, nor their sizes
-        self._offsets = KafkaRecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, metadata=False)
+        self._max_uncompressed_bytes = max_uncompressed_bytes
         self.passed = passed
         self.failure: Refused | None = None
+
+    @cached_property
+    def _offsets(self) -> KafkaRecordReader:
+        """Reads the base offsets of wrappers, for which Kafka reads neither keys nor values, nor their sizes."""
+        return KafkaRecordReader(self._max_uncompressed_bytes, max_batch=self._limit, metadata=False)
 
     def next_offset(self, number: int) -> int | Refused:
         """Return the offset after the last batch of a segment, as a broker finds it by the offset index.

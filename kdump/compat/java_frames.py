@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.compat.kafka_stream import IO, UNDERFLOW, JavaError
 from kdump.finding import Code
-from kdump.format.codec import lz4_frame as lz4frame
-from kdump.format.codec import zstd_frame as zstdframe
-from kdump.format.codec import zstd_layout as zstdlayout
+from kdump.format.codec import lz4_frame, zstd_frame, zstd_layout
 from kdump.format.codec.xxh32 import xxh32
 
 if TYPE_CHECKING:
@@ -46,32 +44,32 @@ class Lz4Input:
         self._finished = False
         if len(data) < self.SHORTEST:
             raise JavaError(PREMATURE, Code.C02)
-        if data[:4] != lz4frame.MAGIC:
+        if data[:4] != lz4_frame.MAGIC:
             raise JavaError(f"{IO}Stream unsupported (invalid magic bytes)")
         self._flags = data[4]
         self._max_block = self._check(self._flags, data[5])
-        self._position = self.SHORTEST + 8 * bool(self._flags & lz4frame.CONTENT_SIZE)
+        self._position = self.SHORTEST + 8 * bool(self._flags & lz4_frame.CONTENT_SIZE)
         if self._position > len(data):
             raise JavaError(PREMATURE, Code.C02)
         self._position += 1
         if self._position > len(data):
             why = f"java.lang.IllegalArgumentException: newPosition > limit: ({self._position} > {len(data)})"
             raise JavaError(UNDERFLOW if magic else why, Code.C02, io=False)
-        if magic > 0 and data[self._position - 1] != lz4frame.header_checksum(data, self._position):
+        if magic > 0 and data[self._position - 1] != lz4_frame.header_checksum(data, self._position):
             raise JavaError(f"{IO}Stream frame descriptor corrupted")
 
     def _check(self, flags: int, block_byte: int) -> int:
         for wrong, why in (
             (flags & 3, "Reserved bits must be 0"),
-            (not flags & lz4frame.INDEPENDENT, "Dependent block stream is unsupported"),
-            (flags >> 6 != lz4frame.VERSION, f"Version {flags >> 6} is unsupported"),
+            (not flags & lz4_frame.INDEPENDENT, "Dependent block stream is unsupported"),
+            (flags >> 6 != lz4_frame.VERSION, f"Version {flags >> 6} is unsupported"),
             (block_byte & 15, "Reserved2 field must be 0"),
             (block_byte >> 4 & 7 < 4, "Block size value must be between 4 and 7"),
             (block_byte >> 7, "Reserved3 field must be 0"),
         ):
             if wrong:
                 raise JavaError(RUNTIME + why, io=False)
-        return lz4frame.block_size(block_byte >> 4)
+        return lz4_frame.block_size(block_byte >> 4)
 
     @property
     def available(self) -> bool:
@@ -93,10 +91,10 @@ class Lz4Input:
         if start > len(self._data):
             raise JavaError(PREMATURE, Code.C02)
         word = int.from_bytes(self._data[self._position : start], "little")
-        length = word & ~lz4frame.STORED
+        length = word & ~lz4_frame.STORED
         if length == 0:
             self._finished = True
-            if self._flags & lz4frame.CONTENT_CHECKSUM and start + 4 > len(self._data):
+            if self._flags & lz4_frame.CONTENT_CHECKSUM and start + 4 > len(self._data):
                 raise JavaError(UNDERFLOW, Code.C02, io=False)
             return b""
         if length > self._max_block:
@@ -105,8 +103,8 @@ class Lz4Input:
         if end > len(self._data):
             raise JavaError(PREMATURE, Code.C02)
         block = self._data[start:end]
-        decoded = block if word & lz4frame.STORED else self._decoded(block, start)
-        if self._flags & lz4frame.BLOCK_CHECKSUM:
+        decoded = block if word & lz4_frame.STORED else self._decoded(block, start)
+        if self._flags & lz4_frame.BLOCK_CHECKSUM:
             end += 4
             if end > len(self._data):
                 raise JavaError(UNDERFLOW, Code.C02, io=False)
@@ -139,10 +137,10 @@ class ZstdInput:
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
-        self._end, cut_frame, self._cut = zstdlayout.outline(data)
+        self._end, cut_frame, self._cut = zstd_layout.outline(data)
         frames = data if self._cut else data[: self._end]
         self._buffer = memoryview(bytearray(self.chunk))
-        context: Any = zstdframe.new_context()
+        context: Any = zstd_frame.new_context()
         self._reader: Any = context.stream_reader(
             SourceChunks(frames, cut_frame), read_size=SourceChunks.SIZE, read_across_frames=False
         )
@@ -159,13 +157,13 @@ class ZstdInput:
     def _call(self, reader: ZstdDecompressionReader, target: memoryview) -> int:
         try:
             return int(reader.readinto(target))
-        except zstdframe.failure() as error:
-            raise JavaError(ZSTD_IO + zstdframe.libzstd_message(error)) from None
+        except zstd_frame.failure() as error:
+            raise JavaError(ZSTD_IO + zstd_frame.libzstd_message(error)) from None
 
     def _check_end(self) -> None:
         size = len(self._data)
         if not self._cut and self._end < size:
-            junk = zstdframe.new_context().stream_reader(self._data[self._end :])
+            junk = zstd_frame.new_context().stream_reader(self._data[self._end :])
             self._call(junk, memoryview(bytearray(1)))
         # Java takes the end for a clean one unless it read a chunk after the last frame was finished
         if -(-self._end // SourceChunks.SIZE) * SourceChunks.SIZE < size:
@@ -187,15 +185,15 @@ class SourceChunks:
 
     SIZE = 131075
 
-    def __init__(self, data: memoryview, cut_frame: zstdlayout.Frame | None) -> None:
+    def __init__(self, data: memoryview, cut_frame: zstd_layout.Frame | None) -> None:
         self._data = data
         self._position = 0
         self._extra = b""
-        block = zstdlayout.last_block(data, cut_frame) if cut_frame else None
+        block = zstd_layout.last_block(data, cut_frame) if cut_frame else None
         if cut_frame is None or block is None or block.claim > cut_frame.largest_block:
             return
         if block.raw and block.end > len(data):
-            self._data = memoryview(zstdlayout.shortened(data, block))
+            self._data = memoryview(zstd_layout.shortened(data, block))
             self._extra = b"\0"
         elif block.end == len(data):
             self._extra = b"\0"

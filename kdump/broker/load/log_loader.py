@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
-from kdump.broker.load import swap_recovery as swaps
+from kdump.broker.load import swap_recovery
 from kdump.broker.load.disk import Disk, FilePart
 from kdump.broker.load.facts import DELETE, Start
 from kdump.broker.load.outcome import Action, Outcome, SegmentOutcome, Stops
@@ -93,7 +93,7 @@ class _Loader:
         self.notes: list[str] = []
         self._has_unstable = False
         self.split: set[int] = set()
-        self.swapped: Swapped = swaps.NOTHING
+        self.swapped: Swapped = swap_recovery.NOTHING
         self._facts = facts
         self._recoveries = recoveries
         self._was_clean = start is Start.CLEAN
@@ -110,7 +110,7 @@ class _Loader:
         if self._epochs.complaint:
             raise BrokerError(0, "epochs", self._epochs.complaint)
         states = ProducerStates(self.disk, facts)
-        self.swapped = swaps.finish(self.disk, facts)
+        self.swapped = swap_recovery.finish(self.disk, facts)
         self._splitting(self._load_segment_files, states)
         if facts.state == DELETE:
             if not self._segments.bases:

@@ -8,11 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
-from kdump.format.codec import gzip_stream as gzipstream
-from kdump.format.codec import lz4_fast as lz4fast
-from kdump.format.codec import lz4_frame as lz4frame
-from kdump.format.codec import xerial
-from kdump.format.codec import zstd_frame as zstdframe
+from kdump.format.codec import gzip_stream, lz4_fast, lz4_frame, xerial, zstd_frame
 from kdump.format.codec.base import CodecProblem, CompressionType, PieceReader, StreamDamage
 from kdump.format.codec.signatures import looks_like
 
@@ -157,10 +153,10 @@ class PlainReader:
 
 FAST_READERS: dict[int, Callable[[memoryview, int, int], FastReader]] = {
     CompressionType.NONE: lambda data, magic, limit: PlainReader(data, magic),
-    CompressionType.GZIP: lambda data, magic, limit: gzipstream.GzipReader(data),
+    CompressionType.GZIP: lambda data, magic, limit: gzip_stream.GzipReader(data),
     CompressionType.SNAPPY: lambda data, magic, limit: xerial.SnappyReader(data, limit),
-    CompressionType.LZ4: lambda data, magic, limit: lz4fast.open_frame(data, magic),
-    CompressionType.ZSTD: lambda data, magic, limit: zstdframe.ZstdReader(data),
+    CompressionType.LZ4: lambda data, magic, limit: lz4_fast.open_frame(data, magic),
+    CompressionType.ZSTD: lambda data, magic, limit: zstd_frame.ZstdReader(data),
 }
 """The fast reader of each codec, by its number; each may raise StreamDamage."""
 
@@ -168,9 +164,9 @@ FAST_READERS: dict[int, Callable[[memoryview, int, int], FastReader]] = {
 def open_carefully(codec: CompressionType, data: memoryview, magic: int, limit: int) -> Pieces:
     """Return the pieces of a damaged section, as far as each can be decoded."""
     if codec is CompressionType.ZSTD:
-        return zstdframe.read_carefully(data)
+        return zstd_frame.read_carefully(data)
     if codec is CompressionType.LZ4:
-        return lz4frame.read_carefully(data, magic)
+        return lz4_frame.read_carefully(data, magic)
     if codec is CompressionType.SNAPPY:
         return xerial.read_carefully(data, limit)
-    return gzipstream.read_carefully(data)
+    return gzip_stream.read_carefully(data)

@@ -94,13 +94,12 @@ class RecordCutter:
 
     def _number(self, longest: int, wrong: int) -> int:
         """A varint, cut to 32 bits (64 where it may have ten bytes) as Java does."""
-        value = 0
-        for i in range(longest):
-            byte = self._take(1, wrong)[0]
-            value |= (byte & 0x7F) << (7 * i)
-            if byte < 0x80:
-                value &= 0xFFFFFFFF if longest == layout.LONGEST_VARINT else 0xFFFFFFFFFFFFFFFF
-                return (value >> 1) ^ -(value & 1)
+        data = bytearray()
+        while len(data) < longest:
+            data += self._take(1, wrong)
+            if data[-1] < 0x80:
+                read = wire.varint if longest == layout.LONGEST_VARINT else wire.varlong
+                return read(memoryview(data), 0, len(data))
         raise CutError(wrong)
 
     def _take(self, count: int, wrong: int) -> bytes:
@@ -130,13 +129,8 @@ class RecordCutter:
 
 def _varint(value: int) -> bytes:
     """A number as records have it; 64 bits."""
-    value = (value << 1) ^ (value >> 63)
-    data = bytearray()
-    while value >= 0x80:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    data.append(value)
-    return bytes(data)
+    data = bytearray(_LONGEST_VARLONG)
+    return bytes(data[: wire.put_varint(memoryview(data), 0, value)])
 
 
 def _whole_headers(data: bytes, count: int, size: int) -> tuple[int, bytes]:
