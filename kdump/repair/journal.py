@@ -115,7 +115,7 @@ def load(path: str) -> tuple[Opened, dict[str, Any]]:
     except (BadValueError, ValueError, RecursionError) as error:
         os.close(opened.directory)
         kind = "of this version of kdump" if isinstance(error, BadValueError) else "of kdump"
-        raise RefusedError(f"{path}: is no journal {kind}: {error}") from None
+        raise RefusedError(f"{path}: is not a journal {kind}: {error}") from None
 
 
 def _demand_followed(fields: dict[str, Any], data: bytes) -> None:

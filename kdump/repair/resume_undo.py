@@ -111,9 +111,9 @@ def _open_recorded(path: str, where: str) -> int:
 
 
 def _demand_partition(path: str, fields: dict[str, Any], directory: int, owner: int) -> None:
-    """Refuse a directory that is no partition, and root's help with files that are not those of the journal's owner."""
+    """Refuse a directory without a log, and root's help with files that are not those of the journal's owner."""
     if not log_bases(os.listdir(directory)):
-        raise RefusedError(f"{path}: directory {fields['directory']} is no partition directory: it has no log")
+        raise RefusedError(f"{path}: directory {fields['directory']} is not a partition directory: it has no log")
     for name in (*fields["inputs"], *(one["name"] for one in fields["changes"])):
         state = state_of(directory, name)
         if state is None:

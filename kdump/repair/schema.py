@@ -53,7 +53,7 @@ def number(low: int, high: int) -> Rule:
 
     def rule(value: object, path: str) -> None:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise BadValueError(path, f"is {_kind(value)}, and no integer")
+            raise BadValueError(path, f"is {_kind(value)}, not an integer")
         if not low <= value <= high:
             raise BadValueError(path, f"is not from {low} to {high}")
 
@@ -73,7 +73,7 @@ def one_of(*allowed: object) -> Rule:
 def text(value: object, path: str, most: int = _MOST_TEXT) -> None:
     """Characters that a file name may have: raw bytes as surrogates of the os module, no NUL."""
     if not isinstance(value, str):
-        raise BadValueError(path, f"is {_kind(value)}, and no text")
+        raise BadValueError(path, f"is {_kind(value)}, not text")
     try:
         size = len(os.fsencode(value))
     except UnicodeEncodeError:
@@ -86,14 +86,14 @@ def name(value: object, path: str) -> None:
     """A name that stays in its directory."""
     text(value, path, _MOST_NAME)
     if value in ("", ".", "..") or "/" in str(value):
-        raise BadValueError(path, "is no name in a directory")
+        raise BadValueError(path, "is not the name of a file")
 
 
 def directory(value: object, path: str) -> None:
     """An absolute path without detours."""
     text(value, path, _MOST_PATH)
     if not str(value).startswith("/") or os.path.normpath(str(value)) != value:
-        raise BadValueError(path, "is no absolute path, or one with detours")
+        raise BadValueError(path, "is not an absolute path without detours")
 
 
 def hexes(digits: int | None = None) -> Rule:
@@ -105,7 +105,7 @@ def hexes(digits: int | None = None) -> Rule:
         if not found or len(found) % 2 or (digits is not None and len(found) != digits):
             raise BadValueError(path, f"does not have {digits or 'an even number of'} hexadecimal digits")
         if set(found) - set("0123456789abcdef"):
-            raise BadValueError(path, "has characters that are no hexadecimal digits")
+            raise BadValueError(path, "has characters that are not hexadecimal digits")
 
     return rule
 
@@ -116,7 +116,7 @@ def encoded(value: object, path: str) -> None:
     try:
         base64.b64decode(str(value), validate=True)
     except (binascii.Error, ValueError):
-        raise BadValueError(path, "is no Base64") from None
+        raise BadValueError(path, "is not Base64") from None
 
 
 def maybe(inner: Rule) -> Rule:
@@ -134,7 +134,7 @@ def items(inner: Rule, least: int = 0) -> Rule:
 
     def rule(value: object, path: str) -> None:
         if not isinstance(value, list) or not least <= len(value) <= _MOST_ITEMS:
-            raise BadValueError(path, f"is {_kind(value)}, and no array of {least} to {_MOST_ITEMS} values")
+            raise BadValueError(path, f"is {_kind(value)}, not an array of {least} to {_MOST_ITEMS} values")
         for at, one in enumerate(value):
             inner(one, f"{path}[{at}]")
 
@@ -172,7 +172,7 @@ def attribute(value: object, path: str) -> None:
     """The name of an extended attribute that gives no more rights than those of the file."""
     text(value, path, _MOST_NAME)
     if not str(value).startswith(_ATTRIBUTES) or value == _OTHER_RIGHTS:
-        raise BadValueError(path, "is no attribute that kdump sets")
+        raise BadValueError(path, "is not an attribute that kdump sets")
 
 
 # --- the tables -------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ _METADATA: dict[str, Rule] = {
 
 def _patch(value: object, path: str) -> None:
     if not isinstance(value, list) or len(value) != 3:
-        raise BadValueError(path, "is no array of position, old and new bytes")
+        raise BadValueError(path, "is not an array of position, old and new bytes")
     _SIZE(value[0], f"{path}[0]")
     for at in (1, 2):
         hexes()(value[at], f"{path}[{at}]")
@@ -298,7 +298,7 @@ def check_journal(journal: object) -> dict[str, Any]:
 def _file_kind(file: str, path: str) -> FileKind:
     found = parse_name(file)
     if not found.is_live or found.uuid is not None or found.kind not in _OF_KIND:
-        raise BadValueError(path, "is no file of a partition that kdump repairs")
+        raise BadValueError(path, "is not a file of a partition that kdump repairs")
     return found.kind
 
 
@@ -343,7 +343,7 @@ def _check_patches(change: dict[str, Any], path: str) -> None:
 
 def _object(value: object, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise BadValueError(path or "all of it", f"is {_kind(value)}, and no object")
+        raise BadValueError(path or "all of it", f"is {_kind(value)}, not an object")
     return value
 
 

@@ -74,7 +74,7 @@ def open_journal(path: str) -> Opened:
         raise FileNotFoundError(error.errno, error.strerror, path) from None
     except OSError as error:
         if error.errno in _KINDS:
-            raise RefusedError(f"{path}: {_KINDS[error.errno]}, and no journal") from None
+            raise RefusedError(f"{path}: {_KINDS[error.errno]}, not a journal") from None
         raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
     else:
         return opened
@@ -85,15 +85,17 @@ def open_journal(path: str) -> Opened:
 
 
 def _demand_file(path: str, fd: int) -> FileState:
-    """Refuse what is no journal by its kind, its name, its size, its owner or its rights."""
+    """Refuse what cannot be a journal by its kind, its name, its size, its owner or its rights."""
     found = state_of_open(fd)
     if found.kind != "regular":
-        raise RefusedError(f"{path}: is {found.kind}, and no journal")
+        raise RefusedError(f"{path}: is {found.kind}, not a journal")
     if os.path.basename(path) != NAME:
-        raise RefusedError(f"{path}: is no journal: that is called {NAME}, in the directory that its repair has made")
+        raise RefusedError(f"{path}: is not a journal: name the {NAME} in the directory that the repair has made")
     demand_ours(path, found, {os.geteuid()} if os.geteuid() else {found.uid})
     if found.size > LIMIT:
-        raise RefusedError(f"{path}: has {found.size} bytes, and no journal of kdump has more than {LIMIT}")
+        raise RefusedError(
+            f"{path}: is not a journal of kdump: it has {found.size} bytes, and a journal has at most {LIMIT}"
+        )
     return found
 
 
@@ -122,7 +124,7 @@ def _read(path: str, fd: int) -> bytes:
             break
         found += data
     if not is_bounded(found):
-        raise RefusedError(f"{path}: is no journal of kdump: it has too many bytes or values")
+        raise RefusedError(f"{path}: is not a journal of kdump: it has too many bytes or values")
     return bytes(found)
 
 

@@ -605,7 +605,7 @@ def test_a_journal_that_is_none_is_refused(content: str, tmp_path: Path) -> None
     for command in ("undo", "resume"):
         status, _, said = run(command, journal)
         assert status == 12
-        assert "no journal" in said
+        assert "not a journal" in said
 
 
 def without(value: Any, path: tuple[Any, ...], put: Any) -> Any:
@@ -1019,7 +1019,7 @@ def test_nothing_to_do_where_something_is_wrong_says_so(command: str, tmp_path: 
 def test_a_journal_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "journal.json").mkdir()
     status, _, said = run("undo", tmp_path)
-    assert (status, said) == (12, f"kdump: {tmp_path / 'journal.json'}: is a directory, and no journal\n")
+    assert (status, said) == (12, f"kdump: {tmp_path / 'journal.json'}: is a directory, not a journal\n")
 
 
 class Forbidden(FileOps):
