@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
-from kdump.dump.selection import Selection
+from kdump.dump.selection import Selection, contradiction
 from kdump.find.query import Ask, time_query
 
 if TYPE_CHECKING:
@@ -63,12 +63,9 @@ def selection_of(wanted: Selected) -> Selection | None:
         if field in fields:
             raise ValueError("committed and aborted exclude each other")
         fields[field] = read(name, value)
-    if "limit" in fields and "tail" in fields:
-        raise ValueError("limit and tail exclude each other")
-    for what in ("offset", "time"):
-        start, end = fields.get(f"from_{what}"), fields.get(f"to_{what}")
-        if start is not None and end is not None and start > end:
-            raise ValueError(f"from_{what} {start} is after to_{what} {end}")
+    why = contradiction(fields, str)
+    if why is not None:
+        raise ValueError(why)
     return Selection(**fields) if fields else None
 
 

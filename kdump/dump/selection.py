@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from array import array
+from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window
@@ -17,8 +18,28 @@ from kdump.format.record import _select
 from kdump.format.record.chunk import Chunk
 from kdump.value import Value
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _NO_LIMIT = _HIGHEST
+
+
+def contradiction(fields: Mapping[str, Any], spelled: Callable[[str], str]) -> str | None:
+    """Return why two fields of a selection exclude each other, a sentence without its full stop; None where none do.
+
+    Args:
+        fields: those that are given, by their names in `Selection`.
+        spelled: makes of such a name what the user has written.
+    """
+    if "limit" in fields and "tail" in fields:
+        return f"{spelled('limit')} and {spelled('tail')} exclude each other"
+    for what in ("offset", "time"):
+        start, end = fields.get(f"from_{what}"), fields.get(f"to_{what}")
+        if start is not None and end is not None and start > end:
+            return f"{spelled(f'from_{what}')} {start} is after {spelled(f'to_{what}')} {end}"
+    return None
 
 
 class Selection(Value):

@@ -64,8 +64,6 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
     Raises:
         click.UsageError: they contradict each other, or one is not what it must be.
     """
-    if given["limit"] is not None and given["tail"] is not None:
-        raise click.UsageError("--limit and --tail exclude each other.")
     if given["committed"] and given["aborted"]:
         raise click.UsageError("--committed and --aborted exclude each other.")
     fields: dict[str, Any] = {
@@ -80,10 +78,12 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
         if name in fields:
             fields[name] = min(fields[name], _MAX_LONG)  # nothing is above it
     fields |= {name: _time(name, given[name]) for name in ("from_time", "to_time") if given[name] is not None}
-    for what in ("offset", "time"):
-        start, end = fields.get(f"from_{what}"), fields.get(f"to_{what}")
-        if start is not None and end is not None and start > end:
-            raise click.UsageError(f"--from-{what} {start} is after --to-{what} {end}.")
+    if fields:
+        from kdump.dump.selection import contradiction
+
+        why = contradiction(fields, lambda name: f"--{name.replace('_', '-')}")
+        if why is not None:
+            raise click.UsageError(f"{why}.")
     if given["committed"] or given["aborted"]:
         fields["outcome"] = "committed" if given["committed"] else "aborted"
     if given["keys"]:
