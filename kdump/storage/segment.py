@@ -28,6 +28,10 @@ class UnreadableError(Exception):
         super().__init__(problem.sentence)
         self.problem = problem
 
+    def __reduce__(self) -> tuple[type[UnreadableError], tuple[OpenFailure]]:
+        """Go to another process."""
+        return type(self), (self.problem,)
+
 
 def sibling(path: str, suffix: str) -> str:
     """Return the path of the file of the same segment with another suffix: what follows the suffix stays.
