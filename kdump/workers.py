@@ -29,23 +29,27 @@ An exception in a unit is raised where its results are read.
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import signal
+import stat
 import sys
 from collections import deque
 from contextlib import suppress
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kdump.item import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from multiprocessing.connection import Connection
-    from typing import Any, NoReturn, Self
+    from typing import Any, NoReturn, Self, TextIO
 
 Unit = TypeVar("Unit")
+Unit_contra = TypeVar("Unit_contra", contravariant=True)
 Result = TypeVar("Result")
+State = TypeVar("State")
 
 _TOGETHER = 64  # results that go through a pipe at once
 _MOST_HELD = 4096  # results that are held here because others are wanted before them
@@ -383,3 +387,276 @@ class InOrder(Generic[Unit, Result]):
             except Exception as error:  # it is raised where the results are read
                 held.append(_Raised(error))
             pipe.send((held, True))
+
+
+# --- output in turn -------------------------------------------------------------------------------------------
+class Output:
+    """Where the bytes of one process go: held, until it is its turn, then to stdout and stderr.
+
+    What goes out is counted in the memory that all share, after each write: if the process is killed, the one that does
+    its unit again leaves out as many bytes.
+
+    Args:
+        counts: the numbers of bytes that went to stdout and to stderr in this turn; None where nobody counts.
+        pipe: readable when nobody waits for the output any more; None for none.
+    """
+
+    def __init__(self, counts: memoryview | None = None, pipe: Connection | None = None) -> None:
+        self._counts = counts
+        self._pipe = pipe
+        self._skip = [0, 0]
+        self._files = [sys.stdout.fileno(), sys.stderr.fileno()] if counts is not None else [-1, -1]
+        if counts is not None:
+            self._files = [_unwaited(file) for file in self._files]
+        self.held: list[object] | None = None
+        self.size = 0  # bytes that are held, about
+
+    def skip(self, stdout: int, stderr: int) -> None:
+        """Leave out the first bytes: they were written."""
+        self._skip = [stdout, stderr]
+
+    def hold(self) -> None:
+        """Keep what is written until `release`."""
+        self.held, self.size = [], 0
+
+    def keep(self, item: object, size: int) -> None:
+        """Hold something else than bytes, in its place between them; its size is about so many bytes."""
+        assert self.held is not None
+        self.held.append(item)
+        self.size += size
+
+    def release(self) -> list[object]:
+        """Return what was held; what is written now goes out."""
+        held, self.held, self.size = self.held or [], None, 0
+        return held
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write to stdout."""
+        if self.held is None:
+            self._out(0, data)
+            return
+        self.held.append(bytes(data))
+        self.size += len(data)
+
+    def error(self, data: bytes) -> None:
+        """Write to stderr, after all that stdout got."""
+        self._out(1, data)
+
+    def _out(self, which: int, data: bytes | memoryview) -> None:
+        skip = min(self._skip[which], len(data))
+        self._skip[which] -= skip
+        rest = memoryview(data)[skip:]
+        if self._counts is None:
+            if rest:
+                stream = (sys.stdout, sys.stderr)[which].buffer
+                if which:
+                    sys.stdout.buffer.flush()
+                stream.write(rest)
+                if which:
+                    stream.flush()
+            return
+        if self._pipe is not None and self._pipe.poll():
+            os._exit(0)  # nobody waits for it
+        while rest:
+            try:
+                done = os.write(self._files[which], rest)
+            except BlockingIOError:
+                from select import select
+
+                select((), self._files[which : which + 1], ())
+                continue
+            self._counts[which] += done
+            rest = rest[done:]
+
+
+def _unwaited(file: int) -> int:
+    """A descriptor of the same pipe that writes what fits and does not wait: how much went out is always known."""
+    if not stat.S_ISFIFO(os.fstat(file).st_mode):
+        return file
+    try:
+        return os.open(f"/proc/self/fd/{file}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return file
+
+
+class TurnJob(Protocol[State]):
+    """One unit in one process: see `TurnWork`."""
+
+    def ahead(self) -> Iterator[None]:
+        """Do what can be done before it is known what the units before it leave; hold the output.
+
+        Yields often: between two steps it is looked whether it is the unit's turn. Ends when all is done, or as much
+        is held as may be.
+        """
+
+    def turn(self, state: State) -> State:
+        """Write what was held, and do the rest; from the beginning, if the state is not what was thought.
+
+        Args:
+            state: what the units before it leave.
+
+        Returns:
+            What this one leaves.
+        """
+
+
+class TurnWork(Protocol[Unit_contra, State]):
+    """What a verb does whose units write their output in turn: to `in_turn`."""
+
+    def job(self, unit: Unit_contra, output: Output) -> TurnJob[State]:
+        """Return the work on a unit.
+
+        Args:
+            unit: it.
+            output: takes what is written.
+        """
+
+    def is_left_out(self, unit: Unit_contra, state: State) -> bool:
+        """Tell whether a unit has nothing to do.
+
+        Args:
+            unit: it.
+            state: what the unit before it has left.
+        """
+
+    def is_over(self, state: State) -> bool:
+        """Tell whether nothing more is wanted, whatever comes: a limit is reached."""
+
+
+def in_turn(units: Iterable[Unit], work: TurnWork[Unit, State], jobs: int, state: State) -> State:
+    """Do units in several processes, each of which writes its output itself, when all before it is written.
+
+    A state goes from unit to unit: what the next one must know of all before it, as small values that can be pickled.
+    A process reads its unit ahead, as if the state were what it mostly is, and holds what it would write; when its turn
+    comes it sees the state, and writes what it holds, or does the unit again from there. So the output is that of one
+    process, whatever was thought; and no more than one unit's output is held in each process, up to a bound.
+
+    Args:
+        units: plain values, in order; pickled.
+        work: what is done.
+        jobs: processes; 1 for this one only, 0 for every core.
+        state: before the first unit.
+
+    Returns:
+        The state after the last.
+    """
+    jobs = processes(jobs)
+    if jobs == 1 or not _can_share(sys.stdout) or not _can_share(sys.stderr):
+        output = Output()
+        for unit in units:
+            if work.is_over(state):
+                break
+            if not work.is_left_out(unit, state):
+                state = work.job(unit, output).turn(state)
+        return state
+    return _InTurn(iter(units), work, jobs).run(state)
+
+
+def _can_share(stream: TextIO | None) -> bool:
+    """Whether other processes can write to a stream: it is a file, not something in the memory of this one."""
+    try:
+        return stream is not None and stream.fileno() >= 0
+    except (OSError, ValueError):
+        return False
+
+
+class _InTurn(Generic[Unit, State]):
+    """One run of `in_turn` with several processes."""
+
+    def __init__(self, units: Iterator[Unit], work: TurnWork[Unit, State], jobs: int) -> None:
+        self._units = units
+        self._work = work
+        self._waiting: deque[tuple[Unit, _Worker | None]] = deque()  # units in order, and who has them
+        self._jobs = jobs
+        self._crew = _Crew(self._serve, jobs)
+
+    def run(self, state: State) -> State:
+        atexit.register(self._crew.close)
+        try:
+            while self._hand_out(state):
+                unit, worker = self._waiting.popleft()
+                if self._work.is_over(state) or self._work.is_left_out(unit, state):
+                    self._drop(worker)
+                else:
+                    state = self._turn(unit, worker, state)
+        finally:
+            self._crew.close()
+            atexit.unregister(self._crew.close)
+        return state
+
+    def _hand_out(self, state: State) -> bool:
+        """Give each process that has nothing to do a unit; return whether there is one left to be written."""
+        while len(self._waiting) <= self._jobs:
+            worker = self._crew.idle()
+            if worker is None and self._waiting:
+                break
+            unit = None if self._work.is_over(state) else next(self._units, None)
+            if unit is None:
+                break
+            if worker is not None:
+                worker.number = 0
+                try:
+                    worker.pipe.send(unit)
+                except OSError:
+                    self._crew.lost(worker)
+                    worker = None
+            self._waiting.append((unit, worker))
+        return bool(self._waiting)
+
+    def _turn(self, unit: Unit, worker: _Worker | None, state: State) -> State:
+        written = (0, 0)
+        if worker is not None:
+            counts = self._crew.shared[SLOT * worker.slot : SLOT * worker.slot + 2]
+            counts[0] = counts[1] = 0
+            try:
+                worker.pipe.send((state,))
+                result: State | _Raised = worker.pipe.recv()
+                worker.number = None
+            except (EOFError, OSError):
+                written = (counts[0], counts[1])
+                if self._crew.lost(worker) == signal.SIGPIPE:  # whoever read the output has gone
+                    self._crew.close()
+                    os.kill(os.getpid(), signal.SIGPIPE)
+                    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
+            else:
+                if isinstance(result, _Raised):
+                    raise result.error
+                return result
+        output = Output()
+        output.skip(*written)
+        state = self._work.job(unit, output).turn(state)
+        sys.stdout.flush()
+        return state
+
+    def _drop(self, worker: _Worker | None) -> None:
+        """Tell a process that its unit is not wanted."""
+        if worker is not None:
+            worker.number = None
+            with suppress(OSError):
+                worker.pipe.send(None)
+
+    def _serve(self, pipe: Connection, slot: int) -> None:
+        """What a process does: unit after unit, ahead of its turn and in it."""
+        output = Output(self._crew.shared[SLOT * slot : SLOT * slot + 2], pipe)
+        while True:
+            unit = pipe.recv()
+            output.hold()
+            failed: Exception | None = None
+            try:
+                job = self._work.job(unit, output)
+                for _ in job.ahead():
+                    if pipe.poll():
+                        break
+            except Exception as error:  # it is raised in its turn
+                failed = error
+            turn = pipe.recv()
+            if turn is None:
+                output.release()
+                continue
+            result: object = _Raised(failed) if failed is not None else None
+            if failed is None:
+                try:
+                    result = job.turn(*turn)
+                except Exception as error:  # it is raised where the output is asked for
+                    result = _Raised(error)
+            pipe.send(result)

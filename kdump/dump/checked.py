@@ -47,7 +47,7 @@ class CheckedDump:
             if isinstance(file, OpenFailure):
                 yield file
             elif not self._passes_over(file):
-                yield from self._one(file)
+                yield from self.file(file)
 
     def _passes_over(self, unknown: InputFile) -> bool:
         if not self._logs_only or unknown.follow:
@@ -55,8 +55,12 @@ class CheckedDump:
         file = identify(unknown, self._options)
         return isinstance(file, InputFile) and not file.is_log
 
-    def _one(self, file: InputFile) -> Iterator[Item]:
-        """One file, whatever happens to it."""
+    def file(self, file: InputFile) -> Iterator[Item]:
+        """Yield the items of one file, whatever happens to it.
+
+        Args:
+            file: it.
+        """
         source = file.open()
         if isinstance(source, OpenFailure):
             yield source

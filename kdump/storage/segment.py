@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
+from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import size as _size
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from kdump.storage.open_files import CachedFile, OpenFileCache
 
 _CHUNK = 1024  # entries of an index
+_ENTRIES_BEFORE = 3  # of an index: each is some batches after the one before
+_FAR = 16 * 1024 * 1024  # bytes: an index with such a hole is not the whole index
+_NEAR = 256 * 1024  # bytes that are searched without an index
 
 
 class UnreadableError(Exception):
@@ -162,6 +166,32 @@ class Segment:
             return () if isinstance(source, OpenFailure) else self._offsets(source).ascending_positions()
         except OSError:
             return ()
+
+    def some_before(self, position: int) -> int | None:
+        """Return where a batch with the right CRC begins, some batches before a position; None where none was found.
+
+        The offset index names it; without one that is right the bytes before the position are searched.
+
+        Args:
+            position: in the log, bytes.
+        """
+        from kdump.format.batch.resync import Resync
+
+        log = self.log
+        resync = Resync(log, tuple)
+        source = self.file(FileKind.INDEX)
+        if not isinstance(source, OpenFailure):
+            index = self._offsets(source)
+            index.trim()
+            low, high = 0, index.entries
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (middle + 1, high) if index.entry(middle).position <= position else (low, middle)
+            begin = index.entry(low - _ENTRIES_BEFORE).position if low >= _ENTRIES_BEFORE else 0
+            if 0 <= position - begin <= _FAR and resync.is_batch(begin):
+                return begin
+        found = resync.after(max(0, position - _NEAR), layout.UNKNOWN)
+        return None if found.magic is not None or found.spent or found.position >= position else found.position
 
     def check_end(self, last: int | None, next_base: int | None) -> Iterator[Finding]:
         """Yield what the next segment and the offset index say about the end of the log.

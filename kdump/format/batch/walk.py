@@ -126,20 +126,19 @@ class CheckedWalk:
         self.checks.resume(state.folds, state.producers)
         self._resync.resume(state.resync)
 
-    def run_up(self, start: int, stop: int) -> WalkState:
+    def run_up(self, stop: int) -> WalkState:
         """Walk up to a position to know what the batches before it leave; of their producers nothing is known then.
 
-        What is found on the way is told by who reads that range.
+        What is reported on the way is told by who reads that range.
 
         Args:
-            start: where a batch is thought to begin, some batches before `stop`.
             stop: file position; the walk then is at the first batch that begins there or later.
         """
-        report, self._window_size = self._report, _AFTER_DAMAGE
+        self._window_size = _AFTER_DAMAGE
         self.checks.follow_producers, follows = False, self.checks.follow_producers
         for _ in self.windows(stop):
             pass
-        self._report, self._window_size = report, WINDOW_SIZE
+        self._window_size = WINDOW_SIZE
         self.checks.follow_producers = follows
         self.checks.know_no_producers()
         return self.state

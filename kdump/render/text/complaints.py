@@ -24,15 +24,18 @@ class Complaints:
 
     Args:
         dialect: the release whose words and order are wanted.
+
+    Attributes:
+        pairs: the two numbers of each complaint, by kind and file.
     """
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._pairs: dict[ComplaintKind, dict[str, list[tuple[int, int]]]] = {kind: {} for kind in ComplaintKind}
+        self.pairs: dict[ComplaintKind, dict[str, list[tuple[int, int]]]] = {kind: {} for kind in ComplaintKind}
 
     def add(self, complaint: Complaint) -> None:
         """Keep one complaint."""
-        self._pairs[complaint.kind].setdefault(complaint.path, []).append((complaint.first, complaint.second))
+        self.pairs[complaint.kind].setdefault(complaint.path, []).append((complaint.first, complaint.second))
 
     def lines(self) -> Iterator[str]:
         """Yield the lines as the tool prints them.
@@ -75,7 +78,7 @@ class Complaints:
         Both double their table at three quarters full: Java after the entry that exceeds it, Scala before the one
         that would reach it. In one bucket Java keeps the order of insertion, Scala orders by hash.
         """
-        files = self._pairs[kind]
+        files = self.pairs[kind]
         size, scala = _TABLE_SIZE, self._dialect.scala_map
         while len(files) > (size * 3 // 4 - 1 if scala else size * 3 // 4):
             size *= 2

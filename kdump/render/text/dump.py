@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.compat.dialect import DEFAULT
 from kdump.compat.dump_log_segments_options import STRING
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
     from kdump.render.text._text import Contents
+    from kdump.render.text.buffer import Write
+    from kdump.workers import Output
 
 
 class RecordFormat(Value):
@@ -70,11 +72,21 @@ class RecordFormat(Value):
     iso: bool = False
 
 
-def text_sink(shown: RecordFormat, dialect: Dialect, decodes: FileDecoder | None) -> TextSink:
-    """Return the sink for stdout and stderr."""
+def text_sink(
+    shown: RecordFormat, dialect: Dialect, decodes: FileDecoder | None, output: Output | None = None
+) -> TextSink:
+    """Return the sink for stdout and stderr, or for what takes their place."""
     first = b"| " if shown.skip_metadata else b" "
     contents = None if decodes is None else lambda: decodes.text(first, escape_bytes if shown.careful else None)
-    return TextSink(_writer(shown, dialect), error_line, dialect, contents, careful=shown.careful, iso=shown.iso)
+    writer = _writer(shown, dialect, sys.stdout.buffer.write if output is None else output.write)
+    return TextSink(writer, error_to(output), dialect, contents, careful=shown.careful, iso=shown.iso)
+
+
+def error_to(output: Output | None) -> Callable[[str], None]:
+    """Return what writes one line to stderr, or to what takes its place."""
+    if output is None:
+        return error_line
+    return lambda line: output.error(line.encode("utf-8", "surrogateescape") + b"\n")
 
 
 def text_writer(*, careful: bool) -> TextWriter:
@@ -83,10 +95,12 @@ def text_writer(*, careful: bool) -> TextWriter:
     Args:
         careful: escape what could drive a terminal.
     """
-    return _writer(RecordFormat(True, True, False, None, STRING, STRING, False, careful), DEFAULT)
+    return _writer(
+        RecordFormat(True, True, False, None, STRING, STRING, False, careful), DEFAULT, sys.stdout.buffer.write
+    )
 
 
-def _writer(shown: RecordFormat, dialect: Dialect) -> TextWriter:
+def _writer(shown: RecordFormat, dialect: Dialect, write: Write) -> TextWriter:
     mode = (
         (_text.CONTENTS if shown.contents else 0)
         | (_text.SKIP_METADATA if shown.skip_metadata else 0)
@@ -97,7 +111,7 @@ def _writer(shown: RecordFormat, dialect: Dialect) -> TextWriter:
         | (_text.ISO if shown.iso else 0)
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
-    return TextWriter(sys.stdout.buffer.write, mode, slow_text, None, _control(shown, dialect), _broken(shown, dialect))
+    return TextWriter(write, mode, slow_text, None, _control(shown, dialect), _broken(shown, dialect))
 
 
 def _java_utf8(data: bytes) -> bytes:
@@ -204,6 +218,35 @@ class TextSink:
             for text in self._texts(item):
                 self._writer.text(text)
         return None
+
+    @property
+    def state(self) -> object:
+        """What was shown so far, as far as what comes next hangs on it."""
+        return self._path, self._findings.found, self._complaints.pairs
+
+    def resume(self, state: Any) -> None:  # noqa: ANN401 (what `state` was)
+        """Go on from what another sink has shown."""
+        self._path, self._findings.found, self._complaints.pairs = state
+
+    def go_on(self, _file: FileStart) -> None:
+        """Take in hand a file that another sink has begun to show."""
+        if self._contents is not None:
+            self._writer.contents = self._contents()
+
+    def is_bulk(self, item: Item) -> bool:
+        """Tell whether what is written of an item hangs on nothing that was shown before."""
+        return isinstance(item, Chunk | OffsetEntries | TimeEntries)
+
+    def share(self) -> object:
+        """Return what was counted since `go_on`; nothing is."""
+        return None
+
+    def join(self, share: object) -> None:
+        """Count what another sink has counted; nothing was."""
+
+    def flush(self) -> None:
+        """Write out what is collected."""
+        self._writer.flush()
 
     def _name(self, line: str) -> str:
         return escape(line) if self._careful else line

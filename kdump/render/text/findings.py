@@ -86,19 +86,22 @@ class FindingLines:
 
     Args:
         line: takes one line without its end.
+
+    Attributes:
+        found: in the file in hand.
     """
 
     def __init__(self, line: Callable[[str], None]) -> None:
         self._line = line
-        self._found = FindingCounts()
+        self.found = FindingCounts()
 
     def __call__(self, finding: Finding) -> None:
         """Write a finding, unless a hundred of its kind were written for this file."""
-        if self._found.add(finding):
+        if self.found.add(finding):
             self._line(finding_line(finding))
 
     def end_of_file(self, path: str) -> None:
         """Say how many findings of each kind were folded, and begin anew for the next file."""
-        for code, severity, more in self._found.folded():
+        for code, severity, more in self.found.folded():
             self._line(fold_line(code, severity, path, more))
-        self._found = FindingCounts()
+        self.found = FindingCounts()
