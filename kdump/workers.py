@@ -37,6 +37,7 @@ import sys
 from collections import deque
 from contextlib import suppress
 from itertools import chain, islice
+from select import select
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kdump.item import Progress
@@ -390,6 +391,10 @@ class InOrder(Generic[Unit, Result]):
 
 
 # --- output in turn -------------------------------------------------------------------------------------------
+class Room(bytearray):
+    """A buffer for output, which may be held as it is, so that nothing is copied; who gave it gets another one."""
+
+
 class Output:
     """Where the bytes of one process go: held, until it is its turn, then to stdout and stderr.
 
@@ -408,6 +413,7 @@ class Output:
         self._files = [sys.stdout.fileno(), sys.stderr.fileno()] if counts is not None else [-1, -1]
         if counts is not None:
             self._files = [_unwaited(file) for file in self._files]
+        self._spare: list[Room] = []  # what was held in: memory that is given back comes at a price
         self.held: list[object] | None = None
         self.size = 0  # bytes that are held, about
 
@@ -426,17 +432,28 @@ class Output:
         self.size += size
 
     def release(self) -> list[object]:
-        """Return what was held; what is written now goes out."""
+        """Return what was held: bytes as memoryviews, to be given to `put`; what is written now goes out."""
         held, self.held, self.size = self.held or [], None, 0
         return held
 
-    def write(self, data: bytes | memoryview) -> None:
-        """Write to stdout."""
+    def put(self, view: memoryview, *, lost: bool = False) -> None:
+        """Write what was held, or leave it out where it is lost."""
+        if not lost:
+            self.write(view)
+        if isinstance(view.obj, Room):
+            self._spare.append(view.obj)
+
+    def write(self, data: bytes | memoryview) -> Room | None:
+        """Write to stdout; where a whole buffer is held instead, return another one for what comes next."""
         if self.held is None:
             self._out(0, data)
-            return
-        self.held.append(bytes(data))
+            return None
         self.size += len(data)
+        if isinstance(data, memoryview) and isinstance(data.obj, Room):
+            self.held.append(data)
+            return self._spare.pop() if self._spare else Room(len(data.obj))
+        self.held.append(memoryview(bytes(data)))
+        return None
 
     def error(self, data: bytes) -> None:
         """Write to stderr, after all that stdout got."""
@@ -455,18 +472,21 @@ class Output:
                 if which:
                     stream.flush()
             return
-        if self._pipe is not None and self._pipe.poll():
+        if self._pipe is not None and _is_ready(self._pipe):
             os._exit(0)  # nobody waits for it
         while rest:
             try:
                 done = os.write(self._files[which], rest)
             except BlockingIOError:
-                from select import select
-
                 select((), self._files[which : which + 1], ())
                 continue
             self._counts[which] += done
             rest = rest[done:]
+
+
+def _is_ready(pipe: Connection) -> bool:
+    """Whether something has come, or nobody is at the other end: as `poll`, for a tenth of its time."""
+    return bool(select([pipe.fileno()], (), (), 0)[0])
 
 
 def _unwaited(file: int) -> int:
@@ -645,7 +665,7 @@ class _InTurn(Generic[Unit, State]):
             try:
                 job = self._work.job(unit, output)
                 for _ in job.ahead():
-                    if pipe.poll():
+                    if _is_ready(pipe):
                         break
             except Exception as error:  # it is raised in its turn
                 failed = error

@@ -80,6 +80,7 @@ class CheckedLog:
         self._options = options
         self._findings: list[Finding] = []
         self.walk = open_walk(file, source, options, self._findings)
+        self._fresh = self.walk.state
         self._records = CheckedRecords(file.path, options) if options.deep else None
 
     def run_up(self, start: int) -> WalkState | None:
@@ -91,10 +92,16 @@ class CheckedLog:
         begin = self.file.segment.some_before(start)
         if begin is None:
             return None
-        self.walk = open_walk(self.file, self.source, self._options, self._findings, begin)
-        state = self.walk.run_up(start)
+        state = self.walk.run_up(begin, start)
         self._findings.clear()
         return state
+
+    def restart(self) -> None:
+        """Forget what was read, but not what is open."""
+        self._findings.clear()
+        self.walk.resume(self._fresh)
+        if self._records is not None:
+            self._records.restart()
 
     def range(self, end: int) -> Iterator[Item]:
         """Yield what lies between where the walk is and the end of a range, bytes; behind the last what the end shows.
@@ -175,8 +182,13 @@ class CheckedRecords:
         from kdump.format.record.reader import RecordReader
         from kdump.format.record.record_checks import RecordChecks
 
+        self._path = path
         self._checks = RecordChecks(path)
         self.reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+
+    def restart(self) -> None:
+        """Forget what was read."""
+        self._checks = type(self._checks)(self._path)
 
     def of(self, window: Window) -> Iterator[Item]:
         """Yield the batches of a window with their records, and what is wrong with these."""

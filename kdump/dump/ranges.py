@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdump.dump.checked import CheckedDump
 from kdump.dump.checked_log import CheckedLog, log_head, range_ends
-from kdump.dump.input_file import InputFile, identify, input_files
+from kdump.dump.input_file import identify, input_files
 from kdump.item import FileStart
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import java_file
@@ -51,6 +51,7 @@ class DumpRanges:
     def __init__(self, paths: list[str], options: DumpOptions) -> None:
         self._options = options
         self._files = list(input_files(paths))
+        self._kept: tuple[int, CheckedLog] | None = None  # the log that this process has read last
 
     def units(self) -> Iterator[DumpRange]:
         """Yield the ranges, in order."""
@@ -67,7 +68,37 @@ class DumpRanges:
 
     def reading(self, unit: DumpRange) -> RangeReading:
         """Return what reads a range."""
-        return RangeReading(unit, self._files[unit.number], self._options)
+        return RangeReading(unit, self)
+
+    def open(self, unit: DumpRange) -> CheckedLog | OpenFailure:
+        """Return the log of a range, at its start; what is open stays open for the next range.
+
+        Args:
+            unit: the range.
+        """
+        if self._kept is not None and self._kept[0] == unit.number:
+            self._kept[1].restart()
+            return self._kept[1]
+        unknown = self._files[unit.number]
+        file = unknown if isinstance(unknown, OpenFailure) else identify(unknown, self._options)
+        if isinstance(file, OpenFailure):
+            return file
+        source = file.open()
+        if isinstance(source, OpenFailure):
+            return source
+        for one in (source, file.segment.log):
+            one.size = min(one.size, unit.size)
+        log = CheckedLog(file, source, self._options)
+        self._kept = unit.number, log
+        return log
+
+    def whole(self, unit: DumpRange) -> Iterator[Item]:
+        """Yield the items of a file that is read whole."""
+        unknown = self._files[unit.number]
+        if isinstance(unknown, OpenFailure):
+            yield unknown
+        else:
+            yield from CheckedDump(self._options).file(unknown)
 
     def is_left_out(self, unit: DumpRange, state: WalkState | None) -> bool:
         """Tell whether nothing of a range is read: its log could not be read up to there.
@@ -88,17 +119,15 @@ class RangeReading:
 
     Args:
         unit: the range.
-        file: that it lies in, or why there is none.
-        options: what was asked for.
+        ranges: all of them.
 
     Attributes:
         begins: the file that the range goes on with, for who shows it; None where the range begins it, too.
     """
 
-    def __init__(self, unit: DumpRange, file: InputFile | OpenFailure, options: DumpOptions) -> None:
+    def __init__(self, unit: DumpRange, ranges: DumpRanges) -> None:
         self._unit = unit
-        self._unknown = file
-        self._options = options
+        self._ranges = ranges
         self._log: CheckedLog | None = None
         self._before: WalkState | None = None
         self.begins: FileStart | None = None
@@ -154,8 +183,7 @@ class RangeReading:
     def _first(self) -> Iterator[Item]:
         """The first range of a log, or a whole file."""
         if self._unit.end is None:
-            unknown = self._unknown
-            yield from (unknown,) if isinstance(unknown, OpenFailure) else CheckedDump(self._options).file(unknown)
+            yield from self._ranges.whole(self._unit)
             return
         opened = self._open()
         yield opened
@@ -174,15 +202,9 @@ class RangeReading:
             yield OpenFailure(path, "read", f"{path}: cannot be read further: {error.strerror}")
 
     def _open(self) -> FileStart | OpenFailure:
-        unknown = self._unknown
-        file = unknown if isinstance(unknown, OpenFailure) else identify(unknown, self._options)
-        if isinstance(file, OpenFailure):
-            return file
-        source = file.open()
-        if isinstance(source, OpenFailure):
-            return source
-        for one in (source, file.segment.log):
-            one.size = min(one.size, self._unit.size)
-        self._log = CheckedLog(file, source, self._options)
-        self.begins = FileStart(java_file(file.path), file.kind, file.base, source.size)
+        log = self._ranges.open(self._unit)
+        if isinstance(log, OpenFailure):
+            return log
+        self._log, file = log, log.file
+        self.begins = FileStart(java_file(file.path), file.kind, file.base, log.source.size)
         return self.begins

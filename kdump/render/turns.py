@@ -172,13 +172,16 @@ class _Show:
         share = sink.share() if self._has_file else None
         held = self._output.release()
         if rest is None or not self._reading.adopt(before):
+            for one in held:
+                if isinstance(one, memoryview):
+                    self._output.put(one, lost=True)
             rest, held, share = self._reading.again(before), [], None
             self._has_file = False
         sink.resume(shown)
         for one in held:
-            if isinstance(one, bytes):
+            if isinstance(one, memoryview):
                 sink.flush()
-                self._output.write(one)
+                self._output.put(one)
             else:
                 self._show(one, seen)
         sink.join(share)

@@ -181,8 +181,7 @@ class Segment:
         resync = Resync(log, tuple)
         source = self.file(FileKind.INDEX)
         if not isinstance(source, OpenFailure):
-            index = self._offsets(source)
-            index.trim()
+            index = self._trimmed
             low, high = 0, index.entries
             while low < high:
                 middle = (low + high) // 2
@@ -192,6 +191,14 @@ class Segment:
                 return begin
         found = resync.after(max(0, position - _NEAR), layout.UNKNOWN)
         return None if found.magic is not None or found.spent or found.position >= position else found.position
+
+    @cached_property
+    def _trimmed(self) -> OffsetIndex:
+        """The entries of the offset index without zeros behind them; none where there is no file."""
+        source = self.file(FileKind.INDEX)
+        index = self._offsets(_empty(self.path_of(FileKind.INDEX)) if isinstance(source, OpenFailure) else source)
+        index.trim()
+        return index
 
     def check_end(self, last: int | None, next_base: int | None) -> Iterator[Finding]:
         """Yield what the next segment and the offset index say about the end of the log.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 _OFFSETS = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE
+_BEYOND = 64 * 1024  # bytes that are read beyond the end of what is asked for: the last batch may reach there
 _AFTER_DAMAGE = 4096  # bytes of the first window after damage: what follows may be damaged too
 
 
@@ -126,19 +127,20 @@ class CheckedWalk:
         self.checks.resume(state.folds, state.producers)
         self._resync.resume(state.resync)
 
-    def run_up(self, stop: int) -> WalkState:
+    def run_up(self, start: int, stop: int) -> WalkState:
         """Walk up to a position to know what the batches before it leave; of their producers nothing is known then.
 
         What is reported on the way is told by who reads that range.
 
         Args:
+            start: where a batch begins, some batches before `stop`.
             stop: file position; the walk then is at the first batch that begins there or later.
         """
-        self._window_size = _AFTER_DAMAGE
+        self.border = self.border.replace(position=start)
+        self.checks.offsets.after_loss()  # what is before it is not known
         self.checks.follow_producers, follows = False, self.checks.follow_producers
         for _ in self.windows(stop):
             pass
-        self._window_size = WINDOW_SIZE
         self.checks.follow_producers = follows
         self.checks.know_no_producers()
         return self.state
@@ -185,7 +187,7 @@ class CheckedWalk:
     def _stretch(self, stop: int) -> Iterator[Window]:
         """Read one window from the border on and hand out what can be, at least one batch or gap."""
         position = self.border.position
-        length = self._buffer.load(position, window=self._window_size)
+        length = self._buffer.load(position, window=min(self._window_size, stop - position + _BEYOND))
         self._window_size = min(2 * self._window_size, WINDOW_SIZE)
         window, _, status = self._scan(position, length)
         rows = self._confirmed_rows(window, self._before(window, stop))
