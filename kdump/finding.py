@@ -183,6 +183,7 @@ class Finding(Value):
         severity: None for the severity of the table.
         more: how many findings of this code in the same batch or index file are left out; None for none.
         values: further values for the sentence.
+        because: the cause of which this is an effect, told before it; None where it stands for itself.
     """
 
     code: Code
@@ -199,6 +200,7 @@ class Finding(Value):
     severity_override: Severity | None = None
     values: Mapping[str, int | str | None] = _NOTHING
     more: int | None = None
+    because: Code | None = None
 
     @property
     def severity(self) -> Severity:
