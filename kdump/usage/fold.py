@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.broker.segment_reading import Outline
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
@@ -22,6 +23,7 @@ from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name
 from kdump.usage import rows
 from kdump.usage.files import DiskFile, disk_file, files_of
+from kdump.usage.freeable import freeable, together
 from kdump.usage.names import codec_name, day, group_of
 from kdump.usage.options import BY_HEADERS, BY_RECORDS
 from kdump.usage.rows import Names
@@ -54,7 +56,7 @@ class _Place:
         self.allocated = self.files = self.segments = 0
         self.sums = rows.empty()
         self.timed = [0, rows.NEVER, -rows.NEVER, 0]  # bytes, first and last timestamp, batches set aside
-        self.partitions: list[tuple[Freeable | None, tuple[str, ...], tuple[str, ...]]] = []
+        self.partitions: list[tuple[Freeable, tuple[str, ...], tuple[str, ...]]] = []
 
     def file(self, file: DiskFile) -> None:
         """Count a file."""
@@ -125,8 +127,14 @@ class UsageFold:
         keys = KeyMap() if options.superseded else None
         if keys is not None:
             yield from self._put_keys(keys, logs)
+        seen: dict[int, Outline] = {}
         for file, place in logs:
-            yield from self._log(file, place, part, keys)
+            yield from self._log(file, place, part, keys, seen)
+        if logs and options.by in ("topic", "partition") and part.directory is not None and part.alone is None:
+            found = freeable(part.directory, seen, options)
+            part.directory.close()
+            if found is not None:
+                logs[0][1].partitions.append(found)
 
     def _put_keys(self, keys: KeyMap, logs: list[tuple[DiskFile, _Place]]) -> Iterator[Item]:
         """Learn the last offset of each key of a partition; what is wrong is told when the logs are read again."""
@@ -170,7 +178,9 @@ class UsageFold:
         self._null = rows.empty()
 
     # --- logs -------------------------------------------------------------------------------------------------
-    def _log(self, file: DiskFile, place: _Place, part: UsagePart, keys: KeyMap | None) -> Iterator[Item]:
+    def _log(
+        self, file: DiskFile, place: _Place, part: UsagePart, keys: KeyMap | None, seen: dict[int, Outline]
+    ) -> Iterator[Item]:
         held: list[Finding] = []
         source = open_source(file.path, follow=False)
         if isinstance(source, OpenFailure):
@@ -180,6 +190,7 @@ class UsageFold:
         options = self._options
         base = parse_name(base_name(file.path)).base_offset
         batches = records = 0
+        largest, end = _NO_TIME, None
         try:
             with source:
                 walk = CheckedWalk(
@@ -193,9 +204,14 @@ class UsageFold:
                     held.clear()
                     batches += window.count
                     records += self._window(window, file, place, part, keys)
+                    if window.count:
+                        largest = max(largest, *window.column(layout.MAX_TIMESTAMP))
+                        end = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
                     if options.progress:
                         yield Progress(walk.border.position, source.size, file.path)
                 yield from held
+                if base is not None:
+                    seen[base] = Outline(largest, end, is_sound=True)
         except OSError as error:
             yield OpenFailure(file.path, "read", f"{file.path}: cannot be read: {error.strerror}")
         yield Checked((CheckedFile(file.path, FileKind.LOG, file.size),), batches, records)
@@ -289,7 +305,7 @@ class UsageFold:
             if size >= 0 and not control[k]:
                 name = bytes(data[at : at + size])
                 if group:
-                    name = group_of(name)  
+                    name = group_of(name)
             if name is None:
                 continue
             if wanted is None:
@@ -362,6 +378,7 @@ class UsageFold:
         options, sums = self._options, place.sums
         read = options.reads_records
         log, index, other, leftover = place.parts
+        free, waits, assumed = together(place.partitions)
         return Usage(
             by=options.by,
             name=name,
@@ -383,6 +400,9 @@ class UsageFold:
             superseded_size=sums[rows.SUPERSEDED_BYTES] if options.superseded else None,
             exact=self._is_exact,
             error=0,
+            freeable=free,
+            waits=waits,
+            assumed=assumed,
         )
 
     def growths(self, full_at: int, now: int) -> Iterator[Growth]:
@@ -431,6 +451,7 @@ def _merge(place: _Place, other: _Place) -> None:
     place.allocated += other.allocated
     place.files += other.files
     place.segments += other.segments
+    place.partitions += other.partitions
     rows.add(place.sums, other.sums)
     size, first, last, aside = other.timed
     timed = place.timed
