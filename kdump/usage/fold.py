@@ -354,7 +354,7 @@ class UsageFold:
             chosen = exact.largest(options.top)
         else:
             chosen = names.largest(options.top)
-        if options.by not in BY_RECORDS:
+        if options.by != "key":
             chosen.sort(key=lambda one: (-one[1][rows.BYTES], str(one[0])))
         rest = list(null.sums)
         for name, sums in chosen:
