@@ -49,7 +49,7 @@ class Code(Enum):
 
     L01 = ("short-tail", Severity.ERROR, "{length} bytes at the end are too few for a batch header",
            "truncate at the end of the last batch")
-    L02 = ("torn-batch", Severity.ERROR, "the batch runs {missing} bytes past the end of the file",
+    L02 = ("torn-batch", Severity.ERROR, "the batch runs {missing} bytes past {where}",
            "truncate at the start of this batch, or restore from another replica")
     L03 = ("zero-tail", Severity.ERROR, "only zero bytes up to the end of the file", "truncate at the start of the zeros")
     L04 = ("zero-hole", Severity.ERROR, "zero bytes where a batch should be", "restore from another replica")
@@ -61,7 +61,7 @@ class Code(Enum):
            "restore the length field, or restore from another replica")
     L08 = ("huge-length", Severity.ERROR, "the batch length {found} reaches past the end of the file",
            "restore the length field, or restore from another replica")
-    L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch", "restore from another replica")
+    L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch{what}", "restore from another replica")
     L12 = ("limit", Severity.WARNING, "not everything was looked at: {why}", "raise the limit that the message names")
 
     L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker answers {broker}; the data has {data}",

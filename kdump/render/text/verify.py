@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.item import Checked, Loss, Prediction
+from kdump.item import Checked, Loss, PartitionChecked, Prediction
 from kdump.render.escape import escape
 from kdump.render.tally import Tally, status
 from kdump.render.terminal.numbers import counted, size
@@ -64,9 +64,9 @@ class VerifyText:
         self._tally.see(item)
         if isinstance(item, Loss):
             self._loss(item)
-            return
-        self._losses()
-        if isinstance(item, Checked):
+        elif isinstance(item, PartitionChecked):
+            self._losses()
+        elif isinstance(item, Checked):
             self._close([file.path for file in item.files])
         elif isinstance(item, Prediction):
             if self._wanted is None:
@@ -91,7 +91,7 @@ class VerifyText:
             self._line(f"checked partitions={first} {rest} unchecked={len(self._tally.unchecked)}")
 
     def _loss(self, loss: Loss) -> None:
-        """Add up the losses of a partition: they come one after the other."""
+        """Add up the losses of a partition, up to its end."""
         if self._wanted is not None:
             return
         if self._lost is None or self._lost.path != loss.path:
