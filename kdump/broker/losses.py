@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
+from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.reader import RecordReader
 from kdump.item import Certainty, Loss
 from kdump.value import Value
@@ -270,6 +271,27 @@ def first_offset(log: Source, position: int, max_uncompressed_bytes: int, max_ba
     return None
 
 
+def log_end(log: Source, base_offset: int, max_batch_bytes: int) -> int | None:
+    """Return where a log ends by its last batch, a torn one too where its header stands; None without a batch.
+
+    Args:
+        log: the log.
+        base_offset: of it.
+        max_batch_bytes: a batch over this is not held in memory.
+    """
+    torn: list[int] = []
+
+    def see(finding: Finding) -> None:
+        if finding.code is Code.L02 and finding.count is not None and finding.last_offset is not None:
+            torn.append(finding.last_offset)
+
+    walk = CheckedWalk(log, see, segment=base_offset, max_batch_bytes=max_batch_bytes)
+    for _ in walk.windows():
+        pass
+    last = walk.checks.offsets.last
+    return max([*torn, *(() if last is None else (last,))], default=-1) + 1 or None
+
+
 class PartitionLosses:
     """Makes losses of the ranges of a partition's logs, each offset in one of them only.
 
@@ -285,13 +307,17 @@ class PartitionLosses:
     def __init__(self, path: str, partition: str, start: int) -> None:
         self._path = path
         self._partition = partition
-        self._next = start
+        self._next = self._end = start
         self._alone: Loss | None = None  # the first hole, as long as there is no other
         self._explained = False
 
     def compacted(self) -> None:
         """A batch has fewer records than offsets."""
         self._explained = True
+
+    def reached(self, end: int) -> None:
+        """A segment ends before an offset: the next one does not begin with a hole below it."""
+        self._end = max(self._end, end)
 
     def take(self, file: str, ranges: Sequence[LostRange]) -> Iterator[Loss]:
         """Yield the losses of some ranges of a log.
@@ -301,7 +327,7 @@ class PartitionLosses:
             ranges: in the order of offsets.
         """
         for one in ranges:
-            first = max(one.first, self._next)
+            first = max(one.first, self._next, self._end if one.certainty is None else self._next)
             if first > one.last:
                 continue
             self._next = one.last + 1

@@ -130,6 +130,7 @@ class PartitionCheck:
             elif job.only is None:
                 yield one
         self._end = max(self._end, facts.end_offset)
+        self._losses.reached(facts.end_offset)
         self._is_read = facts.is_read
         self._has_epochs = self._has_epochs or facts.has_epochs
         self._done.update(job.files.values())

@@ -20,7 +20,7 @@ from kdump.render.terminal.numbers import counted, size, span
 from kdump.render.terminal.page import Page
 from kdump.render.text.findings import FindingCounts
 from kdump.render.text.losses import LossSum
-from kdump.render.text.verify import prediction_sentences
+from kdump.render.text.verify import hidden_sentence, prediction_sentences
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -144,7 +144,10 @@ class VerifyTable:
                 quiet += 1
                 continue
             name = self._safe(rows[0].partition if self._is_alone else path)
-            told = [(row.start, prediction_sentences(row, self._ends.get(path))) for row in rows]
+            rows.sort(key=lambda row: row.harm)
+            told = [
+                (row.start, prediction_sentences(row, self._ends.get(path)), bool(hidden_sentence(row))) for row in rows
+            ]
             self._page.forecast(f"{name}, next start of a broker", told)
         if quiet:
             whose = "" if quiet == len(self._predictions) else "more "
