@@ -61,7 +61,7 @@ class Code(Enum):
            "restore the length field, or restore from another replica")
     L08 = ("huge-length", Severity.ERROR, "the batch length {found} reaches past the end of the file",
            "restore the length field, or restore from another replica")
-    L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch{what}", "restore from another replica")
+    L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch", "restore from another replica")
     L12 = ("limit", Severity.WARNING, "not everything was looked at: {why}", "raise the limit that the message names")
 
     L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker answers {broker}; the data has {data}",
@@ -181,7 +181,7 @@ class Finding(Value):
         found: its value in the file.
         count: records (or folded findings) concerned.
         severity: None for the severity of the table.
-        values: further values for the sentence.
+        values: further values for the sentence; `also` has words that follow it.
         more: how many findings of this code in the same batch or index file are left out; None for none.
         by_neighbours: the offsets are those that the batches, segments or files around leave free.
     """
@@ -217,7 +217,8 @@ class Finding(Value):
     @property
     def message(self) -> str:
         """The sentence of the code with the numbers of this finding."""
-        return self._fill(self.code.sentence)
+        also = self.values.get("also")
+        return self._fill(self.code.sentence) + (f", {also}" if also else "")
 
     @property
     def remedy(self) -> str:

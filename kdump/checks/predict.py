@@ -21,7 +21,7 @@ from kdump.item import Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.broker.load.log_manager import Settings
     from kdump.broker.load.outcome import Outcome
@@ -36,7 +36,12 @@ _ALONE = "the other partitions of the log directory can be loaded"
 
 
 def predict(
-    log_dir: LogDir, partitions: Sequence[PartitionDir], options: VerifyOptions, *, is_alone: bool
+    log_dir: LogDir,
+    partitions: Sequence[PartitionDir],
+    options: VerifyOptions,
+    told: Mapping[str, str],
+    *,
+    is_alone: bool,
 ) -> Iterator[Prediction | OpenFailure]:
     """Yield what becomes of each partition with each start.
 
@@ -44,6 +49,7 @@ def predict(
         log_dir: the log directory.
         partitions: its partition directories, in the order in which they are shown.
         options: which starts, and what they hang on.
+        told: the code of the first error of each file.
         is_alone: other partitions may be there, and are not among these.
     """
     assert options.settings is not None
@@ -69,7 +75,19 @@ def predict(
             found.append([row.replace(assumed=(*row.assumed, *not_known)) for row, _ in outcomes])
     for rows in found:
         for row in rows:
-            yield _stopped(row, worst(causes[row.start])) if causes[row.start] else row
+            stopping = causes[row.start]
+            yield _stopped(row, _told(worst(stopping), told)) if stopping else row
+
+
+def _told(cause: Cause, told: Mapping[str, str]) -> Cause:
+    """The same cause under the code that its file has been given already; of a directory, the file in it."""
+    if cause.file in told:
+        return cause.replace(code=told[cause.file])
+    if cause.code == Code.S04.name:  # a name in it is no offset
+        for file, code in told.items():
+            if code in _NAMES and os.path.dirname(file) == cause.file:
+                return cause.replace(code=code, file=file)
+    return cause
 
 
 def _outcomes(
@@ -119,6 +137,7 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) ->
 
 
 _FILE = re.compile(r"\d{20,}\.(?:log|index|timeindex|txnindex|snapshot)")
+_NAMES = (Code.F01.name, Code.S04.name)
 _OF_FILES = {
     FileKind.EPOCHS.value: (Code.K04, FileKind.EPOCHS.value),
     FileKind.PARTITION_METADATA.value: (Code.K05, FileKind.PARTITION_METADATA.value),

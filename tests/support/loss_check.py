@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -99,7 +100,7 @@ def problems_of(case: Damage, tree: Path) -> list[str]:
     losses = [item for item in items if isinstance(item, Loss)]
     gone, here = gone_and_here(case, tree)
     covered = sorted((one.offset, one.last_offset) for one in losses)
-    pairs = zip(covered, covered[1:], strict=False)
+    pairs = pairwise(covered)
     found = [f"offset {later[0]} is in two losses" for before, later in pairs if later[0] <= before[1]]
     for batch in gone:
         ends = (batch.first, batch.last)

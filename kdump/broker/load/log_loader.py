@@ -346,7 +346,7 @@ class _Loader:
 
 
 if TYPE_CHECKING:
-    Counter = Callable[[Source, int], int]
+    Counter = Callable[[Source, int, int], int]
 
 
 _BATCH_BYTES = 64 * 1024 * 1024
@@ -396,24 +396,26 @@ def losses(disk: Disk, segments: list[SegmentOutcome], count: Counter) -> tuple[
         count: counts the records of a log from a position on.
     """
     lost = [one for one in segments if one.bytes_lost]
-    records = sum(count(disk.before[f"{one.base_offset:020}.log"], one.size) for one in lost)
+    records = sum(count(disk.before[f"{one.base_offset:020}.log"], one.base_offset, one.size) for one in lost)
     return sum(one.bytes_lost for one in lost), records
 
 
-def count_records(log: Source, start: int) -> int:
+def count_records(log: Source, base: int, start: int) -> int:
     """Count the records of a log from a position on, in batches whose CRC is right.
 
     Args:
         log: the log.
+        base: its base offset.
         start: file position of a batch, bytes.
     """
-    walk = CheckedWalk(FilePart(log, start, log.size), lambda _finding: None, max_batch_bytes=_BATCH_BYTES)
+    part = FilePart(log, start, log.size)
+    walk = CheckedWalk(part, lambda _finding: None, segment=base, max_batch_bytes=_BATCH_BYTES)
     reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES)
     return sum(_records(window, reader) for window in walk.windows())
 
 
 def readable(log: Source, base: int, end: int) -> tuple[int, int]:
-    """Return the last offset of the right batches of a log, -1 for none, and the records of those that reach over an end.
+    """Return the last offset of the right batches of a log, -1 for none, and the records of those behind an end.
 
     Args:
         log: the log.
@@ -466,11 +468,11 @@ class Recoveries:
         self._records: dict[tuple[str, int], int] = {}
         self._readable: dict[tuple[object, ...], tuple[int, int]] = {}
 
-    def count_records(self, log: Source, start: int) -> int:
+    def count_records(self, log: Source, base: int, start: int) -> int:
         """Count the records of a log from a position on."""
         key = log.name, start
         if key not in self._records:
-            self._records[key] = count_records(log, start)
+            self._records[key] = count_records(log, base, start)
         return self._records[key]
 
     def readable(self, log: Source, base: int, end: int) -> tuple[int, int]:

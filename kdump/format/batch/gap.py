@@ -294,9 +294,9 @@ class Gap:
     def _foreign(self, part: _Part) -> tuple[Code, dict[str, int | str | None]]:
         header = part.header
         if header is None:
-            return Code.L09, {"what": ""}
+            return Code.L09, {}
         offsets = str(header.first) if header.first == header.last else f"{header.first}..{header.last}"
-        return Code.L09, {"what": f", but for a header of offsets {offsets}"}
+        return Code.L09, {"also": f"but a header of offsets {offsets} stands here"}
 
 
 def _zeros_until(source: Source, position: int, end: int) -> int:
