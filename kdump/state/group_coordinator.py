@@ -301,39 +301,34 @@ class GroupCoordinator:
 
     def _modern(self, group_type: str, part: str, key: Message, place: Place, value: bytes | None) -> None:
         name = key["groupId"]
-        group = self._groups.get(name)
         if part == "topics" and value is not None:
             self._learn(value)
+        group = self._modern_group(name, group_type, place, is_tombstone=value is None)
         if group is None:
-            if value is None:
-                return
-            group = self._put(name, _Group(group_type))
-        elif group.group_type != group_type:
-            if self._is_simple(group) and group_type != _SHARE:
-                group = self._put(name, _Group(group_type))
-            elif value is None:
-                return
-            else:
-                self._doubt(place, f"group {name} is a {group.group_type} group: a coordinator does not load this")
-                group = self._put(name, _Group(group_type))
+            return
         group.offset, group.timestamp = place.offset, place.timestamp
         if part == "metadata" and value is None:
             self._remove(name, place)
         elif part in ("metadata", "assignment", "topology"):
-            if value is None:
-                group.parts[part] = b""
-            else:
-                group.parts[part] = value
-        elif part == "member":
-            if value is None:
-                group.members.pop(key["memberId"], None)
-            else:
-                group.members.setdefault(key["memberId"], None)
-        elif part == "current":
-            if value is not None:
-                group.members[key["memberId"]] = value
-            elif key["memberId"] in group.members:
-                group.members[key["memberId"]] = b""
+            group.parts[part] = value or b""
+        elif part in ("member", "current"):
+            _member(group.members, key["memberId"], part, value)
+
+    def _modern_group(self, name: str, group_type: str, place: Place, *, is_tombstone: bool) -> _Group | None:
+        """The group that a record is about, made where there is none; None where it does not matter.
+
+        Source: GroupMetadataManager.getOrMaybeCreatePersistedConsumerGroup and its like.
+        """
+        group = self._groups.get(name)
+        if group is None:
+            return None if is_tombstone else self._put(name, _Group(group_type))
+        if group.group_type == group_type:
+            return group
+        if not self._is_simple(group) or group_type == _SHARE:
+            if is_tombstone:
+                return None
+            self._doubt(place, f"group {name} is a {group.group_type} group: a coordinator does not load this")
+        return self._put(name, _Group(group_type))
 
     def _is_simple(self, group: _Group) -> bool:
         """Whether only commits made a group."""
@@ -356,11 +351,8 @@ class GroupCoordinator:
         """Yield the groups by name, each with the offset of its newest record."""
         for name in sorted(self._groups):
             group = self._groups[name]
-            if group.group_type == _CLASSIC:
-                row = self._classic_row(name, group)
-            else:
-                row = self._modern_row(name, group)
-            yield row, group.offset
+            make = self._classic_row if group.group_type == _CLASSIC else self._modern_row
+            yield make(name, group), group.offset
 
     def group_type(self, name: str) -> str:
         """Return the type of a group, Classic for one that is not there."""
@@ -466,6 +458,17 @@ class GroupCoordinator:
             self.group_type(identity[0]),
         )
         yield row, offset, timestamp
+
+
+def _member(members: dict[str, bytes | None], member: str, part: str, value: bytes | None) -> None:
+    """Take a record about a member into account."""
+    if part == "current":
+        if value is not None or member in members:
+            members[member] = value or b""
+    elif value is None:
+        members.pop(member, None)
+    else:
+        members.setdefault(member, None)
 
 
 def _or_none(number: int | None) -> int | None:

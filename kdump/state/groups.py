@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
-from kdump.format.checkpoint.properties import Property
+from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import FileKind
 from kdump.state import group_coordinator, share_coordinator
 from kdump.state.copies import Copies, last_epoch_and_end
-from kdump.state.group_coordinator import GroupCoordinator, Place
+from kdump.state.doubt import Doubt
+from kdump.state.group_coordinator import GroupCoordinator
 from kdump.state.partition_log import START, Cut, Limits, PartitionLog
 from kdump.state.share_coordinator import ShareCoordinator
 from kdump.state_rows import ChangeRow, CommitRow, GroupRow
@@ -17,13 +17,16 @@ from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from kdump.item import Checked
+    from kdump.finding import Finding
+    from kdump.item import Checked, PartitionChecked
     from kdump.state_rows import CopyChosen, Horizon
     from kdump.storage.partition_dir import PartitionDir
 
-    GroupItem = GroupRow | CommitRow | ChangeRow | Horizon | CopyChosen | Checked | Finding | OpenFailure
+    GroupItem = (
+        GroupRow | CommitRow | ChangeRow | Horizon | CopyChosen | Checked | PartitionChecked | Finding | OpenFailure
+    )
 
 _NOT_HERE = "no partition of __consumer_offsets or __share_group_state is here"
 
@@ -114,7 +117,7 @@ class _Run:
         if chosen is not None:
             yield chosen
         log = PartitionLog(directory, self._options.limits, self._held.append)
-        doubt = _Doubt(log, self._held.append, group_coordinator.TOPIC)
+        doubt = Doubt(log, self._held.append, group_coordinator.TOPIC)
 
         def begin() -> GroupCoordinator:
             return GroupCoordinator(doubt, log.name, keep_gone=self._options.diff is not None)
@@ -138,9 +141,9 @@ class _Run:
         yield log.horizon
         yield from rows
         if self._options.diff is not None:
-            yield from self._changes(*states, fold.gone, log.name)
+            yield from self._changes(states[0], states[1], fold.gone, log.name)
         yield from self.drain()
-        yield log.checked()
+        yield from log.checked()
 
     def shares(self, number: int) -> Iterator[GroupItem]:
         """Yield what a partition of `__share_group_state` comes to."""
@@ -148,7 +151,7 @@ class _Run:
         if chosen is not None:
             yield chosen
         log = PartitionLog(directory, self._options.limits, self._held.append)
-        doubt = _Doubt(log, self._held.append, share_coordinator.TOPIC)
+        doubt = Doubt(log, self._held.append, share_coordinator.TOPIC)
         whens = self._options.diff or (self._options.at,)
         states: list[dict[tuple[str, ...], _Entity]] = []
         is_diff = self._options.diff is not None
@@ -168,15 +171,15 @@ class _Run:
         yield from self.drain()
         yield log.horizon
         if is_diff:
-            gone = {
+            gone: dict[tuple[str, ...], tuple[int, int]] = {
                 ("commit", group, f"{names.get(topic, topic)}-{partition}"): place
                 for (group, topic, partition), place in fold.gone.items()
             }
-            yield from self._changes(*states, gone, log.name)
+            yield from self._changes(states[0], states[1], gone, log.name)
         else:
             yield from rows
         yield from self.drain()
-        yield log.checked()
+        yield from log.checked()
 
     def _directory(self, key: tuple[str, int]) -> tuple[PartitionDir, CopyChosen | None]:
         return self.copies.choose(key, self._options.limits.max_batch_bytes)
@@ -189,7 +192,7 @@ class _Run:
                 file = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
                 for entry in file.entries:
                     if isinstance(entry, Property) and entry.name == "topic_id":
-                        names[entry.value] = topic
+                        names[str(entry.value)] = topic
         return {**names, **self._topic_names}
 
     # --- rows -------------------------------------------------------------------------------------------------
@@ -267,9 +270,7 @@ class _Run:
         for _, row in rows:
             yield row
 
-    def _stands_out(
-        self, identity: tuple[str, ...], field: str, was: int | str | None, now: int | str | None
-    ) -> str:
+    def _stands_out(self, identity: tuple[str, ...], field: str, was: int | str | None, now: int | str | None) -> str:
         """Say what is odd about a committed offset, empty for nothing."""
         if identity[0] != "commit" or field != "offset" or not isinstance(now, int):
             return ""
@@ -310,24 +311,3 @@ def _group_fields(row: GroupRow) -> _Fields:
         "protocol": row.protocol,
         "members": row.members,
     }
-
-
-class _Doubt:
-    """Reports what is no record that a coordinator reads, and that the log is not exact from there on."""
-
-    def __init__(self, log: PartitionLog, report: Callable[[Finding | OpenFailure], None], topic: str) -> None:
-        self._log = log
-        self._report = report
-        self._topic = topic
-        self._told: set[tuple[int, str]] = set()
-
-    def __call__(self, place: Place, why: str) -> None:
-        """Take a record."""
-        if (place.offset, why) in self._told:
-            return
-        self._told.add((place.offset, why))
-        file = place.path or self._log.path(self._log.segment_of(place.offset))
-        where = (place.position, place.size) if place.position >= 0 else (None, None)
-        values = {"topic": self._topic, "why": why}
-        self._report(Finding(Code.R07, file, *where, offset=place.offset, values=values))
-        self._log.doubt(self._log.segment_of(place.offset), max(0, place.position), place.timestamp)

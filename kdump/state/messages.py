@@ -17,7 +17,7 @@ Message = dict[str, Any]
 _VERSION = 2  # bytes before the message: type of the record, or version of the value
 
 
-class Unreadable(Value):  # noqa: N818 (a value, nothing that is raised)
+class Unreadable(Value):
     """Why a value cannot be read."""
 
     why: str

@@ -18,7 +18,7 @@ from kdump.format.batch.window import Window
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
-from kdump.item import Checked, CheckedFile
+from kdump.item import Checked, CheckedFile, PartitionChecked
 from kdump.state import _fold
 from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
@@ -135,7 +135,8 @@ class PartitionLog:
                 cuts.append(end)
             else:
                 at = next(found)
-                cuts.append(Cut(*places[at : at + _fold.CUT_WIDTH], when))
+                segment, position, offset = places[at : at + _fold.CUT_WIDTH]
+                cuts.append(Cut(segment, position, offset, when))
         return cuts
 
     def end_offset(self, cut: Cut) -> int:
@@ -197,6 +198,11 @@ class PartitionLog:
         """Return the number of the segment that has an offset."""
         return max(0, sum(base <= offset for base in self.bases) - 1)
 
+    @property
+    def last_time(self) -> int:
+        """The largest timestamp of what was walked, ms; -1 for none."""
+        return self._survey[_fold.LARGEST]
+
     # --- how far it can be trusted ------------------------------------------------------------------------------
     @property
     def horizon(self) -> Horizon:
@@ -219,9 +225,13 @@ class PartitionLog:
         place = cut.segment, cut.position
         return not any(one[:2] < place or one.since <= cut.when for one in self._damage)
 
-    def checked(self) -> Checked:
-        """Return what was read, for the totals."""
-        return Checked(tuple(self._files.values()), self._batches, self._records)
+    def checked(self) -> Iterator[Checked | PartitionChecked]:
+        """Yield what was read, for the totals."""
+        files = tuple(self._files.values())
+        end = self._survey[_fold.END] if self._survey[_fold.END] >= 0 else None
+        size = sum(file.size for file in files)
+        yield Checked(files, self._batches, self._records)
+        yield PartitionChecked(self.directory.path, len(self.bases), self.log_start, end, size)
 
     # --- the walk ---------------------------------------------------------------------------------------------
     def _trusted(self, stop: Cut | None, start: Cut | None = None) -> Iterator[tuple[int, Window]]:

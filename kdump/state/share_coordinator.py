@@ -118,5 +118,19 @@ class ShareCoordinator:
                 continue
             epoch = start.leader_epoch if start.leader_epoch >= 0 else None
             written = start.write_timestamp if start.write_timestamp >= 0 else None
-            values = start.start_offset, epoch, "", written, None, False, None, None, exact, "Share"
-            yield CommitRow(*identity, *values), start.offset, start.timestamp
+            row = CommitRow(
+                group=identity[0],
+                topic=identity[1],
+                partition=identity[2],
+                offset=start.start_offset,
+                leader_epoch=epoch,
+                metadata="",
+                commit_timestamp=written,
+                expire_timestamp=None,
+                pending=False,
+                producer_id=None,
+                log_end_offset=None,
+                exact=exact,
+                group_type="Share",
+            )
+            yield row, start.offset, start.timestamp
