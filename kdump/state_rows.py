@@ -129,7 +129,8 @@ class TransactionRow(Value):
         producer_id, producer_epoch: that write in its name.
         state: in Kafka's words.
         timeout_ms: of its transactions.
-        start_timestamp, last_update_timestamp: ms, -1 for none.
+        start_timestamp: of the transaction, ms; None for none.
+        last_update_timestamp: ms.
         partitions: TOPIC-N of those that the transaction has, sorted.
         exact: no newer value can have been erased or lost.
         partition: TOPIC-N of the log.
@@ -140,7 +141,7 @@ class TransactionRow(Value):
     producer_epoch: int
     state: str
     timeout_ms: int
-    start_timestamp: int
+    start_timestamp: int | None
     last_update_timestamp: int
     partitions: tuple[str, ...]
     exact: bool

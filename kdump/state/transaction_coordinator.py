@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kdump.format.record.chunk import Chunk
 
 TOPIC = "__transaction_state"
-_NO_TIME = -1
 
 
 class TransactionCoordinator:
@@ -75,7 +74,7 @@ class TransactionCoordinator:
                     self._doubt(place, one.why)
             if isinstance(name, Unreadable) or isinstance(read, Unreadable):
                 continue
-            listed = read["transactionPartitions"] or ()
+            listed, started = read["transactionPartitions"] or (), read["transactionStartTimestampMs"]
             partitions = sorted((topic["topic"], number) for topic in listed for number in topic["partitionIds"])
             found.append(
                 TransactionRow(
@@ -84,7 +83,7 @@ class TransactionCoordinator:
                     read["producerEpoch"],
                     self._state(read["transactionStatus"]),
                     read["transactionTimeoutMs"],
-                    read["transactionStartTimestampMs"],
+                    started if started >= 0 else None,
                     read["transactionLastUpdateTimestampMs"],
                     tuple(f"{topic}-{number}" for topic, number in partitions),
                     exact,

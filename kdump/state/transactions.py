@@ -236,7 +236,7 @@ class Coordinators:
         """What times say beside that."""
         entry = one.entry
         last = self._last_times.get(row.partition if row is not None else "", -1)
-        if row is not None and row.state == "Ongoing" and row.start_timestamp >= 0:
+        if row is not None and row.state == "Ongoing" and row.start_timestamp is not None:
             ends = row.start_timestamp + row.timeout_ms
             if ends < max(last, one.last_timestamp):
                 yield f"its timeout of {row.timeout_ms} ms passed at {self._iso(ends)}"
