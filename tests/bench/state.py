@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time `kdump groups` over a partition of __consumer_offsets, and `dump --offsets-decoder --format json` in turn with it.
+"""Time `kdump groups` over a partition of __consumer_offsets, and `dump --format json` in turn with it.
 
     python -m tests.bench.state [FOLDER] [--runs N] [--kdump COMMAND] [--commits N]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.support.segments import TIME, Record, batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 TRANSACTIONAL = 16
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort")
@@ -48,7 +48,7 @@ def transaction(
     name: str,
     producer: int,
     state: str,
-    partitions: dict[str, Sequence[int]] | None = None,
+    partitions: Mapping[str, Sequence[int]] | None = None,
     *,
     epoch: int = 0,
     timeout: int = 60_000,

@@ -115,7 +115,7 @@ class Groups:
         if value is None:
             self.groups.pop(name, None)
             return
-        members = {one["memberId"]: {} for one in value["members"]}
+        members: Json = {one["memberId"]: {} for one in value["members"]}
         protocol = value["protocolType"]
         self.groups[name] = {"type": "Classic", "epoch": value["generation"], "protocol": protocol, "members": members}
 
@@ -123,36 +123,33 @@ class Groups:
         """Replay a record of a consumer, share or streams group."""
         name, group_type = key["groupId"], _KINDS[kind]
         group = self.groups.get(name)
-        if group is not None and group["type"] != group_type and not group["protocol"] and not group["members"]:
-            group = None
-            del self.groups[name]
-            value_or_simple = True
-        else:
-            value_or_simple = value is not None
-        if group is None:
-            if not value_or_simple:
-                return
+        if group is None and value is None:
+            return
+        if group is None or (group["type"] == "Classic" and not group["protocol"] and not group["members"]):
             fresh = {"type": group_type, "epoch": 1, "protocol": group_type.lower(), "members": {}, "target": 1}
             group = self.groups[name] = fresh
-        if kind in _METADATA:
-            if value is None:
-                del self.groups[name]
-            else:
-                group["epoch"], group["validated"] = value["epoch"], value.get("validatedTopologyEpoch", -1)
-        elif kind in _TARGETS:
+        if kind in _METADATA and value is None:
+            del self.groups[name]
+        elif kind in _METADATA and value is not None:
+            group["epoch"], group["validated"] = value["epoch"], value.get("validatedTopologyEpoch", -1)
+        else:
+            self.part(kind, group, key, value)
+
+    def part(self, kind: int, group: Json, key: Json, value: Json | None) -> None:
+        """Replay another record of a group."""
+        members = group["members"]
+        if kind in _TARGETS:
             group["target"] = -1 if value is None else value["assignmentEpoch"]
         elif kind == _TOPOLOGY:
             group["topology"] = None if value is None else value["epoch"]
+        elif kind in _MEMBERS and value is None:
+            members.pop(key["memberId"], None)
         elif kind in _MEMBERS:
-            if value is None:
-                group["members"].pop(key["memberId"], None)
-            else:
-                group["members"].setdefault(key["memberId"], {})
-        elif kind in _CURRENT:
-            if value is not None:
-                group["members"][key["memberId"]] = {"epoch": value["memberEpoch"], "state": value["state"]}
-            elif key["memberId"] in group["members"]:
-                group["members"][key["memberId"]]["epoch"] = -1
+            members.setdefault(key["memberId"], {})
+        elif kind in _CURRENT and value is not None:
+            members[key["memberId"]] = {"epoch": value["memberEpoch"], "state": value["state"]}
+        elif kind in _CURRENT and key["memberId"] in members:
+            members[key["memberId"]]["epoch"] = -1
 
     def state(self, group: Json) -> str:
         """The state of a group, in Kafka's words."""
@@ -208,9 +205,9 @@ def group_rows(rows: list[Json]) -> set[tuple[Any, ...]]:
             keys = ("group", "groupType", "state", "epoch", "protocol", "members")
             found.add(tuple(row[key] for key in keys))
         elif row["type"] == "commit":
-            keys = ("group", "topic", "partition", "pending", "offset", "leaderEpoch", "metadata", "commitTimestamp")
+            names = ("group", "topic", "partition", "pending", "offset", "leaderEpoch", "metadata", "commitTimestamp")
             last = (row["producerId"],) if row["pending"] else ()
-            found.add((*(row[key] for key in keys), row["expireTimestamp"], *last))
+            found.add((*(row[name] for name in names), row["expireTimestamp"], *last))
     return found
 
 
