@@ -52,7 +52,7 @@ def row_line(item: object) -> str | None:
             f"partition={item.partition}"
         )
     if isinstance(item, Horizon):
-        return f"horizon {item.partition} exactFrom={_since(item)} offset={item.offset}"
+        return _horizon(item)
     if isinstance(item, TransactionRow):
         return (
             f"transaction {shown(item.transactional_id)} producerId={item.producer_id} "
@@ -65,8 +65,11 @@ def row_line(item: object) -> str | None:
     return change_line(item) if isinstance(item, ChangeRow) else None
 
 
-def _since(item: Horizon) -> str:
-    return "always" if item.exact_from is None else time(item.exact_from)
+def _horizon(item: Horizon) -> str | None:
+    """Return the line where compaction has erased something; else all is exact, and each row says so."""
+    if item.exact_from is None:
+        return None
+    return f"horizon {item.partition} exactFrom={time(item.exact_from)} offset={item.offset}"
 
 
 def _word(value: bool | None) -> str:
