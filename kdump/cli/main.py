@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "dump": "kdump.cli.dump",
     "verify": "kdump.cli.verify",
-    "find-offset": "kdump.cli.find_offset",
-    "find-time": "kdump.cli.find_time",
+    "find-offset": "kdump.cli.find:find_offset",
+    "find-time": "kdump.cli.find:find_time",
     "retention": "kdump.cli.retention",
+    "du": "kdump.cli.du",
     "reindex": "kdump.cli.reindex",
     "truncate": "kdump.cli.truncate",
     "patch-header": "kdump.cli.patch_header",
-    "undo": "kdump.cli.undo",
-    "resume": "kdump.cli.resume",
+    "undo": "kdump.cli.resume_undo:undo_command",
+    "resume": "kdump.cli.resume_undo:resume_command",
     "partition-for": "kdump.cli.partition_for",
     "export": "kdump.cli.export",
+    "groups": "kdump.cli.groups",
+    "transactions": "kdump.cli.transactions",
     "completion": "kdump.cli.completion",
 }
 
@@ -45,8 +48,9 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     from kdump.format.record import _records, _select
     from kdump.render.json import _json
     from kdump.render.text import _text
+    from kdump.state import _fold
 
-    kernels = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows)
+    kernels = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows, _fold)
     compiled = all(kernel.is_compiled() for kernel in kernels)
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()
@@ -79,7 +83,8 @@ class _Commands(click.Group):
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command = importlib.import_module(_COMMANDS[name]).command
+        module, _, attribute = _COMMANDS[name].partition(":")
+        command = getattr(importlib.import_module(module), attribute or "command")
         assert isinstance(command, click.Command)
         return command
 

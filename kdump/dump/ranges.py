@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.dump.checked import CheckedDump
-from kdump.dump.checked_log import CheckedLog, log_head, range_ends
+from kdump.dump.checked import CheckedDump, CheckedLog, log_head, range_ends
 from kdump.dump.input_file import identify, input_files
 from kdump.item import FileStart
 from kdump.storage.file_source import OpenFailure

@@ -15,12 +15,12 @@ CLEAN = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 RUNS = """
 import hashlib, json, os, signal, sys
 import kdump.workers
-import kdump.dump.checked_log as checked_log
+import kdump.dump.checked as checked
 from kdump.__main__ import main
 import kdump.cli.main, kdump.cli.dump, kdump.dump.ranges, kdump.render.turns, kdump.render.json.dump
 
 runs, range_size, kill, folder = json.loads(sys.argv[1])
-checked_log._RANGE = checked_log._PACKED_RANGE = range_size
+checked._RANGE = checked._PACKED_RANGE = range_size
 once = kdump.workers.Output._out
 parent, written = 0, 0
 
