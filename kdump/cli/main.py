@@ -28,6 +28,7 @@ _COMMANDS = {
     "patch-header": "kdump.cli.patch_header",
     "undo": "kdump.cli.undo",
     "resume": "kdump.cli.resume",
+    "carve": "kdump.cli.carve",
     "partition-for": "kdump.cli.partition_for",
     "export": "kdump.cli.export",
     "completion": "kdump.cli.completion",
@@ -45,8 +46,9 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     from kdump.format.record import _records, _select
     from kdump.render.json import _json
     from kdump.render.text import _text
+    from kdump.rescue import _carving
 
-    kernels = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows)
+    kernels = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows, _carving)
     compiled = all(kernel.is_compiled() for kernel in kernels)
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()
