@@ -80,7 +80,7 @@ def carve(
                 continue
             with source:
                 copies = _Copies(output, source, number)
-                builder = RunBuilder(source, path, options.max_uncompressed_bytes)
+                builder = RunBuilder(source, path, options.max_uncompressed_bytes, strict=bool(options.like))
                 held: list[Finding | Progress] = []
                 search = ImageSearch(source, held.append, _say(held, source, path, on=options.progress))
                 batches = records = 0

@@ -1,11 +1,11 @@
 """Runs: batches of an image that follow each other, as the pieces of a log do.
 
 A batch belongs to the run of the batch that ends where it begins, if offsets rise, epochs do not fall, and the sequence
-numbers of a producer go on where its last batch of the run ended. Another file may begin right there: so offsets that
-do not meet (compaction leaves holes) count only where a producer of the run is the writer, or no batch has a producer,
-and never at the border of a disk block. Across other bytes (a file in fragments) only the same producer with the next
-sequence number and the next offset counts: offsets alone fit by chance. A run too short is joined again by salvage; two
-logs in one run could not be told apart.
+numbers of a producer go on where its last batch of the run ended. At the border of a disk block another file may begin,
+so there the offsets must meet exactly. Elsewhere they may leave holes, as compaction does; but where runs are to be
+given to partitions (`strict`), only behind a batch of the same producer: two logs in one run could not be told apart.
+Across other bytes (a file in fragments) only the same producer with the next sequence number and the next offset
+counts: offsets alone fit by chance. A run too short is joined again by salvage.
 """
 
 from __future__ import annotations
@@ -116,14 +116,16 @@ class RunBuilder:
         source: the image.
         image: its path, as the user wrote it.
         limit: bytes that the records of one batch may have when decompressed.
+        strict: holes between offsets count only behind a batch of the same producer.
 
     Attributes:
         runs: all of them, in the order of their places.
     """
 
-    def __init__(self, source: Source, image: str, limit: int) -> None:
+    def __init__(self, source: Source, image: str, limit: int, *, strict: bool) -> None:
         self._source = source
         self._image = image
+        self._strict = strict
         self._reader = RecordReader(limit)
         self.runs: list[Run] = []
         self._run: Run | None = None
@@ -136,7 +138,7 @@ class RunBuilder:
             first, records = self._inner(found)
         kind = self._control_type(found) if is_control(found) else -1
         run = self._run
-        if run is None or kind == _SNAPSHOT_HEADER or not _follows(run, found, first):
+        if run is None or kind == _SNAPSHOT_HEADER or not _follows(run, found, first, strict=self._strict):
             run = self._elsewhere(found) if kind != _SNAPSHOT_HEADER else None
             if run is None:
                 run = Run(self._image, "snapshot" if kind == _SNAPSHOT_HEADER else "log")
@@ -179,7 +181,7 @@ class RunBuilder:
         return wire.i16(data, at + 2) if size >= layout.CONTROL_KEY_SIZE and at + 4 <= len(data) else -1
 
 
-def _follows(run: Run, found: CarvedBatch, first: int) -> bool:
+def _follows(run: Run, found: CarvedBatch, first: int, *, strict: bool) -> bool:
     """Whether a batch goes on with a run right behind its last batch."""
     last = run.last
     if last is None or run.ended or last.end != found.position or found.base_offset < 0:
@@ -196,8 +198,8 @@ def _follows(run: Run, found: CarvedBatch, first: int) -> bool:
         return True
     if meets:
         return True
-    is_known = found.producer_id in run.producer_ids if found.producer_id >= 0 else not run.producer_ids
-    return is_known and found.position % _SECTOR != 0
+    is_known = found.producer_id >= 0 and found.producer_id in run.producer_ids
+    return (is_known or not strict) and found.position % _SECTOR != 0
 
 
 def next_sequence(found: CarvedBatch) -> int:
