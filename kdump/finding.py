@@ -40,6 +40,7 @@ class Code(Enum):
     F03 = ("too-large", Severity.ERROR, "the file has {found} bytes; no broker makes one over {expected}",
            "see what lies behind that size, often a hole; restore the replica, or rebuild the index")
     F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory")
+    F06 = ("read-error", Severity.ERROR, "the disk cannot read these {length} bytes: {why}", "copy the disk with a tool that reads around errors (ddrescue), and look at the copy; restore the replica")
     F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly")
     F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index not found by time", "rebuild the index before a broker starts")
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica")

@@ -62,6 +62,7 @@ RULES: dict[str, Rule] = {
     "header_row": lambda given: given["at"] + (HEADER if given["magic"] >= 2 else LEGACY_HEADER),
     "plausible": lambda given: given["at"] + HEADER,
     "candidate": lambda given: max(given["start"], given["stop"] - 1) + HEADER if given["stop"] > given["start"] else 0,
+    "candidates": lambda given: given["n"],
     "zeros_until": lambda given: given["stop"],
     "fill_crcs": lambda given: end_of_batches(given["rows"], 0, given["n"], given["origin"]),
     "read_plain": lambda given: end_of_batches(given["batches"], given["first"], given["last"], given["origin"]),
