@@ -26,6 +26,7 @@ _COMMANDS = {
     "reindex": "kdump.cli.reindex",
     "truncate": "kdump.cli.truncate",
     "patch-header": "kdump.cli.patch_header",
+    "salvage": "kdump.cli.salvage",
     "undo": "kdump.cli.undo",
     "resume": "kdump.cli.resume",
     "partition-for": "kdump.cli.partition_for",

@@ -163,7 +163,7 @@ class Line:
         limits: for reading.
         prefer: number of the copy that wins, None for none.
         is_subset: tells of two batches of one place which one has all the records of the other: 0, 1, or None.
-        doubted: tells whether an epoch of a copy is known to be wrong at an offset.
+        doubted: tells whether the epoch that a copy has at an offset is known to be wrong: copy, epoch, offset.
 
     Attributes:
         extents: EXTENT numbers for each stretch of it.
@@ -178,7 +178,7 @@ class Line:
         limits: Limits,
         prefer: int | None,
         is_subset: Callable[[Side, Side], int | None],
-        doubted: Callable[[int, int], bool],
+        doubted: Callable[[int, int, int], bool],
     ) -> None:
         self.extents = array("q")
         self.divergent: list[Divergent] = []
@@ -380,7 +380,7 @@ class Line:
             fits = [
                 one
                 for one in (head, other)
-                if self._epoch <= one.epochs[one.k] <= limit and not self._doubted(one.log.copy, one.firsts[one.k])
+                if self._epoch <= one.epochs[one.k] <= limit and not self._is_doubted(one)
             ]
             if len(fits) != 1:
                 if self._prefer is not None:
@@ -390,10 +390,13 @@ class Line:
                     [head.side(), other.side()],
                 )
             wrong = other if fits[0] is head else head
-            if not self._doubted(wrong.log.copy, wrong.firsts[wrong.k]):
+            if not self._is_doubted(wrong):
                 raise WrongEpochError(wrong.log.copy, wrong.epochs[wrong.k], wrong.firsts[wrong.k])
             return fits[0]
         return None
+
+    def _is_doubted(self, one: Cursor) -> bool:
+        return self._doubted(one.log.copy, one.epochs[one.k], one.firsts[one.k])
 
     def _better(self, one: Cursor, other: Cursor) -> Cursor:
         """Of two batches that begin at one offset the one that counts."""

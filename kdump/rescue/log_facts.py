@@ -120,7 +120,8 @@ class LogFacts(Value):
         epochs: of the batches in the stretches, in the order of the log.
         wrappers: that were read.
         has_transactions: there are transactional or control batches of producers.
-        has_holes: offsets are missing between two batches, or a batch has fewer records than offsets.
+        gaps: how often offsets are missing between two batches that lie one behind the other.
+        lacks_records: a batch has fewer records than offsets.
         findings: about what was not all read.
     """
 
@@ -131,7 +132,8 @@ class LogFacts(Value):
     epochs: list[EpochRun]
     wrappers: Wrappers
     has_transactions: bool
-    has_holes: bool
+    gaps: int
+    lacks_records: bool
     findings: list[Finding]
 
     @property
@@ -229,13 +231,13 @@ class _Walk:
             max_batch_bytes=limits.max_batch_bytes,
         )
         self._walk.checks.follow_producers = follow_producers
-        self._has_gaps = False
+        self._gaps_between = 0
 
     def _report(self, finding: Finding) -> None:
         if finding.gap:
             self._gaps.append(finding)
         elif finding.code is Code.O04:
-            self._has_gaps = True
+            self._gaps_between += 1
         elif finding.code in NOT_ALL_READ:
             self._findings.append(finding)
         elif finding.code not in (Code.B01,) and (finding.severity is Severity.ERROR or is_of_header(finding)):
@@ -289,7 +291,7 @@ class _Walk:
             return finding
         end = finding.position + finding.length
         last = self._stretches.last_before(finding.position)
-        if end != self._log.size or last is None or self._has_gaps or finding.last_offset is None:
+        if end != self._log.size or last is None or self._gaps_between or finding.last_offset is None:
             return finding
         first = last + 1
         after = first + finding.last_offset - finding.offset + 1
@@ -315,7 +317,8 @@ class _Walk:
             stretches.epochs,
             self._wrappers,
             stretches.has_transactions,
-            self._has_gaps or stretches.has_holes,
+            self._gaps_between,
+            stretches.lacks_records,
             self._findings,
         )
 
@@ -387,13 +390,13 @@ class Stretches:
     Attributes:
         rows: STRETCH numbers for each stretch.
         epochs: the runs of leader epochs.
-        has_transactions, has_holes: as in `LogFacts`.
+        has_transactions, lacks_records: as in `LogFacts`.
     """
 
     def __init__(self, wrappers: Wrappers) -> None:
         self.rows = array("q")
         self.epochs: list[EpochRun] = []
-        self.has_transactions = self.has_holes = False
+        self.has_transactions = self.lacks_records = False
         self._wrappers = wrappers
 
     def push(self, window: Window, start: int, stop: int) -> None:
@@ -411,8 +414,8 @@ class Stretches:
         if part.suspicions & layout.HAS_PRODUCER and not self.has_transactions:
             self.has_transactions = any(flags & _FLAGS for flags in set(part.column(layout.ATTRIBUTES)))
         lowest, highest = _scan.extremes(part.rows, part.count, layout.LEADER_EPOCH)
-        if not self.has_holes and part.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
-            self.has_holes = _scan.lacks_records(part.rows, part.count)
+        if not self.lacks_records and part.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
+            self.lacks_records = _scan.lacks_records(part.rows, part.count)
         if lowest == highest:
             self._epoch(lowest, first, last)
         else:

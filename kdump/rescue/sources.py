@@ -47,37 +47,40 @@ class Log(NamedTuple):
         path: of it.
         base: base offset by its name; None for a run of carve and where the name tells none.
         next_base: base offset of the segment after it in its directory.
+        source: the path that the user named.
     """
 
     path: str
     base: int | None
     next_base: int | None
+    source: str
 
 
 class Copy:
     """One copy of a partition.
 
     Args:
-        source: the path that the user named.
         directory: that its logs lie in.
         logs: in the order of their names.
         name: of the partition, None where none is told.
-        log_dir: the log directory, where it was looked at already.
+        is_run: the logs are runs of carve: nothing that lies beside them is theirs.
 
     Attributes:
-        source, path, logs, name: the same; `path` is that of the directory.
-        directory: the same.
+        directory, logs, name, is_run: the same.
+        path: of the directory.
     """
 
-    def __init__(
-        self, source: str, directory: PartitionDir, logs: Sequence[Log], name: str | None, *, is_run: bool = False
-    ) -> None:
-        self.source = source
+    def __init__(self, directory: PartitionDir, logs: Sequence[Log], name: str | None, *, is_run: bool = False) -> None:
         self.path = directory.path
         self.directory = directory
         self.logs = list(logs)
         self.name = name
         self.is_run = is_run
+
+    @property
+    def source(self) -> str:
+        """The path that the user named; of several the first."""
+        return self.logs[0].source
 
     @property
     def key(self) -> tuple[str, int] | None:
@@ -181,7 +184,8 @@ def find_copies(sources: Iterable[str]) -> Found:
             continue
         seen.add(real(source))
         if not is_dir(source):
-            copies.extend(_of_file(source, log_dirs, problems))
+            for copy in _of_file(source, log_dirs, problems):
+                _join(copies, copy)
             continue
         listing = DirectoryListing(source)
         if listing.error is not None:
@@ -193,15 +197,29 @@ def find_copies(sources: Iterable[str]) -> Found:
     return Found(copies, problems)
 
 
+def _join(copies: list[Copy], copy: Copy) -> None:
+    """Logs that the user named one by one are of one copy where they lie in one directory."""
+    for other in copies:
+        if (real(other.path), other.name, other.is_run) == (real(copy.path), copy.name, copy.is_run):
+            logs = sorted([*other.logs, *copy.logs], key=lambda log: (-1 if log.base is None else log.base, log.path))
+            afters = [log.base for log in logs[1:]] + [None]
+            other.logs = [
+                log._replace(next_base=after if after is not None and after > (log.base or 0) else log.next_base)
+                for log, after in zip(logs, afters, strict=True)
+            ]
+            return
+    copies.append(copy)
+
+
 def _log_dir(path: str, known: dict[str, LogDir]) -> LogDir:
     where = parent(path)
     return known.setdefault(real(where), LogDir(where))
 
 
-def _logs_of(listing: DirectoryListing) -> list[Log]:
+def _logs_of(listing: DirectoryListing, source: str = "") -> list[Log]:
     bases = [base for base in log_bases(listing.names) if listing.is_regular(f"{base:020}.log")]
     nexts = [*bases[1:], None]
-    return [Log(listing.join(f"{base:020}.log"), base, after) for base, after in zip(bases, nexts, strict=False)]
+    return [Log(listing.join(f"{base:020}.log"), base, after, source) for base, after in zip(bases, nexts, strict=False)]
 
 
 def _runs_of(listing: DirectoryListing) -> list[str]:
@@ -211,17 +229,17 @@ def _runs_of(listing: DirectoryListing) -> list[str]:
 def _of_directory(source: str, path: str, listing: DirectoryListing, known: dict[str, LogDir]) -> Iterator[Copy]:
     directory = PartitionDir(path, _log_dir(path, known), listing)
     name = base_name(path)
-    logs, runs = _logs_of(listing), _runs_of(listing)
+    logs, runs = _logs_of(listing, source), _runs_of(listing)
     if logs:
-        yield Copy(source, directory, logs, name if is_partition_name(name) else None)
+        yield Copy(directory, logs, name if is_partition_name(name) else None)
     by_name: dict[str | None, list[Log]] = {}
     told = _told(listing) if runs else {}
     for run in runs:
         topic_partition, kind = told.get(run, (None, "log"))
         if kind == "log":
-            by_name.setdefault(topic_partition, []).append(Log(listing.join(run), None, None))
+            by_name.setdefault(topic_partition, []).append(Log(listing.join(run), None, None, source))
     for one, some in sorted(by_name.items(), key=lambda pair: pair[0] or ""):
-        yield Copy(source, directory, some, one, is_run=True)
+        yield Copy(directory, some, one, is_run=True)
 
 
 def _told(listing: DirectoryListing) -> dict[str, tuple[str | None, str]]:
@@ -253,13 +271,13 @@ def _of_log_dir(
             problems.append(OpenFailure(path, "permission", f"{path}: cannot be listed: {inner.error.strerror}"))
             continue
         name = base_name(path)
-        logs = _logs_of(inner)
+        logs = _logs_of(inner, source)
         if not is_partition_name(name):
             if logs:
                 why = "is on its way out, or no partition that a broker serves: name it alone, with --name"
                 problems.append(OpenFailure(path, "skipped", f"{path}: {why}"))
         elif logs:
-            yield Copy(source, PartitionDir(path, log_dir, inner), logs, name)
+            yield Copy(PartitionDir(path, log_dir, inner), logs, name)
 
 
 def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure]) -> Iterator[Copy]:
@@ -278,4 +296,4 @@ def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure])
         partition = _told(directory.listing).get(name, (None, ""))[0]
     elif not is_partition_name(partition or ""):
         partition = None
-    yield Copy(source, directory, [Log(source, base, None)], partition, is_run=is_run)
+    yield Copy(directory, [Log(source, base, None, source)], partition, is_run=is_run)
