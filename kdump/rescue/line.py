@@ -33,12 +33,14 @@ class LineLog(NamedTuple):
         copy: number of the copy that it belongs to.
         source: with its patches.
         facts: what it has.
+        limit: where the next log of its copy begins: what reaches up to there does not count.
     """
 
     number: int
     copy: int
     source: Source
     facts: LogFacts
+    limit: int = NEVER
 
 
 class Divergent(NamedTuple):
@@ -90,8 +92,9 @@ class Pair(NamedTuple):
 class Cursor:
     """Goes through the batches of one log."""
 
-    def __init__(self, log: LineLog, limits: Limits) -> None:
+    def __init__(self, log: LineLog, limits: Limits, beyond: Callable[[Cursor, int], None]) -> None:
         self.log = log
+        self._beyond = beyond
         self._limits = limits
         self._windows = self._all()
         self.k = self.count = 0
@@ -119,6 +122,12 @@ class Cursor:
         self.positions = window.column(layout.POSITION)
         self.sizes = window.column(layout.SIZE)
         self.counts = window.column(layout.COUNT)
+        if self.lasts[-1] >= self.log.limit:
+            stop = bisect_left(self.lasts, self.log.limit)
+            self._beyond(self, stop)
+            self.count = stop
+            if not stop:
+                self._load()
 
     @property
     def first(self) -> int:
@@ -132,10 +141,10 @@ class Cursor:
             self.log.copy, self.log.number, self.positions[k], self.firsts[k], self.lasts[k], self.epochs[k], self.crcs[k]
         )
 
-    def records(self, stop: int) -> int:
-        """Return how many records the batches from the one in hand up to a row have; wrappers count as they say."""
+    def records(self, start: int, stop: int) -> int:
+        """Return how many records the batches of rows [start, stop) have."""
         total = 0
-        for k in range(self.k, stop):
+        for k in range(start, stop):
             count = self.counts[k]
             if count < 0:
                 inner = self.log.facts.wrappers.at(self.positions[k])
@@ -205,10 +214,13 @@ class Line:
                 continue
             first = min((cursor.first for cursor in active), default=None)
             while waiting and (first is None or (waiting[-1].facts.first or 0) <= first):
-                cursor = Cursor(waiting.pop(), self._limits)
+                cursor = Cursor(waiting.pop(), self._limits, self._reaches_over)
+                if cursor.ended:
+                    continue
                 active.append(cursor)
                 first = cursor.first if first is None else min(first, cursor.first)
-            assert first is not None
+            if first is None:
+                continue
             group = [cursor for cursor in active if cursor.first == first]
             others = [cursor.first for cursor in active if cursor.first != first]
             if waiting:
@@ -223,7 +235,7 @@ class Line:
         after = waiting[-2].facts.first or 0 if len(waiting) > 1 else NEVER
         firsts, lasts = facts.stretches[2::STRETCH], facts.stretches[3::STRETCH]
         ascends = all(map(lt, lasts, firsts[1:]))
-        return ascends and self._last < first and last < min(after, self._cuts[waiting[-1].copy])
+        return ascends and self._last < first and last < min(after, waiting[-1].limit, self._cuts[waiting[-1].copy])
 
     def _whole(self, log: LineLog) -> None:
         rows = log.facts.stretches
@@ -296,23 +308,29 @@ class Line:
             rows.extend((number, position, end, first, last, copies))
         self._last, self._in_hand, self._epoch = last, number, one.epochs[stop - 1]
 
+    def _reaches_over(self, one: Cursor, start: int) -> None:
+        """The batches from a row on reach into the next log of their copy."""
+        self._branch(one, start, one.count)
+
     def _diverge(self, one: Cursor, count: int) -> None:
         """These batches are of another branch."""
-        stop, at = one.k + count, one.k
+        stop = one.k + count
+        self._branch(one, one.k, stop)
+        one.move(stop)
+
+    def _branch(self, one: Cursor, at: int, stop: int) -> None:
         while at < stop:
             epoch = one.epochs[at]
             end = at + 1
             while end < stop and one.epochs[end] == epoch and one.firsts[end] == one.lasts[end - 1] + 1:
                 end += 1
-            one.k = at
-            row = Divergent(one.log.copy, one.firsts[at], one.lasts[end - 1], epoch, one.records(end))
+            row = Divergent(one.log.copy, one.firsts[at], one.lasts[end - 1], epoch, one.records(at, end))
             before = self.divergent[-1] if self.divergent else None
             if before is not None and (before.copy, before.last + 1, before.epoch) == (row.copy, row.first, epoch):
                 self.divergent[-1] = before._replace(last=row.last, records=before.records + row.records)
             else:
                 self.divergent.append(row)
             at = end
-        one.move(stop)
 
     def _overlaps(self, one: Cursor) -> None:
         """A batch begins inside of what the line has: of the same copy it is a leftover; else it is another branch."""
@@ -365,7 +383,7 @@ class Line:
 
     def _diverge_one(self, one: Cursor) -> None:
         k = one.k
-        self.divergent.append(Divergent(one.log.copy, one.firsts[k], one.lasts[k], one.epochs[k], one.records(k + 1)))
+        self.divergent.append(Divergent(one.log.copy, one.firsts[k], one.lasts[k], one.epochs[k], one.records(k, k + 1)))
 
     def _epoch_of_same_bytes(self, group: list[Cursor]) -> Cursor | None:
         """Of batches with the same bytes under the CRC and different epochs, the one whose epoch fits."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
 
+_RENAMED = 2  # batches below the base offset of the name, or too far above it
 _ROUNDS = 8  # a field that is put right can show the next one
 _STICKS = frozenset((
     Code.R01, Code.R02, Code.R03, Code.R04, Code.R06, Code.C01, Code.C02, Code.C04, Code.C05, Code.C07,
@@ -146,6 +147,17 @@ class LogFacts(Value):
         """The highest offset of a batch; None where there is none."""
         return max(self.stretches[_LAST::STRETCH], default=None)
 
+    @property
+    def end(self) -> int | None:
+        """The offset after the last batch, or after the torn one behind it whose header stands; None for neither."""
+        last = self.last
+        torn = self.places[-1] if self.places else None
+        if torn is None or not torn.is_exact or torn.last_offset is None or torn.offset is None:
+            return None if last is None else last + 1
+        if last is None or torn.offset == last + 1:
+            return torn.last_offset + 1
+        return last + 1
+
     def overlay(self, source: Source) -> Source:
         """Return the log as its stretches count on it."""
         return Overlay(source, self.patches) if self.patches else source
@@ -175,6 +187,24 @@ def read_log(
     Raises:
         OSError: it cannot be read to its end.
     """
+    if base is not None:
+        facts = _read_log(source, base, limits, epoch_at, next_base, hints, follow_producers=follow_producers)
+        if sum(code in place.codes for place in facts.places for code in ("O01", "O02")) < _RENAMED:
+            return facts
+        base = None  # the name is wrong, not so many batches
+    return _read_log(source, base, limits, epoch_at, next_base, hints, follow_producers=follow_producers)
+
+
+def _read_log(
+    source: Source,
+    base: int | None,
+    limits: Limits,
+    epoch_at: Callable[[int], int | None],
+    next_base: int | None,
+    hints: Callable[[], Sequence[int]],
+    *,
+    follow_producers: bool,
+) -> LogFacts:
     patches: dict[int, Patch] = {}
     fields: dict[int, Finding] = {}
     before: set[tuple[Code, int | None]] = set()
@@ -358,7 +388,7 @@ def _place_of(
     if is_legacy:
         inner = None if wrappers is None else wrappers.at(row[layout.POSITION])
         is_wrapper = row[layout.ATTRIBUTES] & layout.CODEC_MASK
-        first, count = inner or ((-1, -1) if is_wrapper else (last, 1))
+        first, count = inner or ((-1, -1) if is_wrapper or codes is None else (last, 1))
     sane = first >= 0 and last >= first
     return Place(
         row[layout.POSITION],
@@ -378,7 +408,26 @@ def _place_of_gap(log: Source, finding: Finding) -> Place:
     """Bytes that belong to no batch; where a header still stands it tells the first offset, perhaps."""
     assert finding.position is not None
     assert finding.length is not None
-    return Place(finding.position, finding.length, None, None, None, False, (finding.code.name,), False)
+    codes = (finding.code.name,)
+    header = log.read_at(finding.position, layout.RECORDS_AT)
+    if finding.code is not Code.L02 or len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
+        return Place(finding.position, finding.length, None, None, None, False, codes, False)
+    rows = array("q", bytes(8 * layout.BATCH_WIDTH))
+    _scan.header_row(header, 0, finding.position, finding.length, layout.MAGIC_V2, rows)
+    first, last, count = rows[layout.BASE_OFFSET], rows[layout.LAST_OFFSET], rows[layout.COUNT]
+    sane = 0 <= first <= last
+    return Place(
+        finding.position,
+        finding.length,
+        first if sane else None,
+        last if sane else None,
+        count if sane and 0 <= count <= last - first + 1 else None,
+        True,
+        codes,
+        sane,
+        rows[layout.PRODUCER_ID],
+        bool(rows[layout.ATTRIBUTES] & layout.CONTROL_FLAG),
+    )
 
 
 class Stretches:

@@ -205,7 +205,9 @@ class PartitionSalvage:
         """
         from kdump.rescue.compacted import subset
 
-        logs = [LineLog(number, one.copy, one.source, one.facts) for number, one in enumerate(self.read)]
+        logs = [
+            LineLog(number, one.copy, one.source, one.facts, self._limit_of(one)) for number, one in enumerate(self.read)
+        ]
         prefer = self._preferred()
         for _ in range(_ATTEMPTS):
             try:
@@ -223,6 +225,18 @@ class PartitionSalvage:
                 sides = "; ".join(self._side(side) for side in error.sides)
                 raise RefusalError(f"{self.name}: {error.why}: {sides}. Say which counts: --prefer SOURCE") from None
         raise RefusalError(f"{self.name}: the leader epochs of the sources contradict each other; use --prefer SOURCE")
+
+    def _limit_of(self, one: ReadLog) -> int:
+        """Where the next log of a copy begins; runs may overlap as they like."""
+        if self._copies[one.copy].is_run or one.facts.first is None:
+            return NEVER
+        own = (one.facts.first, one.log.base or 0)
+        others = [
+            (other.facts.first, other.log.base or 0)
+            for other in self.read
+            if other.copy == one.copy and other is not one and other.facts.first is not None
+        ]
+        return min((first for first, base in others if (first, base) > own), default=NEVER)
 
     def _side(self, side: Side) -> str:
         log = self.read[side.log].log
@@ -300,7 +314,7 @@ class PartitionSalvage:
         """Return the offset up to which anything knows of records."""
         ends = []
         for number, copy in enumerate(self._copies):
-            own = [one.facts.last + 1 for one in self.read if one.copy == number and one.facts.last is not None]
+            own = [end for one in self.read if one.copy == number and (end := one.facts.end) is not None]
             ends.append(copy.known_end(max(own, default=copy.logs[0].base or 0)))
         return max([end, *ends])
 
@@ -361,6 +375,7 @@ class LineWriter:
         self._limit = options.limits.max_batch_bytes
         self._start = work.log_start()
         self._base = min((one.log.base for one in work.read if one.log.base is not None), default=None)
+        self._known_end = work.known_end(0)
         self._missing = self._what_is_missing()
         self._left_out: list[LeftOut] = []
         self._extras: list[tuple[int, int, SalvageRow]] = []
@@ -389,7 +404,10 @@ class LineWriter:
         gaps, lacks = 0, False
         for one in self._work.read:
             start = one.log.base if one.log.base is not None else one.facts.first or 0
-            spots.extend(spots_of(one.log.path, one.facts, start, one.log.next_base))
+            end = one.log.next_base
+            if end is None and one.log.base is not None:
+                end = self._known_end
+            spots.extend(spots_of(one.log.path, one.facts, start, end))
             gaps = max(gaps, one.facts.gaps)
             lacks = lacks or one.facts.lacks_records
         return Missing(self._work.name, self._path, spots, is_compacted=lacks or gaps > 1)
@@ -468,9 +486,8 @@ class LineWriter:
         dress(staging.directory, settings._replace(mode=settings.mode | (settings.mode & 0o444) >> 2), self._ops)
         dress(staging.rows_file, settings, self._ops)
         self._flush()
-        known = self._work.known_end(writer.end)
-        if known > self.expected:
-            self._gap(known - 1)
+        if self._known_end > self.expected:
+            self._gap(self._known_end - 1)
         self._finish_extras()
         self.result = self._salvaged(writer, start)
         staging.row(row_json(self.result))
