@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from itertools import combinations
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +35,8 @@ class LineLog(NamedTuple):
         source: with its patches.
         facts: what it has.
         limit: where the next log of its copy begins: what reaches up to there does not count.
+        before: the last offset before it in its copy, as far as it is known.
+        next_epoch: of the first batch of the next log of its copy, None where there is none.
     """
 
     number: int
@@ -41,6 +44,14 @@ class LineLog(NamedTuple):
     source: Source
     facts: LogFacts
     limit: int = NEVER
+    before: int = -1
+    next_epoch: int | None = None
+
+    @property
+    def begins(self) -> int:
+        """From which offset on it must be looked at: from where the log before it ends, or its own first."""
+        first = self.facts.first or 0
+        return first if self.before < 0 else min(first, self.before + 1)
 
 
 class Divergent(NamedTuple):
@@ -99,6 +110,8 @@ class Cursor:
         self._windows = self._all()
         self.k = self.count = 0
         self.ended = False
+        self.before = log.before
+        self.misplaced = False  # the batch in hand seems to be one that other copies have at a lower offset
         self._load()
 
     def _all(self) -> Iterator[Window]:
@@ -154,13 +167,25 @@ class Cursor:
 
     def move(self, stop: int) -> None:
         """Go on to a row."""
+        if stop > self.k:
+            self.before, self.misplaced = self.lasts[stop - 1], False
         self.k = stop
         if stop >= self.count:
             self._load()
 
     def next_epoch(self) -> int | None:
         """Return the epoch of the batch after the one in hand, as far as it is in the window."""
-        return self.epochs[self.k + 1] if self.k + 1 < self.count else None
+        return self.epochs[self.k + 1] if self.k + 1 < self.count else self.log.next_epoch
+
+    @property
+    def has_left_neighbour(self) -> bool:
+        """Whether the batch before the one in hand adjoins it."""
+        return self.before + 1 == self.firsts[self.k]
+
+    @property
+    def has_right_neighbour(self) -> bool:
+        """Whether the batch after the one in hand adjoins it."""
+        return self.k + 1 < self.count and self.lasts[self.k] + 1 == self.firsts[self.k + 1]
 
 
 class Line:
@@ -205,7 +230,7 @@ class Line:
 
     def _build(self, logs: list[LineLog]) -> None:
         waiting = sorted(
-            (log for log in logs if log.facts.stretches), key=lambda log: (log.facts.first, log.number), reverse=True
+            (log for log in logs if log.facts.stretches), key=lambda log: (log.begins, log.number), reverse=True
         )
         active: list[Cursor] = []
         while waiting or active:
@@ -213,7 +238,7 @@ class Line:
                 self._whole(waiting.pop())
                 continue
             first = min((cursor.first for cursor in active), default=None)
-            while waiting and (first is None or (waiting[-1].facts.first or 0) <= first):
+            while waiting and (first is None or waiting[-1].begins <= first):
                 cursor = Cursor(waiting.pop(), self._limits, self._reaches_over)
                 if cursor.ended:
                     continue
@@ -224,15 +249,31 @@ class Line:
             group = [cursor for cursor in active if cursor.first == first]
             others = [cursor.first for cursor in active if cursor.first != first]
             if waiting:
-                others.append(waiting[-1].facts.first or 0)
+                others.append(waiting[-1].begins)
+            for cursor in active:
+                if cursor.first > first:
+                    self._look_for(cursor, group[0])
             self._step(group, min(others, default=NEVER))
             active = [cursor for cursor in active if not cursor.ended]
+
+    def _look_for(self, one: Cursor, head: Cursor) -> None:
+        """Find out whether the batch in hand of a cursor stands at an offset that is not its own.
+
+        It adjoins neither neighbour, and where the left one leaves off another copy has the same bytes.
+        """
+        if one.misplaced or one.has_left_neighbour or one.has_right_neighbour:
+            return
+        at = bisect_left(head.firsts, one.before + 1, head.k, head.count)
+        if at == head.count or head.firsts[at] != one.before + 1:
+            return
+        spans = one.lasts[one.k] - one.first, head.lasts[at] - head.firsts[at]
+        one.misplaced = spans[0] == spans[1] and (one.crcs[one.k], one.sizes[one.k]) == (head.crcs[at], head.sizes[at])
 
     def _alone(self, waiting: list[LineLog]) -> bool:
         """Whether the next log lies below all others and above what is there, so that nothing has to be compared."""
         facts = waiting[-1].facts
         first, last = facts.first or 0, facts.last or 0
-        after = waiting[-2].facts.first or 0 if len(waiting) > 1 else NEVER
+        after = waiting[-2].begins if len(waiting) > 1 else NEVER
         firsts, lasts = facts.stretches[2::STRETCH], facts.stretches[3::STRETCH]
         ascends = all(map(lt, lasts, firsts[1:]))
         return ascends and self._last < first and last < min(after, waiting[-1].limit, self._cuts[waiting[-1].copy])
@@ -251,6 +292,11 @@ class Line:
             group: all cursors that stand there.
             bound: the lowest offset of the others.
         """
+        wrong = [one for one in group if one.misplaced]
+        if wrong:
+            for one in wrong:
+                one.move(one.k + 1)
+            return
         head = group[0]
         stop = min(bisect_left(head.lasts, bound, head.k, head.count), *(one.count - one.k + head.k for one in group))
         stop = self._same(group, max(stop, head.k + 1))
@@ -387,8 +433,7 @@ class Line:
 
     def _epoch_of_same_bytes(self, group: list[Cursor]) -> Cursor | None:
         """Of batches with the same bytes under the CRC and different epochs, the one whose epoch fits."""
-        head = group[0]
-        for other in group[1:]:
+        for head, other in combinations(group, 2):
             k, j = head.k, other.k
             same = head.lasts[k] == other.lasts[j] and head.crcs[k] == other.crcs[j] and head.sizes[k] == other.sizes[j]
             if not same or head.epochs[k] == other.epochs[j]:
@@ -403,10 +448,8 @@ class Line:
             if len(fits) != 1:
                 if self._prefer is not None:
                     return next((one for one in group if one.log.copy == self._prefer), head)
-                raise ContradictionError(
-                    f"the same batch at offset {head.first} has different leader epochs, and its neighbours decide neither",
-                    [head.side(), other.side()],
-                )
+                why = f"the same batch at offset {head.first} has different leader epochs, and its neighbours decide neither"
+                raise ContradictionError(why, [head.side(), other.side()])
             wrong = other if fits[0] is head else head
             if not self._is_doubted(wrong):
                 raise WrongEpochError(wrong.log.copy, wrong.epochs[wrong.k], wrong.firsts[wrong.k])

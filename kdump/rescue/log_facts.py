@@ -124,6 +124,7 @@ class LogFacts(Value):
         gaps: how often offsets are missing between two batches that lie one behind the other.
         lacks_records: a batch has fewer records than offsets.
         findings: about what was not all read.
+        is_renamed: its batches do not fit its name.
     """
 
     stretches: array[int]
@@ -136,6 +137,7 @@ class LogFacts(Value):
     gaps: int
     lacks_records: bool
     findings: list[Finding]
+    is_renamed: bool = False
 
     @property
     def first(self) -> int | None:
@@ -172,6 +174,7 @@ def read_log(
     next_base: int | None = None,
     hints: Callable[[], Sequence[int]] = tuple,
     follow_producers: bool = True,
+    given: Sequence[Finding] = (),
 ) -> LogFacts:
     """Read a log.
 
@@ -183,16 +186,19 @@ def read_log(
         next_base: base offset of the segment after it.
         hints: positions that its offset index has.
         follow_producers: its batches' sequences mean something.
+        given: findings about header fields that the logs around it determine.
 
     Raises:
         OSError: it cannot be read to its end.
     """
     if base is not None:
-        facts = _read_log(source, base, limits, epoch_at, next_base, hints, follow_producers=follow_producers)
+        facts = _read_log(
+            source, base, limits, epoch_at, next_base, hints, given, follow_producers=follow_producers
+        )
         if sum(code in place.codes for place in facts.places for code in ("O01", "O02")) < _RENAMED:
             return facts
-        base = None  # the name is wrong, not so many batches
-    return _read_log(source, base, limits, epoch_at, next_base, hints, follow_producers=follow_producers)
+    found = _read_log(source, None, limits, epoch_at, None, hints, (), follow_producers=follow_producers)
+    return found.replace(is_renamed=base is not None)  # the name is wrong, not so many batches
 
 
 def _read_log(
@@ -202,11 +208,15 @@ def _read_log(
     epoch_at: Callable[[int], int | None],
     next_base: int | None,
     hints: Callable[[], Sequence[int]],
+    given: Sequence[Finding],
     *,
     follow_producers: bool,
 ) -> LogFacts:
     patches: dict[int, Patch] = {}
     fields: dict[int, Finding] = {}
+    for one in given:
+        patch = patch_of(one, source)
+        patches[patch.position], fields[patch.position] = patch, one
     before: set[tuple[Code, int | None]] = set()
     facts, known = None, None
     for _ in range(_ROUNDS):
@@ -310,7 +320,7 @@ class _Walk:
                 finding = within_checkpoint(finding, epoch_at(finding.offset))
             elif finding.code in _OFFSET_CODES and finding.expected is None:
                 finding = self._at_end(finding, next_base)
-            if isinstance(finding.expected, int):
+            if isinstance(finding.expected, int) and not _reaches_over(finding, next_base):
                 self.errors[number] = finding
                 found.append(finding)
         return found
@@ -334,6 +344,9 @@ class _Walk:
             if one.position is not None and (one.code in _STICKS or is_of_header(one)):
                 out.setdefault(one.position, []).append(one)
         stretches, places = self._stretches, self._wrong
+        if not stretches.lacks_records:
+            for finding in self._zeroed():
+                out.setdefault(finding.position or 0, []).append(finding)
         if out:
             stretches, bad = self._without(out)
             places = sorted([*places, *bad])
@@ -351,6 +364,26 @@ class _Walk:
             stretches.lacks_records,
             self._findings,
         )
+
+    def _zeroed(self) -> Iterator[Finding]:
+        """Batches behind zeros that have reached into their base offset: they do not adjoin what follows."""
+        rows = self._stretches.rows
+        ends = {(one.position or 0) + (one.length or 0) for one in self._gaps}
+        ends.update(one.position + one.length for one in self._wrong)
+        for at in range(0, len(rows), STRETCH):
+            position, end = rows[at], rows[at + 1]
+            if position not in ends or self._gaps_between > 1 or any(self._log.read_at(max(0, position - 8), 8)):
+                continue
+            header = self._log.read_at(position, layout.RECORDS_AT)
+            size = int.from_bytes(header[layout.SIZE_AT : layout.LOG_OVERHEAD], "big") + layout.LOG_OVERHEAD
+            if header[layout.MAGIC_AT] != layout.MAGIC_V2 or header[0]:
+                continue
+            delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big")
+            last = int.from_bytes(header[:8], "big") + delta
+            after = int.from_bytes(self._log.read_at(position + size, 8), "big") if position + size < end else None
+            if last + 1 != after:
+                first = last - delta
+                yield Finding(Code.O03, self._log.name, position, size, offset=first, last_offset=last, field="baseOffset")
 
     def _without(self, out: dict[int, list[Finding]]) -> tuple[Stretches, list[Place]]:
         kept, places = Stretches(self._wrappers), []
@@ -371,6 +404,62 @@ class _Walk:
                     places.append(_place_of(window, k, codes, self._wrappers, is_exact=not is_moved))
                 kept.push(window, start, window.count)
         return kept, places
+
+
+def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
+    """Return the finding of a first batch whose base offset is not that of the file name.
+
+    Args:
+        log: as it is.
+        facts: what it has.
+        base: base offset by the name, where the log before it ends.
+
+    Returns:
+        None where the batch has it, or where the batch after it bears out another one.
+    """
+    header = log.read_at(0, layout.RECORDS_AT)
+    if len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
+        return None
+    size = int.from_bytes(header[layout.SIZE_AT : layout.LOG_OVERHEAD], "big", signed=True) + layout.LOG_OVERHEAD
+    first = int.from_bytes(header[:8], "big", signed=True)
+    delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big", signed=True)
+    is_place = any(one.position == 0 and one.length == size and not one.is_exact for one in facts.places)
+    is_well = bool(facts.stretches) and facts.stretches[0] == 0
+    if first == base or not (is_place or is_well):
+        return None
+    if is_well and facts.stretches[1] > size:
+        after = int.from_bytes(log.read_at(size, 8), "big", signed=True)
+        if after == first + delta + 1:
+            return None
+    place = layout.OFFSET_AT, size
+    return Finding(Code.O03, log.name, *place, False, first, first + delta, "baseOffset", base, first)
+
+
+def edge_epoch(log: Source, facts: LogFacts, expected: int, *, is_last: bool) -> Finding | None:
+    """Return the finding of a wrong leader epoch in the first or the last batch of a log.
+
+    Args:
+        log: as its stretches count on it.
+        facts: what it has.
+        expected: the epoch that both neighbours have.
+        is_last: the last batch is meant, else the first.
+
+    Returns:
+        None where more batches than that one have the other epoch.
+    """
+    rows = facts.stretches
+    at = len(rows) - STRETCH if is_last else 0
+    found: Window | None = None
+    for window in batches_of(log, rows[at], rows[at + 1], layout.MAX_INT):
+        found = window.only(window.count - 1 if is_last else 0)
+        if not is_last:
+            break
+    run = facts.epochs[-1] if is_last else facts.epochs[0]
+    if found is None or (run.first, run.last) != (found.cell(0, layout.BASE_OFFSET), found.cell(0, layout.LAST_OFFSET)):
+        return None
+    place = found.cell(0, layout.POSITION), found.cell(0, layout.SIZE)
+    field, wrong = "partitionLeaderEpoch", found.cell(0, layout.LEADER_EPOCH)
+    return Finding(Code.E01, log.name, *place, False, run.first, run.last, field, expected, wrong)
 
 
 def _place_of(
@@ -428,6 +517,14 @@ def _place_of_gap(log: Source, finding: Finding) -> Place:
         rows[layout.PRODUCER_ID],
         bool(rows[layout.ATTRIBUTES] & layout.CONTROL_FLAG),
     )
+
+
+def _reaches_over(finding: Finding, next_base: int | None) -> bool:
+    """Whether the value that is expected of a base offset lets the batch reach into the next segment."""
+    if next_base is None or finding.code not in _OFFSET_CODES or not isinstance(finding.expected, int):
+        return False
+    span = 0 if finding.offset is None or finding.last_offset is None else finding.last_offset - finding.offset
+    return finding.expected + span >= next_base
 
 
 class Stretches:

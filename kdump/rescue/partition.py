@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import insort
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.index_interval import DEFAULT, infer_interval
@@ -15,7 +16,7 @@ from kdump.item import Certainty, Loss, Progress
 from kdump.render.json.salvage import row_json
 from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
 from kdump.rescue.line import COPIES, EXTENT, FIRST, LOG, ContradictionError, Line, LineLog, Side, WrongEpochError
-from kdump.rescue.log_facts import Limits, LogFacts, batches_of, first_offset, read_log
+from kdump.rescue.log_facts import Limits, LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
 from kdump.rescue.losses import Missing, Spot, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.tolerant import TolerantSource
@@ -139,11 +140,62 @@ class PartitionSalvage:
                 self._load(number, copy, log, TolerantSource(opened))
                 done += opened.size
                 yield Progress(done, total, log.path)
+            if not copy.is_run:
+                self._mend_offsets(number)
+                self._mend_epochs(number)
         self._order_runs()
 
+    def _mend_offsets(self, copy: int) -> None:
+        """The first batch of a log has the log before it and its file name for neighbours."""
+        own = [number for number, one in enumerate(self.read) if one.copy == copy]
+        if any(one.facts.lacks_records or one.facts.gaps > 1 for one in self.read if one.copy == copy):
+            return
+        for before, number in pairwise(own):
+            one = self.read[number]
+            base = one.log.base
+            if base is None or self.read[before].facts.last != base - 1 or one.facts.is_renamed:
+                continue
+            finding = first_of_name(one.raw, one.facts, base)
+            if finding is not None:
+                self._again(number, [finding])
+
+    def _again(self, number: int, given: list[Finding]) -> None:
+        """Read a log again with header fields put right that its neighbours determine."""
+        one = self.read[number]
+        facts = self._facts(self._copies[one.copy], one.log, one.raw, [*one.facts.fields, *given])
+        self.read[number] = one._replace(source=facts.overlay(one.raw), facts=facts)
+
+    def _mend_epochs(self, copy: int) -> None:
+        """An epoch at the border of two logs has its neighbours in both: put right what they determine."""
+        own = [number for number, one in enumerate(self.read) if one.copy == copy and one.facts.epochs]
+        for at, number in enumerate(own):
+            one = self.read[number]
+            before = self.read[own[at - 1]].facts.epochs[-1].epoch if at else None
+            after = self.read[own[at + 1]].facts.epochs[0].epoch if at + 1 < len(own) else None
+            runs = one.facts.epochs
+            first = (before, runs[0].epoch, runs[1].epoch if len(runs) > 1 else after)
+            last = (runs[-2].epoch if len(runs) > 1 else before, runs[-1].epoch, after)
+            given = [
+                finding
+                for is_last, around in ((False, first), (True, last))
+                if around[0] is not None and around[0] == around[2] != around[1]
+                and (finding := edge_epoch(one.source, one.facts, around[0], is_last=is_last)) is not None
+            ]
+            if given:
+                self._again(number, given)
+
     def _load(self, number: int, copy: Copy, log: Log, raw: TolerantSource) -> None:
+        facts = self._facts(copy, log, raw, ())
+        self.findings.extend(facts.findings)
+        for position, length in raw.ranges():
+            why = raw.error.strerror if raw.error is not None else ""
+            sentence = f"{log.path}: bytes {position}..{position + length - 1} cannot be read: {why}"
+            self.problems.append(OpenFailure(log.path, "read", sentence))
+        self.read.append(ReadLog(log, number, raw, facts.overlay(raw), facts))
+
+    def _facts(self, copy: Copy, log: Log, raw: TolerantSource, given: Sequence[Finding]) -> LogFacts:
         segment = copy.segment(log, self._cache)
-        facts = read_log(
+        return read_log(
             raw,
             log.base,
             self._options.limits,
@@ -151,13 +203,8 @@ class PartitionSalvage:
             next_base=log.next_base,
             hints=segment.hints if log.base is not None else tuple,
             follow_producers=not self.name.startswith(f"{_FOREIGN_SEQUENCES}-"),
+            given=given,
         )
-        self.findings.extend(facts.findings)
-        for position, length in raw.ranges():
-            why = raw.error.strerror if raw.error is not None else ""
-            sentence = f"{log.path}: bytes {position}..{position + length - 1} cannot be read: {why}"
-            self.problems.append(OpenFailure(log.path, "read", sentence))
-        self.read.append(ReadLog(log, number, raw, facts.overlay(raw), facts))
 
     def _order_runs(self) -> None:
         self.read.sort(key=lambda one: (one.copy, one.log.base is None, one.facts.first or 0))
@@ -206,7 +253,8 @@ class PartitionSalvage:
         from kdump.rescue.compacted import subset
 
         logs = [
-            LineLog(number, one.copy, one.source, one.facts, self._limit_of(one)) for number, one in enumerate(self.read)
+            LineLog(number, one.copy, one.source, one.facts, self._limit_of(one), *self._around(number))
+            for number, one in enumerate(self.read)
         ]
         prefer = self._preferred()
         for _ in range(_ATTEMPTS):
@@ -226,17 +274,28 @@ class PartitionSalvage:
                 raise RefusalError(f"{self.name}: {error.why}: {sides}. Say which counts: --prefer SOURCE") from None
         raise RefusalError(f"{self.name}: the leader epochs of the sources contradict each other; use --prefer SOURCE")
 
+    def _around(self, number: int) -> tuple[int, int | None]:
+        """The last offset before a log in its copy, and the epoch behind it."""
+        one = self.read[number]
+        if self._copies[one.copy].is_run:
+            return -1, None
+        own = [other for other in self.read if other.copy == one.copy]
+        at = own.index(one)
+        before = next((other.facts.last for other in reversed(own[:at]) if other.facts.last is not None), None)
+        after = next((other.facts.epochs[0].epoch for other in own[at + 1 :] if other.facts.epochs), None)
+        base = -1 if one.log.base is None else one.log.base - 1
+        return base if before is None else max(base, before), after
+
     def _limit_of(self, one: ReadLog) -> int:
         """Where the next log of a copy begins; runs may overlap as they like."""
         if self._copies[one.copy].is_run or one.facts.first is None:
             return NEVER
-        own = (one.facts.first, one.log.base or 0)
-        others = [
-            (other.facts.first, other.log.base or 0)
+        firsts = [
+            other.facts.first
             for other in self.read
-            if other.copy == one.copy and other is not one and other.facts.first is not None
+            if other.copy == one.copy and _place_in_copy(other) > _place_in_copy(one) and other.facts.first is not None
         ]
-        return min((first for first, base in others if (first, base) > own), default=NEVER)
+        return min(firsts, default=NEVER)
 
     def _side(self, side: Side) -> str:
         log = self.read[side.log].log
@@ -310,13 +369,13 @@ class PartitionSalvage:
             mode, owner = status.st_mode & 0o777, (status.st_uid, status.st_gid)
         return Settings(self._options.segment_bytes, self.interval(), self._options.limits, mode | 0o600, owner)
 
-    def known_end(self, end: int) -> int:
+    def known_end(self) -> int:
         """Return the offset up to which anything knows of records."""
-        ends = []
+        ends = [0]
         for number, copy in enumerate(self._copies):
-            own = [end for one in self.read if one.copy == number and (end := one.facts.end) is not None]
+            own = [one.facts.end for one in self.read if one.copy == number and one.facts.end is not None]
             ends.append(copy.known_end(max(own, default=copy.logs[0].base or 0)))
-        return max([end, *ends])
+        return max(ends)
 
     def aborted(self, producer: int, first: int, last: int) -> tuple[list[AbortedTxn], bool]:
         """Return what transaction indexes say of a producer, and whether one of them is complete for a range."""
@@ -340,6 +399,12 @@ class PartitionSalvage:
             goes_on = any(entry.last_offset > last for entry in entries)
             complete = complete or (covers and (goes_on or (one.log.next_base is not None and bool(entries))))
         return list(dict.fromkeys(found)), complete
+
+
+def _place_in_copy(one: ReadLog) -> tuple[int, int]:
+    """By what the logs of a copy are ordered: the base offset of the name, unless that is wrong."""
+    first = one.facts.first or 0
+    return (first if one.facts.is_renamed or one.log.base is None else one.log.base), first
 
 
 def log_size(path: str) -> int:
@@ -375,7 +440,7 @@ class LineWriter:
         self._limit = options.limits.max_batch_bytes
         self._start = work.log_start()
         self._base = min((one.log.base for one in work.read if one.log.base is not None), default=None)
-        self._known_end = work.known_end(0)
+        self._known_end = work.known_end()
         self._missing = self._what_is_missing()
         self._left_out: list[LeftOut] = []
         self._extras: list[tuple[int, int, SalvageRow]] = []
