@@ -10,12 +10,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.rescue.log_facts import EpochRun
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
+    from kdump.rescue.log_facts import EpochRun
 
 NEVER = 2**63 - 1
 
@@ -51,7 +50,8 @@ def branch_of(
     merged: list[EpochRun] = []
     agrees = True
     floor = max([log_start, *(one.start_offset for one in checkpoint[:1])])
-    for run in runs:
+    for whole in runs:
+        run = whole
         if doubted(run):
             continue
         if checkpoint and run.last >= floor:

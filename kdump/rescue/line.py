@@ -127,7 +127,10 @@ class Cursor:
             return
         self.k, self.count = 0, window.count
         self.firsts = window.column(layout.BASE_OFFSET)
-        if window.cell(0, layout.MAGIC) < layout.MAGIC_V2 or window.cell(window.count - 1, layout.MAGIC) < layout.MAGIC_V2:
+        if (
+            window.cell(0, layout.MAGIC) < layout.MAGIC_V2
+            or window.cell(window.count - 1, layout.MAGIC) < layout.MAGIC_V2
+        ):
             self.firsts = array("q", [first_offset(window, k, self.log.facts.wrappers) for k in range(window.count)])
         self.lasts = window.column(layout.LAST_OFFSET)
         self.crcs = window.column(layout.CRC)
@@ -151,7 +154,13 @@ class Cursor:
         """Return the batch in hand."""
         k = self.k
         return Side(
-            self.log.copy, self.log.number, self.positions[k], self.firsts[k], self.lasts[k], self.epochs[k], self.crcs[k]
+            self.log.copy,
+            self.log.number,
+            self.positions[k],
+            self.firsts[k],
+            self.lasts[k],
+            self.epochs[k],
+            self.crcs[k],
         )
 
     def records(self, start: int, stop: int) -> int:
@@ -385,38 +394,51 @@ class Line:
             self._diverge(one, 1)
             return
         side = one.side()
-        here = Side(self._copies[rows[-EXTENT]], rows[-EXTENT], rows[-EXTENT + AT], rows[-EXTENT + FIRST], self._last, self._epoch, 0)
+        here = Side(
+            self._copies[rows[-EXTENT]],
+            rows[-EXTENT],
+            rows[-EXTENT + AT],
+            rows[-EXTENT + FIRST],
+            self._last,
+            self._epoch,
+            0,
+        )
         raise ContradictionError(f"batches overlap at offset {side.first}", [here, side])
 
     # --- where copies differ --------------------------------------------------------------------------------
     def _differing(self, group: list[Cursor]) -> None:
         """The copies have different batches at one offset."""
-        good = [one for one in group if one.lasts[one.k] < self._cuts[one.log.copy]]
-        best = self._epoch_of_same_bytes(group)
-        if best is None and not good:
+        best = self._chosen(group)
+        if best is None:
             for one in group:
                 self._diverge(one, 1)
             return
-        if best is None and self._prefer is not None:
-            best = next((one for one in good if one.log.copy == self._prefer), None)
-        if best is None:
-            best = good[0]
-            for other in good[1:]:
-                best = self._better(best, other)
-        for one in group:
-            if one is not best and not _is_same(one, best):
-                self._other_side(one, best)
         same = [one for one in group if one is best or _is_same(one, best)]
+        others = [one for one in group if one not in same]
+        for one in others:
+            self._other_side(one, best)
         if best.first <= self._last:
             for one in same:
                 self._overlaps(one)
-            return
-        self._extent(best, 1, len({one.log.copy for one in same}))
-        for one in same:
-            one.move(one.k + 1)
-        for one in group:
-            if one not in same and not one.ended and one.firsts[one.k] == self.extents[-EXTENT + FIRST]:
+        else:
+            self._extent(best, 1, len({one.log.copy for one in same}))
+            for one in same:
                 one.move(one.k + 1)
+        for one in others:
+            one.move(one.k + 1)
+
+    def _chosen(self, group: list[Cursor]) -> Cursor | None:
+        """The one that counts, None where none does."""
+        good = [one for one in group if one.lasts[one.k] < self._cuts[one.log.copy]]
+        best = self._epoch_of_same_bytes(group)
+        if best is None and self._prefer is not None:
+            best = next((one for one in good if one.log.copy == self._prefer), None)
+        if best is not None or not good:
+            return best
+        best = good[0]
+        for other in good[1:]:
+            best = self._better(best, other)
+        return best
 
     def _other_side(self, one: Cursor, best: Cursor) -> None:
         """What becomes of a batch that was not taken."""
@@ -429,7 +451,9 @@ class Line:
 
     def _diverge_one(self, one: Cursor) -> None:
         k = one.k
-        self.divergent.append(Divergent(one.log.copy, one.firsts[k], one.lasts[k], one.epochs[k], one.records(k, k + 1)))
+        self.divergent.append(
+            Divergent(one.log.copy, one.firsts[k], one.lasts[k], one.epochs[k], one.records(k, k + 1))
+        )
 
     def _epoch_of_same_bytes(self, group: list[Cursor]) -> Cursor | None:
         """Of batches with the same bytes under the CRC and different epochs, the one whose epoch fits."""
@@ -441,14 +465,13 @@ class Line:
             ends = [one.next_epoch() for one in (head, other)]
             limit = min((end for end in ends if end is not None and end >= 0), default=NEVER)
             fits = [
-                one
-                for one in (head, other)
-                if self._epoch <= one.epochs[one.k] <= limit and not self._is_doubted(one)
+                one for one in (head, other) if self._epoch <= one.epochs[one.k] <= limit and not self._is_doubted(one)
             ]
             if len(fits) != 1:
                 if self._prefer is not None:
                     return next((one for one in group if one.log.copy == self._prefer), head)
-                why = f"the same batch at offset {head.first} has different leader epochs, and its neighbours decide neither"
+                what = f"the same batch at offset {head.first} has different leader epochs"
+                why = f"{what}, and its neighbours decide neither"
                 raise ContradictionError(why, [head.side(), other.side()])
             wrong = other if fits[0] is head else head
             if not self._is_doubted(wrong):

@@ -192,9 +192,7 @@ def read_log(
         OSError: it cannot be read to its end.
     """
     if base is not None:
-        facts = _read_log(
-            source, base, limits, epoch_at, next_base, hints, given, follow_producers=follow_producers
-        )
+        facts = _read_log(source, base, limits, epoch_at, next_base, hints, given, follow_producers=follow_producers)
         if sum(code in place.codes for place in facts.places for code in ("O01", "O02")) < _RENAMED:
             return facts
     found = _read_log(source, None, limits, epoch_at, None, hints, (), follow_producers=follow_producers)
@@ -313,17 +311,30 @@ class _Walk:
     def determined(self, epoch_at: Callable[[int], int | None], next_base: int | None) -> list[Finding]:
         """Return the findings about header fields whose value is determined."""
         found = []
-        for number, finding in enumerate(self.errors):
+        for number, told in enumerate(self.errors):
+            finding = told
             if not is_of_header(finding):
                 continue
             if finding.code in _EPOCH_CODES and finding.offset is not None:
                 finding = within_checkpoint(finding, epoch_at(finding.offset))
             elif finding.code in _OFFSET_CODES and finding.expected is None:
                 finding = self._at_end(finding, next_base)
+            if self._lost_its_epoch(finding, epoch_at):
+                continue
             if isinstance(finding.expected, int) and not _reaches_over(finding, next_base):
                 self.errors[number] = finding
                 found.append(finding)
         return found
+
+    def _lost_its_epoch(self, finding: Finding, epoch_at: Callable[[int], int | None]) -> bool:
+        """Whether zeros have covered length and epoch of a batch: the CRC tells the length, and nobody the epoch."""
+        if finding.code is not Code.L05 or finding.found or finding.position is None or finding.length is None:
+            return False
+        header = self._log.read_at(finding.position, layout.CRC_AT)
+        if any(header[layout.SIZE_AT : layout.MAGIC_AT]) or header[layout.MAGIC_AT] != layout.MAGIC_V2:
+            return False
+        after = self._log.read_at(finding.position + finding.length + layout.LEADER_EPOCH_AT, 4)
+        return any(after) and epoch_at(int.from_bytes(header[:8], "big")) != 0
 
     def _at_end(self, finding: Finding, next_base: int | None) -> Finding:
         """The last batch of a log has the batch before it and the end of the file for neighbours."""
@@ -368,8 +379,8 @@ class _Walk:
     def _zeroed(self) -> Iterator[Finding]:
         """Batches behind zeros that have reached into their base offset: they do not adjoin what follows."""
         rows = self._stretches.rows
-        ends = {(one.position or 0) + (one.length or 0) for one in self._gaps}
-        ends.update(one.position + one.length for one in self._wrong)
+        ends: dict[int, int | None] = {(one.position or 0) + (one.length or 0): None for one in self._gaps}
+        ends.update((one.position + one.length, one.last_offset) for one in self._wrong)
         for at in range(0, len(rows), STRETCH):
             position, end = rows[at], rows[at + 1]
             if position not in ends or self._gaps_between > 1 or any(self._log.read_at(max(0, position - 8), 8)):
@@ -381,9 +392,11 @@ class _Walk:
             delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big")
             last = int.from_bytes(header[:8], "big") + delta
             after = int.from_bytes(self._log.read_at(position + size, 8), "big") if position + size < end else None
-            if last + 1 != after:
+            if last + 1 != after and ends[position] != last - delta - 1:
                 first = last - delta
-                yield Finding(Code.O03, self._log.name, position, size, offset=first, last_offset=last, field="baseOffset")
+                yield Finding(
+                    Code.O03, self._log.name, position, size, offset=first, last_offset=last, field="baseOffset"
+                )
 
     def _without(self, out: dict[int, list[Finding]]) -> tuple[Stretches, list[Place]]:
         kept, places = Stretches(self._wrappers), []
@@ -603,7 +616,9 @@ def first_offset(window: Window, k: int, wrappers: Wrappers) -> int:
     return first
 
 
-def batches_of(log: Source, start: int, end: int, max_batch_bytes: int, buffer: Buffer | None = None) -> Iterator[Window]:
+def batches_of(
+    log: Source, start: int, end: int, max_batch_bytes: int, buffer: Buffer | None = None
+) -> Iterator[Window]:
     """Yield the batches of a stretch again, in windows.
 
     Args:

@@ -67,7 +67,14 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
             waiting = []
             yield Spot(first, last, not place.is_batch, path, place)
             low = last + 1
-        elif first is None and last is not None and place.is_batch and not waiting and low <= last and (high is None or last <= high):
+        elif (
+            first is None
+            and last is not None
+            and place.is_batch
+            and not waiting
+            and low <= last
+            and (high is None or last <= high)
+        ):
             yield Spot(low, last, False, path, place._replace(records=1 if low == last else None))  # a legacy message
             low = last + 1
         else:

@@ -15,7 +15,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Loss, Progress
 from kdump.render.json.salvage import row_json
 from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
-from kdump.rescue.line import COPIES, EXTENT, FIRST, LOG, ContradictionError, Line, LineLog, Side, WrongEpochError
+from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
 from kdump.rescue.log_facts import Limits, LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
 from kdump.rescue.losses import Missing, Spot, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
@@ -178,7 +178,8 @@ class PartitionSalvage:
             given = [
                 finding
                 for is_last, around in ((False, first), (True, last))
-                if around[0] is not None and around[0] == around[2] != around[1]
+                if around[0] is not None
+                and around[0] == around[2] != around[1]
                 and (finding := edge_epoch(one.source, one.facts, around[0], is_last=is_last)) is not None
             ]
             if given:
@@ -430,7 +431,9 @@ class LineWriter:
         ops: makes the calls.
     """
 
-    def __init__(self, work: PartitionSalvage, line: Line, target: Target, options: SalvageOptions, ops: FileOps) -> None:
+    def __init__(
+        self, work: PartitionSalvage, line: Line, target: Target, options: SalvageOptions, ops: FileOps
+    ) -> None:
         self._work = work
         self._line = line
         self._options = options
@@ -596,9 +599,9 @@ class LineWriter:
             return []
         found = []
         for k in range(window.count):
-            if floor is not None and window.cell(k, layout.LAST_OFFSET) < floor:
-                found.append(k)
-            elif self._rule(rules, window, k) is not None:
+            if (floor is not None and window.cell(k, layout.LAST_OFFSET) < floor) or self._rule(
+                rules, window, k
+            ) is not None:
                 found.append(k)
         return found
 
@@ -612,9 +615,7 @@ class LineWriter:
         rule = self._rule(self._left_out, window, k)
         return () if rule is None else rule.codes
 
-    def _part(
-        self, writer: SegmentWriter, number: int, copies: int, window: Window, start: int, stop: int
-    ) -> None:
+    def _part(self, writer: SegmentWriter, number: int, copies: int, window: Window, start: int, stop: int) -> None:
         """Write rows [start, stop), and say what became of each."""
         if start >= stop:
             return
@@ -644,16 +645,13 @@ class LineWriter:
             count = 1 if inner is None else inner[1]
         position, size = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
         certainty = Certainty.ABSENT if is_below else Certainty.DOUBTFUL
-        loss = Loss(
-            self._path, self._work.name, one.log.path, position, size, first, last, count, certainty, codes
-        )
+        loss = Loss(self._path, self._work.name, one.log.path, position, size, first, last, count, certainty, codes)
         before = self._outs[-1] if self._outs else None
-        if is_below and before is not None and before.certainty is Certainty.ABSENT and before.last_offset + 1 == first:
-            if before.file == one.log.path and before.position is not None and before.length is not None:
-                length = position + size - before.position
-                records = (before.records or 0) + count
-                self._outs[-1] = before.replace(length=length, last_offset=last, records=records)
-                return
+        if is_below and before is not None and _goes_on(before, loss):
+            assert before.position is not None
+            length, known = position + size - before.position, (before.records or 0) + count
+            self._outs[-1] = before.replace(length=length, last_offset=last, records=known)
+            return
         self._outs.append(loss)
 
     # --- rows -----------------------------------------------------------------------------------------------
@@ -734,7 +732,7 @@ class LineWriter:
         self._extras = []
 
     def _add_extras(self) -> None:
-        name, count = self._work.name, 0
+        name = self._work.name
         for one in self._work.read:
             for patch, finding in zip(one.facts.patches, one.facts.fields, strict=True):
                 offset = finding.expected if finding.field == "baseOffset" else finding.offset
@@ -747,7 +745,6 @@ class LineWriter:
             self.diverged += branch.records
             self._extra(branch.first, Diverged(name, branch.first, branch.last, source, epoch, branch.records))
         for revived in self._revived():
-            count += 1
             self._extra(revived.offset, revived)
 
     def _extra(self, offset: int, row: SalvageRow) -> None:
@@ -759,6 +756,13 @@ class LineWriter:
         from kdump.rescue.compacted import revived
 
         yield from revived(self._work.name, self._line, self._work.read, self._options.limits)
+
+
+def _goes_on(before: Loss, loss: Loss) -> bool:
+    """Whether both are of offsets below the log start, one behind the other in one log."""
+    if (before.certainty, before.file, before.last_offset + 1) != (Certainty.ABSENT, loss.file, loss.offset):
+        return False
+    return before.position is not None and before.length is not None
 
 
 def part_of(window: Window, start: int, stop: int) -> Window:

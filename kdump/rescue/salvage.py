@@ -6,12 +6,11 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from kdump.item import Progress
 from kdump.rescue.partition import ChangedError, LineWriter, PartitionSalvage, RefusalError, SalvageOptions
-from kdump.rescue.sources import find_copies, is_partition_name
 from kdump.rescue.rows import lines_of, losses_of
+from kdump.rescue.sources import find_copies, is_partition_name
 from kdump.rescue.target import Staging, Target, UnfitError
-from kdump.salvaged import OpenedTransaction, SalvageDone, Salvaged, SalvageRefused, SalvageStep
+from kdump.salvaged import OpenedTransaction, Salvaged, SalvageDone, SalvageRefused, SalvageStep
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
 from kdump.storage.names import METADATA_TOPIC
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
+    from kdump.item import Progress
     from kdump.rescue.sources import Copy
 
     SalvageItem = Finding | OpenFailure | Progress | SalvageDone | SalvageRefused
@@ -120,9 +120,7 @@ def _is_named_file(copy: Copy) -> bool:
     return not os.path.isdir(copy.source)
 
 
-def _partition(
-    work: PartitionSalvage, target: Target, options: SalvageOptions, ops: FileOps
-) -> Iterator[SalvageItem]:
+def _partition(work: PartitionSalvage, target: Target, options: SalvageOptions, ops: FileOps) -> Iterator[SalvageItem]:
     try:
         for progress in work.load():
             if options.progress:

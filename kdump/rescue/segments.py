@@ -178,9 +178,7 @@ class SegmentWriter:
             stop = next((k for k in range(start, stop) if lasts[k] - segment.base > layout.MAX_INT), stop)
         return stop if segment.size else max(stop, start + 1)
 
-    def _append(
-        self, window: Window, start: int, stop: int, source: Source
-    ) -> tuple[int, BrokerError | None]:
+    def _append(self, window: Window, start: int, stop: int, source: Source) -> tuple[int, BrokerError | None]:
         """Append rows as far as a broker takes them; return how many, and what it throws of the next."""
         segment = self._segment
         assert segment is not None

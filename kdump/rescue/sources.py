@@ -6,7 +6,9 @@ import json
 import os
 import re
 from bisect import bisect_right
+from contextlib import suppress
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.checkpoint.text_lines import Property
@@ -95,7 +97,7 @@ class Copy:
             return []
         file = self.directory.epoch_file
         found = list(file.epochs)
-        if file.findings or any(a.epoch >= b.epoch or a.start_offset >= b.start_offset for a, b in zip(found, found[1:], strict=False)):
+        if file.findings or any(a.epoch >= b.epoch or a.start_offset >= b.start_offset for a, b in pairwise(found)):
             return []
         return found if all(min(one) >= 0 for one in found) else []
 
@@ -114,7 +116,7 @@ class Copy:
         file = self.directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
         if self.is_run or not file.is_read or file.findings:
             return None
-        values = [one.value for one in file.entries if isinstance(one, Property)]
+        values = [str(one.value) for one in file.entries if isinstance(one, Property)]
         return values[1] if len(values) > 1 else None
 
     def metadata(self) -> bytes | None:
@@ -153,12 +155,9 @@ class Copy:
                 if snapshot is not None and snapshot.error is None:
                     known.append(found.base_offset or 0)
         if self.logs and self.logs[-1].base is not None:
-            from contextlib import suppress
-
             with OpenFileCache() as cache, suppress(OSError):
                 segment = self.segment(self.logs[-1], cache)
-                for finding in segment.check_end(end - 1, None):
-                    known.append((finding.last_offset or -1) + 1)
+                known.extend((finding.last_offset or -1) + 1 for finding in segment.check_end(end - 1, None))
         return max(known)
 
 
@@ -219,7 +218,9 @@ def _log_dir(path: str, known: dict[str, LogDir]) -> LogDir:
 def _logs_of(listing: DirectoryListing, source: str = "") -> list[Log]:
     bases = [base for base in log_bases(listing.names) if listing.is_regular(f"{base:020}.log")]
     nexts = [*bases[1:], None]
-    return [Log(listing.join(f"{base:020}.log"), base, after, source) for base, after in zip(bases, nexts, strict=False)]
+    return [
+        Log(listing.join(f"{base:020}.log"), base, after, source) for base, after in zip(bases, nexts, strict=False)
+    ]
 
 
 def _runs_of(listing: DirectoryListing) -> list[str]:
@@ -257,7 +258,10 @@ def _told(listing: DirectoryListing) -> dict[str, tuple[str | None, str]]:
             continue
         if isinstance(row, dict) and isinstance(row.get("file"), str):
             name = row.get("topicPartition")
-            found[os.path.basename(row["file"])] = (name if isinstance(name, str) else None, str(row.get("kind", "log")))
+            found[os.path.basename(row["file"])] = (
+                name if isinstance(name, str) else None,
+                str(row.get("kind", "log")),
+            )
     return found
 
 

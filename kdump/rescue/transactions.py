@@ -129,14 +129,14 @@ class Fates:
             return
         if not known.holes and not is_abort and epoch == known.epoch + 1:
             self._raises.add(producer)
-        hidden = [hole for hole in known.holes if self._is_in_doubt(producer, known, hole, epoch, offset, is_abort=is_abort)]
+        hidden = [
+            hole for hole in known.holes if self._is_in_doubt(producer, known, hole, epoch, offset, is_abort=is_abort)
+        ]
         if hidden:
             hole = hidden[-1]
             self.left_out.append(LeftOut(producer, known.first, hole.first, hole.codes))
 
-    def _is_in_doubt(
-        self, producer: int, known: _Open, hole: Hole, epoch: int, offset: int, *, is_abort: bool
-    ) -> bool:
+    def _is_in_doubt(self, producer: int, known: _Open, hole: Hole, epoch: int, offset: int, *, is_abort: bool) -> bool:
         """Whether a hole may have ended a transaction in another way than the marker behind it."""
         if not hole.may_end(producer):
             return False

@@ -67,7 +67,9 @@ def truth_of(chance: Random) -> Truth:
     return Truth(parts, starts, epochs, offset)
 
 
-def _files(truth: Truth, stop: int, chance: Random, *, extra: bool) -> tuple[dict[int, bytearray], list[tuple[int, int]]]:
+def _files(
+    truth: Truth, stop: int, chance: Random, *, extra: bool
+) -> tuple[dict[int, bytearray], list[tuple[int, int]]]:
     """The logs of a copy up to an offset, perhaps with a branch of its own behind it."""
     logs: dict[int, bytearray] = {}
     for start in truth.starts:

@@ -46,9 +46,7 @@ def row_json(row: SalvageRow) -> str:
         }
         return line("patched", fields)
     if isinstance(row, Revived):
-        return line(
-            "revived", {"partition": name(row.partition), "key": text_or_bytes(row.key), "offset": row.offset}
-        )
+        return line("revived", {"partition": name(row.partition), "key": text_or_bytes(row.key), "offset": row.offset})
     if isinstance(row, Salvaged):
         return _salvaged_json(row)
     from kdump.render.json.lines import loss_json

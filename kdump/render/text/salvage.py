@@ -15,7 +15,7 @@ from kdump.storage.file_source import OpenFailure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    Write = Callable[[str], None]
+    Write = Callable[[str], object]
 
 
 class SalvageTotals:
