@@ -102,6 +102,16 @@ class LineHistory:
             low, high = self._ranges.get(run.epoch, (run.first, last))
             self._ranges[run.epoch] = min(low, run.first), max(high, last)
 
+    def foreign(self, branch: Branch) -> list[tuple[int, int]]:
+        """Return the ranges of offsets in which a branch has another epoch than the checkpoint of the line says."""
+        starts = sorted((start, epoch) for epoch, start in self._starts.items())
+        found: list[tuple[int, int]] = []
+        for run in branch.runs:
+            at = bisect_right(starts, (run.first, NEVER)) - 1
+            if 0 <= at < len(starts) - 1 and starts[at][1] != run.epoch:
+                found.append((run.first, min(run.last, starts[at + 1][0] - 1)))
+        return found
+
     @property
     def epochs(self) -> list[int]:
         """All epochs of the line that are known, ascending."""

@@ -37,6 +37,7 @@ class LineLog(NamedTuple):
         limit: where the next log of its copy begins: what reaches up to there does not count.
         before: the last offset before it in its copy, as far as it is known.
         next_epoch: of the first batch of the next log of its copy, None where there is none.
+        foreign: ranges of offsets in which its copy has another epoch than the line.
     """
 
     number: int
@@ -46,6 +47,7 @@ class LineLog(NamedTuple):
     limit: int = NEVER
     before: int = -1
     next_epoch: int | None = None
+    foreign: tuple[tuple[int, int], ...] = ()
 
     @property
     def begins(self) -> int:
@@ -182,6 +184,18 @@ class Cursor:
         if stop >= self.count:
             self._load()
 
+    def is_foreign(self, k: int) -> bool:
+        """Whether the epoch of the batch in a row is not that of the line."""
+        return any(first <= self.firsts[k] <= last for first, last in self.log.foreign)
+
+    def border(self, stop: int) -> int:
+        """Return up to which row, at most `stop`, batches are all foreign or all not."""
+        for one in self.log.foreign:
+            for edge in (one[0], one[1] + 1):
+                if self.firsts[self.k] < edge:
+                    stop = min(stop, bisect_left(self.firsts, edge, self.k, self.count))
+        return stop
+
     def next_epoch(self) -> int | None:
         """Return the epoch of the batch after the one in hand, as far as it is in the window."""
         return self.epochs[self.k + 1] if self.k + 1 < self.count else self.log.next_epoch
@@ -285,6 +299,8 @@ class Line:
         after = waiting[-2].begins if len(waiting) > 1 else NEVER
         firsts, lasts = facts.stretches[2::STRETCH], facts.stretches[3::STRETCH]
         ascends = all(map(lt, lasts, firsts[1:]))
+        if waiting[-1].foreign:
+            return False
         return ascends and self._last < first and last < min(after, waiting[-1].limit, self._cuts[waiting[-1].copy])
 
     def _whole(self, log: LineLog) -> None:
@@ -328,6 +344,8 @@ class Line:
                     else:
                         high = middle - 1
                 stop = low
+        for one in group:
+            stop = min(stop, one.border(stop - head.k + one.k) - one.k + head.k)
         cut = max(self._cuts[one.log.copy] for one in group)
         if stop > head.k and head.lasts[stop - 1] >= cut and head.lasts[head.k] < cut:
             stop = bisect_left(head.lasts, cut, head.k, stop)
@@ -337,7 +355,7 @@ class Line:
         """Take `count` batches that all of a group have."""
         head = group[0]
         last = head.lasts[head.k + count - 1]
-        good = [one for one in group if last < self._cuts[one.log.copy]]
+        good = [one for one in group if last < self._cuts[one.log.copy] and not one.is_foreign(one.k)]
         if not good:
             for one in group:
                 self._diverge(one, count)
@@ -429,7 +447,7 @@ class Line:
 
     def _chosen(self, group: list[Cursor]) -> Cursor | None:
         """The one that counts, None where none does."""
-        good = [one for one in group if one.lasts[one.k] < self._cuts[one.log.copy]]
+        good = [one for one in group if one.lasts[one.k] < self._cuts[one.log.copy] and not one.is_foreign(one.k)]
         best = self._epoch_of_same_bytes(group)
         if best is None and self._prefer is not None:
             best = next((one for one in good if one.log.copy == self._prefer), None)

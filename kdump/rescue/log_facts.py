@@ -377,26 +377,25 @@ class _Walk:
         )
 
     def _zeroed(self) -> Iterator[Finding]:
-        """Batches behind zeros that have reached into their base offset: they do not adjoin what follows."""
+        """Batches behind zeros that have reached into their base offset: it is not above what lies before them."""
         rows = self._stretches.rows
-        ends: dict[int, int | None] = {(one.position or 0) + (one.length or 0): None for one in self._gaps}
-        ends.update((one.position + one.length, one.last_offset) for one in self._wrong)
+        left: dict[int, int | None] = {(one.position or 0) + (one.length or 0): self._base for one in self._gaps}
+        left.update((one.position + one.length, one.last_offset) for one in self._wrong)
         for at in range(0, len(rows), STRETCH):
             position, end = rows[at], rows[at + 1]
-            if position not in ends or self._gaps_between > 1 or any(self._log.read_at(max(0, position - 8), 8)):
+            before = rows[at - STRETCH + 3] if at else left.get(position)
+            if position not in left or before is None or any(self._log.read_at(max(0, position - 8), 8)):
                 continue
             header = self._log.read_at(position, layout.RECORDS_AT)
-            size = int.from_bytes(header[layout.SIZE_AT : layout.LOG_OVERHEAD], "big") + layout.LOG_OVERHEAD
-            if header[layout.MAGIC_AT] != layout.MAGIC_V2 or header[0]:
+            first = int.from_bytes(header[:8], "big")
+            if header[layout.MAGIC_AT] != layout.MAGIC_V2 or first > before:
                 continue
+            size = int.from_bytes(header[layout.SIZE_AT : layout.LOG_OVERHEAD], "big") + layout.LOG_OVERHEAD
             delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big")
-            last = int.from_bytes(header[:8], "big") + delta
             after = int.from_bytes(self._log.read_at(position + size, 8), "big") if position + size < end else None
-            if last + 1 != after and ends[position] != last - delta - 1:
-                first = last - delta
-                yield Finding(
-                    Code.O03, self._log.name, position, size, offset=first, last_offset=last, field="baseOffset"
-                )
+            if first + delta + 1 != after:
+                place = position, size
+                yield Finding(Code.O03, self._log.name, *place, False, first, first + delta, "baseOffset")
 
     def _without(self, out: dict[int, list[Finding]]) -> tuple[Stretches, list[Place]]:
         kept, places = Stretches(self._wrappers), []

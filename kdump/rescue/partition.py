@@ -253,19 +253,28 @@ class PartitionSalvage:
         """
         from kdump.rescue.compacted import subset
 
-        logs = [
-            LineLog(number, one.copy, one.source, one.facts, self._limit_of(one), *self._around(number))
-            for number, one in enumerate(self.read)
-        ]
         prefer = self._preferred()
         for _ in range(_ATTEMPTS):
+            cuts, foreign = self._cuts(prefer)
+            logs = [
+                LineLog(
+                    number,
+                    one.copy,
+                    one.source,
+                    one.facts,
+                    self._limit_of(one),
+                    *self._around(number),
+                    foreign[one.copy],
+                )
+                for number, one in enumerate(self.read)
+            ]
             try:
                 return Line(
                     logs,
-                    self._cuts(prefer),
+                    cuts,
                     self._options.limits,
                     prefer,
-                    lambda one, other: subset(logs, one, other, self._options.limits),
+                    lambda one, other, logs=logs: subset(logs, one, other, self._options.limits),  # type: ignore[misc]
                     self._is_doubted,
                 )
             except WrongEpochError as error:
@@ -319,8 +328,8 @@ class PartitionSalvage:
         entries = one.epochs
         return bool(entries) and offset >= entries[0].start_offset and one.epoch_at(offset) != epoch
 
-    def _cuts(self, prefer: int | None) -> list[int]:
-        """Return for each copy up to which offset (exclusive) it counts."""
+    def _cuts(self, prefer: int | None) -> tuple[list[int], list[tuple[tuple[int, int], ...]]]:
+        """Return for each copy up to which offset (exclusive) it counts, and where its epochs are not the line's."""
         branches = [self._branch(number) for number in range(len(self._copies))]
         order = sorted(range(len(branches)), key=lambda one: -branches[one].newest)
         cuts = [NEVER] * len(branches)
@@ -334,7 +343,7 @@ class PartitionSalvage:
             history = LineHistory(branches[order.pop(0)])
         for number in order:
             cuts[number] = history.cut_of(branches[number])
-        return cuts
+        return cuts, [tuple(history.foreign(branch)) for branch in branches]
 
     def _branch(self, number: int) -> Branch:
         copy = self._copies[number]
