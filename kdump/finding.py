@@ -184,6 +184,7 @@ class Finding(Value):
         values: further values for the sentence.
         more: how many findings of this code in the same batch or index file are left out; None for none.
         by_neighbours: the offsets are those that the batches, segments or files around leave free.
+        because: the cause of which this is an effect, told before it; None where it stands for itself.
     """
 
     code: Code
@@ -201,6 +202,7 @@ class Finding(Value):
     values: Mapping[str, int | str | None] = _NOTHING
     more: int | None = None
     by_neighbours: bool = False
+    because: Code | None = None
 
     @property
     def offsets_from(self) -> str | None:

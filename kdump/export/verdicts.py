@@ -48,6 +48,7 @@ def finding_row(finding: Finding, origins: Origins) -> Row:
         "message": printable(finding.message),
         "remedy": printable(finding.remedy),
         "count": finding.count,
+        "because": None if finding.because is None else finding.because.name,
         "more": finding.more,
     }
 

@@ -237,8 +237,8 @@ def test_json_has_the_keys_that_are_promised() -> None:
     *rows, summary = as_json(DAMAGED)
     for row in rows:
         assert list(row) == [
-            "type", "code", "name", "severity", "file", "position", "length", "gap", "offset", "lastOffset", "field",
-            "expected", "found", "message", "remedy", "count", "more",
+            "type", "code", "name", "severity", "file", "position", "length", "gap", "offset", "lastOffset",
+            "offsetsFrom", "field", "expected", "found", "message", "remedy", "count", "because", "more",
         ]  # fmt: skip
         assert row["type"] == "finding"
     assert rows[0]["code"] == "B01"
@@ -246,7 +246,7 @@ def test_json_has_the_keys_that_are_promised() -> None:
     assert (rows[0]["found"], rows[0]["expected"], rows[0]["count"], rows[0]["gap"]) == (0xAB, 0xCD, 10, False)
     assert list(summary.items()) == [
         ("type", "summary"), ("files", 2), ("bytes", 5_000_800), ("batches", 70), ("records", 9000), ("partitions", 1),
-        ("errors", 1), ("warnings", 2), ("notes", 1),
+        ("errors", 1), ("warnings", 2), ("notes", 1), ("offsetsLost", 0), ("recordsLost", 0), ("recordsUnknown", 0),
         ("unchecked", [{"file": EPOCHS, "reason": "permission denied: run as the owner of the file"}]), ("exit", 0),
     ]  # fmt: skip
 

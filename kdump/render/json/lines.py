@@ -40,6 +40,7 @@ def finding_json(finding: Finding) -> str:
             "message": safe_text(finding.message),
             "remedy": safe_text(finding.remedy),
             "count": finding.count,
+            "because": None if finding.because is None else finding.because.name,
             "more": finding.more,
         },
     )
