@@ -27,6 +27,7 @@ _COMMANDS = {
     "reindex": "kdump.cli.reindex",
     "truncate": "kdump.cli.truncate",
     "patch-header": "kdump.cli.patch_header",
+    "salvage": "kdump.cli.salvage",
     "undo": "kdump.cli.resume_undo:undo_command",
     "resume": "kdump.cli.resume_undo:resume_command",
     "carve": "kdump.cli.carve",

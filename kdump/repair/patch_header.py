@@ -9,16 +9,16 @@ the log as it would be: nothing about these fields, and nothing new.
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
+from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
-from kdump.repair.plan import Change, Patch, Plan, names_of
+from kdump.repair.plan import Change, Plan, names_of
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import log_bases, parse_name
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
 
     from kdump.format.source import Source
 
-_PLACES = {
-    "baseOffset": (layout.OFFSET_AT, 8),
-    "batchLength": (layout.SIZE_AT, 4),
-    "partitionLeaderEpoch": (layout.LEADER_EPOCH_AT, 4),
-    "magic": (layout.MAGIC_AT, 1),
-}
-_CODES = {
-    Code.O01, Code.O02, Code.O03, Code.E01, Code.E02, Code.B03, Code.B04, Code.L05, Code.L06, Code.L07, Code.L08,
-}  # fmt: skip
 _ROUNDS = 8  # a field that is put right can show the next one
 _MAX_BATCH = 64 * 1024 * 1024
 _MOST_ERRORS = 100_000  # of one log; they are held
@@ -152,12 +143,9 @@ class _Headers:
 
     def _patch(self, finding: Finding) -> None:
         assert finding.position is not None
-        assert isinstance(finding.expected, int)
-        at, size = _PLACES[str(finding.field)]
-        position = finding.position + at
-        old = self._source.read_at(position, size)
+        patch = patch_of(finding, self._source)
         self._positions.add(finding.position)
-        self.patches[position] = Patch(position, old, finding.expected.to_bytes(size, "big", signed=True))
+        self.patches[patch.position] = patch
 
     def _new(self, before: list[Finding], after: list[Finding]) -> list[str]:
         """Refuse when the log would have faults that it does not have now."""
@@ -166,14 +154,6 @@ class _Headers:
         known = {(one.code, one.position) for one in before}
         new = [one for one in after if one.severity is Severity.ERROR and (one.code, one.position) not in known]
         return [f"with the values that the neighbours suggest, byte {one.position}: {one.message}" for one in new[:1]]
-
-
-def is_of_header(finding: Finding) -> bool:
-    """Tell whether a field of a header is wrong that no CRC covers, or that the CRC itself determines."""
-    if finding.code is Code.B02:
-        return finding.field == "magic"
-    is_length = finding.code in (Code.L05, Code.L06, Code.L07, Code.L08)
-    return finding.code in _CODES and not (is_length and finding.gap)
 
 
 def _ambiguous(finding: Finding) -> str:
@@ -190,14 +170,9 @@ def _by_checkpoint(name: str, findings: Iterable[Finding]) -> dict[int, Finding]
 
 
 def _bounded(finding: Finding, checkpoint: dict[int, Finding]) -> Finding:
-    """Where an epoch lies between two others, the checkpoint tells which one it is."""
     known = checkpoint.get(-1 if finding.position is None else finding.position)
-    if finding.code not in (Code.E01, Code.E02) or finding.expected is not None or known is None:
-        return finding
-    before, after = finding.values.get("before"), finding.values.get("after")
-    if not (isinstance(before, int) and isinstance(after, int) and isinstance(known.expected, int)):
-        return finding
-    return finding.replace(expected=known.expected) if before <= known.expected <= after else finding
+    epoch = None if known is None else known.expected
+    return within_checkpoint(finding, epoch if isinstance(epoch, int) else None)
 
 
 def _contradicted(headers: _Headers, checkpoint: dict[int, Finding]) -> list[str]:
@@ -209,42 +184,3 @@ def _contradicted(headers: _Headers, checkpoint: dict[int, Finding]) -> list[str
             why = f"the batches around byte {position} have leader epoch {value}"
             return [f"{why}, and the leader-epoch-checkpoint has {finding.expected}: nothing tells which is right"]
     return []
-
-
-class Overlay:
-    """A source with some of its bytes replaced.
-
-    Args:
-        source: the file.
-        patches: what replaces them.
-    """
-
-    def __init__(self, source: Source, patches: Iterable[Patch]) -> None:
-        self.name, self.size = source.name, source.size
-        self._source = source
-        self._patches = sorted(patches, key=lambda one: one.position)
-        self._ends = [one.position + len(one.new) for one in self._patches]  # they do not overlap
-
-    def read_at(self, position: int, length: int) -> bytes:
-        """Return the bytes [position, position + length), fewer only at the end."""
-        data = bytearray(self._source.read_at(position, length))
-        self._put(position, memoryview(data), len(data))
-        return bytes(data)
-
-    def read_into(self, position: int, target: memoryview) -> int:
-        """Fill `target` from `position` on; return how many bytes there were."""
-        done = self._source.read_into(position, target)
-        self._put(position, target, done)
-        return done
-
-    def next_data(self, position: int) -> int:
-        """Return the first position at or after `position` that is not in a hole, `size` when there is none."""
-        return self._source.next_data(position)
-
-    def _put(self, position: int, target: memoryview, size: int) -> None:
-        for one in self._patches[bisect_right(self._ends, position) :]:
-            if one.position >= position + size:
-                return
-            first, last = max(one.position, position), min(one.position + len(one.new), position + size)
-            if first < last:
-                target[first - position : last - position] = one.new[first - one.position : last - one.position]

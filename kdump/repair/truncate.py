@@ -14,10 +14,10 @@ from kdump.broker.losses import log_end
 from kdump.broker.producer.producer_state_manager import SNAPSHOT, offset_of
 from kdump.broker.truncate import Cut, cut_at_offset, truncate
 from kdump.finding import Code, Finding, Severity
+from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
-from kdump.repair.patch_header import is_of_header
 from kdump.repair.plan import Bytes, Change, Plan, names_of
 from kdump.repair.reasons import Here
 from kdump.storage.log_dir import LogDir

@@ -1,1 +1,1 @@
-"""What can still be had: clean partitions out of damaged replicas (salvage), batches out of any bytes (carve)."""
+"""The verbs salvage and carve: what is intact in damaged bytes is handed back."""
