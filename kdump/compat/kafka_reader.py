@@ -31,14 +31,23 @@ class KafkaRecordReader(RecordReader):
         max_batch: bytes that a batch may have for its records to be read.
         heap: bytes that Java may have: a single array that needs more is an OutOfMemoryError; None for the most that an
             array can have.
+        cut: see RecordReader; what Kafka throws at is held whole all the same.
         metadata: the sizes of key and value are wanted of each record; else a message of magic 0 or 1 whose sizes
             cannot be read is a row without key, for Java notices only when it wants them.
     """
 
+    _plain_is_cut = False
+
     def __init__(
-        self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, heap: int | None = None, metadata: bool = True
+        self,
+        max_uncompressed: int,
+        *,
+        max_batch: int = layout.MAX_INT,
+        cut: int | None = None,
+        heap: int | None = None,
+        metadata: bool = True,
     ) -> None:
-        super().__init__(max_uncompressed, max_batch=max_batch)
+        super().__init__(max_uncompressed, max_batch=max_batch, cut=cut)
         self._given_heap = heap
         self._metadata = metadata
 
@@ -119,7 +128,7 @@ class KafkaRecordReader(RecordReader):
         records = read_records(
             lambda: stream(CompressionType(codec), data, layout.RECORDS_AT), magic, count, self._limit, self._heap
         )
-        return self._streamed(window, k, _RecordStream(records))
+        return self._streamed(window, k, lambda: _RecordStream(records), self._limit, None)
 
     def _opener(self, magic: int) -> OpenStream:
         return lambda codec, data, before: open_as_kafka(codec, data, magic, before, self._limit, self._heap)

@@ -176,7 +176,8 @@ class Filter:
         if not batches:
             return None
         window = Window(chunk.window.view, chunk.window.origin, self._shown, batches, chunk.window.whole)
-        return Chunk(window, chunk.view, 0, batches, begun, chunk.rows, records, None, chunk.done)
+        cut = chunk.cut if records else None
+        return Chunk(window, chunk.view, 0, batches, begun, chunk.rows, records, None, chunk.done, cut)
 
     def _mark(self, chunk: Chunk) -> None:
         """Put 1 into the mask for each record of a chunk that is wanted, 0 for the others."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kdump.format.record.cut_record import CutRecord
 
 OVER_LIMIT = -1  # status of a batch that is too large to be held
+LARGE = 8 * 1024 * 1024  # bytes of a record that is not held, unless a reader wants it whole
 NOT_A_WRAPPER = -2  # status: a compressed message of magic 0 or 1 breaks a rule of its own
 
 
