@@ -13,7 +13,7 @@ from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
-from kdump.format.record.reader import KEPT
+from kdump.format.record.chunk import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

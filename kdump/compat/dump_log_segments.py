@@ -19,8 +19,7 @@ from kdump.format.checkpoint.producer_snapshot import read_snapshot
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _records
-from kdump.format.record.chunk import Chunk
-from kdump.format.record.reader import KEPT
+from kdump.format.record.chunk import KEPT, Chunk
 from kdump.item import (
     Complaint,
     ComplaintKind,

@@ -10,7 +10,7 @@ from kdump.compat.kafka_stream import TOOL_HEAP
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window
-from kdump.format.record.reader import KEPT
+from kdump.format.record.chunk import KEPT
 from kdump.item import (
     Complaint,
     ComplaintKind,

@@ -18,7 +18,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.index.transaction_index import AbortedTxn
 from kdump.format.java_values import ARGUMENT
-from kdump.format.record.reader import KEPT
+from kdump.format.record.chunk import KEPT
 
 if TYPE_CHECKING:
     from array import array

@@ -23,6 +23,8 @@ from kdump.format.codec.lz4_frame import (
 if TYPE_CHECKING:
     from kdump.format.codec.base import FastReader
 
+_PIECE = 1024 * 1024  # bytes that the library of frames decodes at once
+
 
 def open_frame(data: memoryview, magic: int) -> FastReader:
     """Return the reader of a frame that looks sound.
@@ -150,7 +152,7 @@ class ChecksumReader:
         filled, room, end = 0, len(target), len(self._data)
         while filled < room and self._position < end:
             # the library allocates what it is allowed to return
-            length = min(room - filled, self._bound)
+            length = min(room - filled, self._bound, _PIECE)
             try:
                 piece, count, _ = self._decode(self._context, self._data[self._position :], max_length=length)
             except RuntimeError:

@@ -15,18 +15,19 @@ from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.kernels import wire
 from kdump.format.record import _records
+from kdump.format.record.chunk import MOST_WHOLE
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kdump.format.codec.base import DecodedStream
+    from kdump.format.codec.base import CodecProblem, DecodedStream
+    from kdump.format.record.chunk import Chunk
 
     Event = tuple[int, memoryview | None, int]
 
 HEADERS = layout.AT_HEADER_KEY_SIZE  # of an event: headers that are whole, and how many
 PIECE = 256 * 1024  # bytes of a record held at once
-MOST_WHOLE = 16 * 1024 * 1024  # bytes of key and value that a decoder gets of one record
 _AT_ONCE = 4  # pieces that the kernel gives
 
 
@@ -62,9 +63,8 @@ class CutError(Exception):
 class HeldBytes:
     """A stream of bytes that are not compressed; see DecodedStream."""
 
-    problem = None
-
     def __init__(self, data: memoryview) -> None:
+        self.problem: CodecProblem | None = None
         self._rest = data
 
     def read_into(self, target: memoryview) -> int:
@@ -397,6 +397,41 @@ def whole_fields(cut: CutRecord) -> tuple[bytes | None, bytes | None] | None:
             one += data
     key, value = fields[layout.AT_KEY], fields[layout.AT_VALUE]
     return None if key is None else bytes(key), None if value is None else bytes(value)
+
+
+def digest(cut: CutRecord) -> tuple[int, int, bytes]:
+    """Return what tells key and value of a large record from others: their sizes, and a hash of their bytes."""
+    from hashlib import sha256
+
+    found = sha256()
+    for what, data, _ in cut.again():
+        if what not in (layout.AT_KEY, layout.AT_VALUE):
+            break
+        found.update(data or b"")
+    return cut.key_size, cut.value_size, found.digest()
+
+
+def whole_chunk(chunk: Chunk) -> Chunk:
+    """Return the chunk of a record that is cut with all of the record, in a buffer of its own."""
+    cut, row = chunk.cut, chunk.rows[: layout.RECORD_WIDTH]
+    assert cut is not None
+    data = bytearray()
+    places = {layout.AT_KEY: layout.R_KEY_AT, layout.AT_VALUE: layout.R_VALUE_AT}
+    row[layout.R_AT] = row[layout.R_HEADERS_AT] = 0
+    before: int | None = None
+    for what, part, left in cut.again():
+        if what != before and what in places:
+            row[places[what]] = len(data)
+        elif what not in places:
+            if before in places:
+                row[layout.R_HEADERS_AT] = len(data)
+            if before != what and what != HEADERS:
+                data += _varint(-1 if part is None else len(part) + left)
+        data += part or b""
+        before = what
+    row[layout.R_KEY_SIZE], row[layout.R_VALUE_SIZE] = cut.key_size, cut.value_size
+    row[layout.R_HEADER_COUNT], row[layout.R_END] = cut.headers, len(data)
+    return chunk.replace(view=memoryview(data), rows=row, cut=None)
 
 
 def _varint(value: int) -> bytes:

@@ -171,9 +171,9 @@ class InnerMessages:
                 if status != layout.R_MORE:
                     self.problem = WrapperProblem(status)
                     return
-                taken, rest = taken + feed.taken, feed.rest
-                held = len(rest)
-                buffer[:held] = rest
+                taken, tail = taken + feed.taken, feed.rest
+                held = len(tail)
+                buffer[:held] = tail
                 continue
             buffer, held = shifted(buffer, at, held, max(need, _STREAM_SIZE)), held - at
 

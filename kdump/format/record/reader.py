@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.record import _records
-from kdump.format.record.chunk import LARGE, OVER_LIMIT, Chunk, RecordProblem, shifted
+from kdump.format.record.chunk import KEPT, LARGE, OVER_LIMIT, Chunk, RecordProblem, shifted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     OpenStream = Callable[[], DecodedStream]
 
 ROWS = 2048  # record rows filled at once
-KEPT = 1024 * 1024  # bytes of key, value and headers that the row of a record over LARGE tells of
 _STREAM_SIZE = 256 * 1024  # bytes of decompressed records held at once, more only for one larger record
 
 
