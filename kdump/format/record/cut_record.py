@@ -120,8 +120,16 @@ class Feed:
             count -= part
         return count
 
+    def read(self, size: int) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            CutError: there are not so many.
+        """
+        return b"".join(map(bytes, self.pieces(size)))  # each is copied before the next takes its place
+
     def pieces(self, size: int) -> Iterator[memoryview]:
-        """Yield the next bytes; each piece is taken before the next.
+        """Yield the next bytes; each piece is valid until the next is asked for.
 
         Raises:
             CutError: there are not so many.
@@ -297,9 +305,9 @@ class MessagePieces:
         Raises:
             CutError: the message ends behind the stream.
         """
-        head = b"".join(self._feed.pieces(layout.HEADER_UP_TO_MAGIC))
+        head = self._feed.read(layout.HEADER_UP_TO_MAGIC)
         overhead = layout.MIN_SIZE_V1 if head[layout.MAGIC_AT] == 1 else layout.MIN_SIZE_V0
-        head += b"".join(self._feed.pieces(layout.LOG_OVERHEAD + overhead - 8 - len(head)))
+        head += self._feed.read(layout.LOG_OVERHEAD + overhead - 8 - len(head))
         self.head = head
         self.crc = crc32(head[layout.MAGIC_AT :])
         self.left = wire.i32(head, layout.SIZE_AT) + layout.LOG_OVERHEAD - len(head)
@@ -313,7 +321,7 @@ class MessagePieces:
             self.crc = crc32(part, self.crc)
 
     def _number(self) -> int:
-        data = b"".join(self._feed.pieces(4))
+        data = self._feed.read(4)
         self.crc = crc32(data, self.crc)
         self.left -= 4
         return wire.i32(data, 0)
@@ -354,6 +362,8 @@ def cut_message(pieces: MessagePieces, most: int) -> tuple[bytes, tuple[bool, ..
         fits = len(texts.found) > (what == layout.AT_VALUE)
         body += (min(size, len(fields[what])) if fits else size).to_bytes(4, "big", signed=True) + fields[what]
         left_over &= fits
+    if pieces.value_size is None:
+        body += bytes(4)  # the key ends behind the message: it is no shorter for that
     if left_over:
         body.append(0)
     body[layout.SIZE_AT : layout.LOG_OVERHEAD] = (len(body) - layout.LOG_OVERHEAD).to_bytes(4, "big")

@@ -92,7 +92,7 @@ class InnerMessages:
             if cut is None:
                 _fill_valid(view, self._rows, good)
             self.done += good
-            yield view, good, cut
+            yield view, good, cut if good else None
             if good < count:
                 self.problem = WrapperProblem(NOT_A_WRAPPER, why="a message inside the wrapper is compressed itself")
                 return

@@ -110,12 +110,12 @@ class JsonWriter(LineBuffer):
         if self._contents:
             self._fields(pieces(), found)
         is_control = new and batch[layout.ATTRIBUTES] & layout.CONTROL_FLAG
-        control = self._control(*key_and_value(chunk.view, row)) if is_control else b"null"
-        self.text(f',"control":{control.decode()}')
         fields = None
-        if self._contents and self._decode is not None and not is_control:
+        if is_control or (self._contents and self._decode is not None):
             fields = key_and_value(chunk.view, row) if cut is None else whole_fields(cut)
-        if fields is not None and self._decode is not None:
+        control = self._control(*(fields or key_and_value(chunk.view, row))) if is_control else b"null"
+        self.text(f',"control":{control.decode()}')
+        if self._contents and self._decode is not None and fields is not None and not is_control:
             self.text(self._decode(row[layout.R_OFFSET], *fields).decode())
         elif self._contents:
             self.text(',"decodedKey":null,"decodedPayload":null')

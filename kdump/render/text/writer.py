@@ -130,13 +130,17 @@ class TextWriter(LineBuffer):
         if cut is not None:
             shown[layout.R_KEY_SIZE], shown[layout.R_VALUE_SIZE], headers = cut.key_size, cut.value_size, cut.headers
         pieces = partial(pieces_in, chunk.view, row) if cut is None else cut.again
+        batch = chunk.window.row(k)
+        is_control = batch[layout.MAGIC] >= layout.MAGIC_V2 and batch[layout.ATTRIBUTES] & layout.CONTROL_FLAG
+        batch[layout.ATTRIBUTES] &= ~layout.CONTROL_FLAG  # the kernel must not look for the key of a control record:
+        shown[layout.R_BATCH] = 0  # the sizes are those of the whole record, which is not in the buffer
         self.flush()
         self._room = memoryview(bytearray(ROOM))
         *_, self._at, _, _ = _text.render(
             chunk.view,
-            chunk.window.rows,
-            k,
-            k + 1,
+            batch,
+            0,
+            1,
             True,
             shown,
             0,
@@ -146,23 +150,20 @@ class TextWriter(LineBuffer):
             self._mode & ~_text.CONTENTS,
             self._slow_text,
             None,
-            _no_control,
+            self._control,
         )
         self._at -= 1  # the line goes on
         if headers:
             self._header_keys(pieces())
-        is_control = (
-            chunk.window.cell(k, layout.MAGIC) >= layout.MAGIC_V2
-            and chunk.window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
-        )
         reason = None
+        wants_whole = is_control or self.contents is not None
+        fields = whole_fields(cut) if cut is not None and wants_whole else key_and_value(chunk.view, row)
         if is_control:
             if not self._mode & _text.SKIP_METADATA:
-                reason = self._made(self._control, row, *key_and_value(chunk.view, row))
+                reason = self._made(self._control, row, *(fields or key_and_value(chunk.view, row)))
         elif self._mode & _text.CONTENTS:
             if row[layout.R_FLAGS] & layout.VALUE_OVERRUNS:
                 return _OVERRUN
-            fields = key_and_value(chunk.view, row) if cut is None else whole_fields(cut)
             if self.contents is not None and fields is not None:
                 reason = self._made(self.contents, row, *fields)
             else:
@@ -278,8 +279,3 @@ class _TextInPieces:
         self._before = bytes(data[end:])
         if end:
             self._write(data[:end])
-
-
-def _no_control(_offset: int, _key: bytes | None, _value: bytes | None) -> bytes:
-    """Leave the text of a control record to the writer, which has room for any length."""
-    return b""
