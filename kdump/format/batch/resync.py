@@ -91,6 +91,7 @@ class Resync:
     def _right_magic(self, header: bytes, position: int, end: int) -> int | None:
         """The magic under which [position, end) has the right CRC; the one it carries is tried first."""
         magic = header[layout.MAGIC_AT]
+        magic -= (magic & 0x80) << 1  # a negative one is below 2, as the scan reads it
         for tried in (0, layout.MAGIC_V2) if magic < layout.MAGIC_V2 else (layout.MAGIC_V2,):
             if tried and end - position < layout.RECORDS_AT:
                 continue

@@ -69,6 +69,7 @@ RULES: dict[str, Rule] = {
     "read_stream": lambda given: given["stop"],
     "read_messages": lambda given: given["stop"],
     "read_pieces": lambda given: given["stop"],
+    "whole_headers": lambda given: given["stop"],
     "put": of_rows,
     "judge": of_rows,
     "encode": of_rows,
