@@ -14,6 +14,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.resync import header_makes_sense
 from kdump.format.batch.window import WINDOW_SIZE, crc_of_range
 from kdump.format.checksum import crc32
+from kdump.format.kernels import wire
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Judge:
     def _is_v2(self, position: int, end: int) -> bool:
         if end - position < layout.RECORDS_AT:
             return False
-        stored = int.from_bytes(self._source.read_at(position + layout.CRC_AT, 4), "big")
+        stored = wire.u32(self._source.read_at(position + layout.CRC_AT, 4), 0)
         return stored == crc_of_range(self._source, position + layout.ATTRIBUTES_AT, end, layout.MAGIC_V2)
 
     def _legacy_magic(self, position: int, end: int) -> int | None:
@@ -141,7 +142,7 @@ class Judge:
         if end - position > WINDOW_SIZE:
             return None
         data = self._source.read_at(position, end - position)
-        stored = int.from_bytes(data[layout.LEGACY_CRC_AT : layout.MAGIC_AT], "big")
+        stored = wire.u32(data, layout.LEGACY_CRC_AT)
         body = data[layout.MAGIC_AT + 1 :]
         return next((magic for magic in (0, 1) if crc32(bytes([magic]) + body) == stored), None)
 
@@ -194,7 +195,7 @@ def describe_gap(
     code, values = _code(source, position, end, status, floor, searched=searched)
     found = None
     if code in (Code.L05, Code.L06, Code.L08):
-        found = int.from_bytes(source.read_at(position + layout.SIZE_AT, 4), "big", signed=True)
+        found = wire.i32(source.read_at(position + layout.SIZE_AT, 4), 0)
     if spent:
         code, found = Code.L12, None
         values = {"why": BUDGET_SPENT}
@@ -212,7 +213,7 @@ def describe_gap(
 
 def length_finding(source: Source, header: bytes, position: int, end: int) -> Finding:
     """Return the finding of a batch whose CRC tells another length than its header."""
-    found = int.from_bytes(header[8:12], "big", signed=True)
+    found = wire.i32(header, layout.SIZE_AT)
     expected = end - position - layout.LOG_OVERHEAD
     if found < layout.MIN_SIZE_V0:
         code = Code.L05
@@ -227,7 +228,7 @@ def length_finding(source: Source, header: bytes, position: int, end: int) -> Fi
         source.name,
         position,
         end - position,
-        offset=int.from_bytes(header[:8], "big", signed=True),
+        offset=wire.i64(header, layout.OFFSET_AT),
         field="batchLength",
         found=found,
         expected=expected,
@@ -253,7 +254,7 @@ def _code(
     if zeros - position >= _HOLE or _has_hole(source, position, end):
         return Code.L04, {}
     if sane and status == layout.PAST_END and at_end:
-        size = int.from_bytes(header[8:12], "big", signed=True)
+        size = wire.i32(header, layout.SIZE_AT)
         return Code.L02, {"missing": position + layout.LOG_OVERHEAD + size - end}
     if sane:
         known = {layout.PAST_END: Code.L08, layout.TOO_SMALL: Code.L05, layout.SHORT_V2: Code.L06}
