@@ -23,6 +23,7 @@ _COMMANDS = {
     "find-offset": "kdump.cli.find:find_offset",
     "find-time": "kdump.cli.find:find_time",
     "retention": "kdump.cli.retention",
+    "du": "kdump.cli.du",
     "reindex": "kdump.cli.reindex",
     "truncate": "kdump.cli.truncate",
     "patch-header": "kdump.cli.patch_header",
