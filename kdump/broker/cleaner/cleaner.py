@@ -369,7 +369,7 @@ class Cleaner:
         for i in range(count):
             at = made[i * layout.M_WIDTH + layout.M_AT]
             if at >= 0:
-                end = at + layout.LOG_OVERHEAD + int.from_bytes(data[at + 8 : at + 12], "big")
+                end = at + layout.LOG_OVERHEAD + wire.u32(data, at + layout.SIZE_AT)
                 crc = crc32c(data[at + layout.ATTRIBUTES_AT : end])
                 data[at + layout.CRC_AT : at + layout.ATTRIBUTES_AT] = crc.to_bytes(4, "big")
         self._write(data)

@@ -1,4 +1,8 @@
-"""lz4: the frame format, sound frames read block by block into the target, and damaged ones as far as they go."""
+"""lz4: the frame format, sound frames read block by block into the target, and damaged ones as far as they go.
+
+The packages lz4.block and lz4.frame return new bytes. Where nearly all blocks are read, cramjam decodes into the target
+instead: a dump with all records takes 7 % less CPU (tests/bench/dump.py, lz4).
+"""
 
 from __future__ import annotations
 

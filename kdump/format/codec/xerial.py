@@ -1,4 +1,8 @@
-"""snappy as Kafka writes it: the framing of snappy-java around raw blocks, or one raw block alone."""
+"""snappy as Kafka writes it: the framing of snappy-java around raw blocks, or one raw block alone.
+
+Blocks are those of python-snappy, which returns each as new bytes. Where nearly all are read, cramjam below it decodes
+into the target instead: a dump with all records takes 8 % less CPU (tests/bench/dump.py, snappy).
+"""
 
 from __future__ import annotations
 
@@ -120,28 +124,18 @@ def decompress(block: memoryview, limit: int) -> memoryview:
     Raises:
         StreamDamage: it is not sound, or it claims too much.
     """
+    from snappy import UncompressError, uncompress
+
     size = claimed_size(block, limit)
     if size < 0:
         raise StreamDamage
-    target = memoryview(bytearray(size))
-    decompress_into(block, target)
-    return target
-
-
-def decompress_into(block: memoryview, target: memoryview) -> None:
-    """Decode one raw block into `target`, which has exactly the size that the block claims.
-
-    Raises:
-        StreamDamage: it is not sound.
-    """
-    from cramjam import DecompressionError, snappy
-
     try:
-        size = snappy.decompress_raw_into(block, target)
-    except DecompressionError:
+        data = uncompress(block)
+    except UncompressError:
         raise StreamDamage from None
-    if size != len(target):
+    if len(data) != size:
         raise StreamDamage
+    return memoryview(data)
 
 
 def read_carefully(data: memoryview, limit: int) -> Pieces:
