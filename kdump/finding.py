@@ -40,12 +40,16 @@ class Code(Enum):
     F03 = ("too-large", Severity.ERROR, "the file has {found} bytes; no broker makes one over {expected}",
            "see what lies behind that size, often a hole; restore the replica, or rebuild the index")
     F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory")
+    F06 = ("read-error", Severity.ERROR, "the disk cannot read these {length} bytes: {why}", "copy the disk with a tool that reads around errors (ddrescue), and look at the copy; restore the replica")
     F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly")
     F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index not found by time", "rebuild the index before a broker starts")
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica")
 
     F11 = ("odd-directory", Severity.ERROR, "this is no partition directory: a broker does not start with it here", "move it out of the log directory")
     F12 = ("duplicate", Severity.ERROR, "the partition lies in {other} too: a broker does not start with both", "move one of them out of its log directory")
+    F13 = ("text-mode", Severity.ERROR, "{why}: it was copied as text, and each batch with such bytes is damaged", "copy the file again in binary mode, or restore it from another replica")
+    F14 = ("stale-copy", Severity.ERROR, "the log ends at offset {found}, and {what} shows that it went on to {expected}: an older copy, or cut at a batch boundary", "look for the newer copy, or restore the replica, before anything is rebuilt: what shows the old end is its only witness")
+    F15 = ("segment-foreign", Severity.ERROR, "this is a segment of another partition: {why}", "look for the partition that it belongs to before anything is rebuilt, or restore the replica")
 
     L01 = ("short-tail", Severity.ERROR, "{length} bytes at the end are too few for a batch header",
            "truncate at the end of the last batch")
@@ -128,9 +132,10 @@ class Code(Enum):
     X04 = ("index-position", Severity.ERROR, "offset {offset} points to byte {found}, where no batch begins", "rebuild the index")
     X05 = ("index-unsound", Severity.ERROR, "offset {offset} points to byte {found}, where the batch begins with offset {base}: a fetch leaves records out", "rebuild the index")
     X06 = ("index-entry", Severity.NOTE, "offset {offset} is not an end of the batch at byte {found}, which ends with {last}; lookups are right", "none")
-    X07 = ("index-too-long", Severity.ERROR, "the index goes on to offset {found}, and the log ends at {end}: a broker believes the index", "rebuild the index before a broker starts")
+    X07 = ("index-too-long", Severity.ERROR, "the index has offset {found}, and the log ends before offset {end}: a broker believes the index", "rebuild the index before a broker starts")
 
     X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index")
+    X09 = ("index-foreign", Severity.ERROR, "all {count} entries of the indexes contradict the log: it, or they, are another segment's", "look for the log that they belong to before they are rebuilt")
 
     T01 = ("time-index-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
     T02 = ("time-index-zeros", Severity.ERROR, "the last entry is zero: a broker takes the segment for older than it is", "rebuild the index")
@@ -154,6 +159,8 @@ class Code(Enum):
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore the file: a broker may take the log directory offline, or count the file as empty")
     K04 = ("epoch-file", Severity.ERROR, "{why}", "restore the file from another replica; where it is not there a broker makes it anew from the batches")
     K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline")
+
+    K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment")
 
     V01 = ("changed", Severity.WARNING, "the file changed while it was read", "copy the directory and look at the copy")
     V02 = ("vanished", Severity.WARNING, "the file was there and is gone: retention or compaction at work", "look again, or at a copy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.checks.causes import explained, may_be_effect
 from kdump.checks.indexes import index_fold
 from kdump.checks.job import SegmentJob, SegmentSummary
 from kdump.checks.partition import PartitionCheck
@@ -81,13 +82,17 @@ def _of_segment(path: str, kind: FileKind, base: int, options: VerifyOptions) ->
 
 
 def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator[Item]:
+    held: list[Finding] = []
     for result in check_segment(job, options):
         if isinstance(result, SegmentSummary):
+            yield from explained(job, result, held)
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
             if kind is FileKind.LOG:
                 yield result.checked(job, deep=options.deep)
             files = () if size is None or job.only is None else (CheckedFile(job.only, kind, size),)
             yield Checked(files, result.batches, result.records)
+        elif may_be_effect(result):
+            held.append(result)
         elif options.progress or not isinstance(result, Progress):
             yield result
 

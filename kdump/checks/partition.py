@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.checks.causes import PartitionCauses
 from kdump.checks.job import SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
 from kdump.checks.replay import Replay
@@ -57,6 +58,7 @@ class PartitionCheck:
         self.checkpoint_findings: list[Finding] = []
         self._end = self._bases[0] if self._bases else 0
         self._has_epochs = False
+        self._causes = PartitionCauses(directory)
         self._is_read = True  # up to the end of the last log so far
         self._done: set[str] = set()
 
@@ -84,16 +86,18 @@ class PartitionCheck:
             results: gives those of the segment with a number among `jobs`; asked for in order.
             options: what was asked for.
 
-        Reports: A01-A06, E03, F01-F09, K01-K05, O06, O07, P04, S01-S04, and all that a segment shows.
+        Reports: A01-A06, E03, F01-F09, F14, F15, K01-K07, O06, O07, P04, S01-S04, X09, and all that a segment shows.
         """
         replay = Replay(self.directory)
+        causes = self._causes
         for number, job in enumerate(self.jobs):
             for result in results(number):
                 if isinstance(result, SegmentSummary):
-                    yield from self._after(job, result, replay, deep=options.deep)
+                    yield from causes.settle(job, result, self._after(job, result, replay, deep=options.deep))
                 else:
-                    yield result
-        yield from self._rest(replay, options)
+                    yield from causes.take(result)
+        for item in self._rest(replay, options):
+            yield causes.late(item) if isinstance(item, Finding) else item
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size)
@@ -137,7 +141,8 @@ class PartitionCheck:
         key = self.directory.key
         if key is not None and self._bases:
             log_dir, name = self.directory.log_dir, self.directory.name
-            self.checkpoint_findings.extend(check_offsets(log_dir, key, name, self._last_end))
+            found = check_offsets(log_dir, key, name, self._last_end)
+            self.checkpoint_findings.extend(self._causes.late(one) for one in found)
         yield Checked(tuple(shown), 0, 0)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.producer.replay import ProducerFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
-from kdump.checks.job import SegmentJob, SegmentSummary, times_of
+from kdump.checks.job import Evidence, IndexVerdict, SegmentJob, SegmentSummary, times_of
 from kdump.checks.read_errors import broken_off, not_opened
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.text_mode import as_text
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
@@ -37,6 +38,11 @@ _HELD = 10_000  # of the first are held back until it is known whether the log w
 _BLAME_OFFSET = (Code.O01, Code.O02, Code.O03)
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
 _TORN = (Code.L01, Code.L02, Code.L03)
+_LOOKS_DAMAGED = (
+    *(Code.F10, Code.L01, Code.L02, Code.L04, Code.L05, Code.L06, Code.L07, Code.L08, Code.L09),
+    *(Code.B01, Code.B02, Code.B04),
+)
+_MOST_DOUBTS = 4  # findings of a log at which is asked whether it was copied as text
 _BEYOND = (Code.O07, Code.X07, Code.T04)
 
 Result = Finding | OpenFailure | Progress | SegmentSummary
@@ -97,6 +103,14 @@ class _SegmentCheck:
         self._blamed: set[int] = set()
         self._folds: dict[FileKind, IndexFold] = {}
         self._sizes: dict[FileKind, int] = {}
+        self._verdicts: dict[FileKind, IndexVerdict] = {}
+        self._log: CachedFile | None = None
+        self._cause: Code | None = None
+        self._doubts = 0
+        self._gap_end: int | None = None  # of the last gap
+        self._epoch_range: tuple[int, int] | None = None
+        self._is_sure_of_last = True
+        self._off_epochs = False
         self._batches = self._records = self._last_batch_at = 0
         self._end = job.base_offset
         self._only_magic_0 = True
@@ -111,6 +125,7 @@ class _SegmentCheck:
         log = self._open(FileKind.LOG)
         if log is None:
             return
+        self._log = log
         self._open_indexes(log.size)
         self._producers = ProducerFold(
             self._path, self._report, self._options.max_uncompressed_bytes, report_controls=not self._options.deep
@@ -121,8 +136,9 @@ class _SegmentCheck:
         except OSError as error:
             self._producers.gap()
             self._found.append(broken_off(error, self._path, log.size))
-        for fold in self._folds.values():
+        for kind, fold in self._folds.items():
             fold.close()
+            self._verdicts[kind] = IndexVerdict(fold.right, fold.wrong, fold.misplaced, fold.reaches)
         yield Progress(log.size, log.size, self._path)
 
     def facts(self) -> SegmentSummary:
@@ -138,6 +154,19 @@ class _SegmentCheck:
             None if self._producers is None else self._producers.finish(),
             self._sizes,
             *self._times,
+            self._evidence(),
+        )
+
+    def _evidence(self) -> Evidence | None:
+        if self._log is None or not self._is_read:
+            return None
+        return Evidence(
+            self._verdicts,
+            self._gap_end is None,
+            self._gap_end != self._log.size and self._is_sure_of_last and not self._end_is_unknown,
+            self._cause,
+            self._epoch_range,
+            self._off_epochs,
         )
 
     # --- files ----------------------------------------------------------------------------------------------
@@ -212,6 +241,7 @@ class _SegmentCheck:
                 yield end
         if walk.checks.offsets.last is not None:
             self._end = walk.checks.offsets.last + 1
+        self._off_epochs = epochs.contradicts_all
         for finding in epochs.findings(self._blamed):
             self._report(finding)
         end = Progress(log.size, log.size, self._path)
@@ -228,7 +258,11 @@ class _SegmentCheck:
         self._last_batch_at = window.cell(window.count - 1, layout.POSITION)
         rows, count = window.rows, window.count
         self._only_magic_0 = self._only_magic_0 and _scan.extremes(rows, count, layout.MAGIC) == (0, 0)
-        self._has_epochs = self._has_epochs or _scan.extremes(rows, count, layout.LEADER_EPOCH)[1] >= 0
+        lowest, highest = _scan.extremes(rows, count, layout.LEADER_EPOCH)
+        self._has_epochs = self._has_epochs or highest >= 0
+        if window.all_trusted:
+            before = self._epoch_range or (lowest, highest)
+            self._epoch_range = min(lowest, before[0]), max(highest, before[1])
         if not self._has_holes and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
             self._has_holes = _scan.lacks_records(rows, count)
         self._times = times_of(window, *self._times)
@@ -240,6 +274,8 @@ class _SegmentCheck:
             last = self._job.base_offset - 1 if offsets.last is None else offsets.last
             self._gap_for_indexes()
         sure = not odd and offsets.is_settled
+        k = window.count - 1
+        self._is_sure_of_last = sure and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
         return self._to_indexes(lambda fold: fold.step(window, last, sure=sure))
 
     def _gap_for_indexes(self) -> None:
@@ -279,6 +315,11 @@ class _SegmentCheck:
     # --- findings -------------------------------------------------------------------------------------------
     def _report(self, finding: Finding) -> None:
         code = finding.code
+        self._look_for_cause(finding)
+        if self._cause is not None:
+            finding = finding.replace(because=self._cause)
+        if finding.gap:
+            self._gap_end = (finding.position or 0) + (finding.length or 0)
         if code in _BEYOND and self._end_is_unknown and (finding.offset or 0) >= self._end:
             return
         self._end_is_unknown |= code is Code.L12
@@ -300,3 +341,16 @@ class _SegmentCheck:
             self._maybe_compaction.append(finding)
         else:
             self._found.append(finding)
+
+    def _look_for_cause(self, finding: Finding) -> None:
+        """Find out at the first batches that are damaged whether the log was copied as text."""
+        if finding.code not in _LOOKS_DAMAGED or finding.file != self._path or self._cause is not None:
+            return
+        self._doubts += 1
+        if self._log is None or self._doubts > _MOST_DOUBTS or finding.position is None:
+            return
+        with suppress(OSError):  # the walk will say so
+            why = as_text(self._log, finding.position, self._options.max_batch_bytes)
+            if why is not None:
+                self._found.append(Finding(Code.F13, self._path, values={"why": why}))
+                self._cause, self._damaged = Code.F13, True
