@@ -7,6 +7,7 @@ bounded: findings of an index are capped, and of others no more than some thousa
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
@@ -14,6 +15,7 @@ from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
+from kdump.storage.partition_dir import PartitionDir
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -23,18 +25,20 @@ if TYPE_CHECKING:
     from kdump.checks.job import Evidence, SegmentJob, SegmentSummary
     from kdump.checks.segment import Result
     from kdump.item import Item
-    from kdump.storage.partition_dir import PartitionDir
 
 _OF_INDEXES = (
     *(Code.X01, Code.X02, Code.X03, Code.X04, Code.X05, Code.X06, Code.X07, Code.X08),
     *(Code.T01, Code.T02, Code.T03, Code.T04, Code.T05),
 )
-_OF_ENDS = (Code.O06, Code.O07)
+_OF_ENDS = (Code.O01, Code.O02, Code.O06, Code.O07)
 _OF_PRODUCERS = (Code.P01, Code.P02, Code.S03, Code.A03, Code.A04, Code.A05, Code.A06)
 _OF_FOREIGN = (*_OF_INDEXES, *_OF_ENDS, *_OF_PRODUCERS, Code.E03)
 _BEYOND = (Code.X07, Code.T04, Code.O07, Code.A03, Code.A05)  # where they are about what lies behind the end
 _LATE = (Code.S02, Code.K01, Code.K04)
 _MOST_HELD = 20_000
+_MOST_LOOKS = 4  # segments of a partition that are looked for in others
+_MOST_BESIDE = 256  # partitions
+_MOST_HOPS = 100_000  # headers of a log
 _NAMES = {FileKind.INDEX: "its offset index", FileKind.TIMEINDEX: "its time index"}
 
 
@@ -60,7 +64,8 @@ class PartitionCauses:
         self._before: _Neighbour | None = None
         self._is_after_foreign = False
         self._at_end: Code | None = None
-        self._end = 0
+        self._end = self._looks = 0
+        self._end_before: int | None = None  # of the segment before, where it is known
 
     def take(self, item: Item) -> Iterator[Item]:
         """Yield an item of a segment, unless it may be the effect of something that is not known yet."""
@@ -87,16 +92,17 @@ class PartitionCauses:
     def _explained(self, job: SegmentJob, facts: SegmentSummary, found: list[Finding]) -> Iterator[Finding]:
         evidence = facts.evidence
         if evidence is None or evidence.cause is not None:
-            self._before, self._is_after_foreign = None, False
+            self._before, self._is_after_foreign, self._end_before = None, False, None
             if job.is_last and evidence is not None:
                 self._at_end, self._end = evidence.cause, facts.end_offset
             yield from found
             return
-        causes = _causes_of(job, facts, evidence, self._reached(job, facts))
+        reached = self._reached(job, facts)
+        causes = _causes_of(job, facts, evidence, reached)
         if self._was_whole(job, facts.end_offset):
             causes = [one for one in causes if one.code is not Code.F14]
         now = _neighbour(facts, evidence)
-        foreign = self._foreign(job, facts, evidence, now, found, causes)
+        foreign = self._foreign(job, facts, evidence, now, found, causes, reached)
         for one in [*foreign, *causes]:
             yield one.replace(because=Code.F15) if foreign and one.code is not Code.F15 else one
         self._end = facts.end_offset
@@ -111,6 +117,7 @@ class PartitionCauses:
             yield one if cause is None else one.replace(because=cause)
         self._is_after_foreign = bool(foreign)
         self._before = None if foreign else now
+        self._end_before = None if foreign or not evidence.is_whole_at_end else facts.end_offset
 
     def late(self, finding: Finding) -> Finding:
         """Return a finding about a file that belongs to no segment, with the cause that was told before."""
@@ -147,47 +154,96 @@ class PartitionCauses:
         now: _Neighbour,
         found: list[Finding],
         causes: list[Finding],
+        reached: tuple[int, str] | None,
     ) -> list[Finding]:
         """Whether two independent facts say that the segment is another partition's."""
-        if not facts.batches or job.is_leftover or job.is_raft_log:
+        if not facts.batches or job.is_leftover or job.is_held or job.is_raft_log:
             return []
-        has_epochs = evidence.off_epochs
-        overlaps = any(one.code is Code.O06 for one in found)
         is_other_index = any(one.code is Code.X09 for one in causes)
-        skips = [one for one in found if one.code is Code.P01 and one.severity is Severity.WARNING]
-        after = self._first_of_next(job) if has_epochs or overlaps or is_other_index or skips else None
-        before = self._before
+        skips = any(one.code is Code.P01 and one.severity is Severity.WARNING for one in found)
+        joints = self._joints(job, facts, evidence, reached)
+        if not (evidence.off_epochs or is_other_index or skips or joints or _apart(self._before, now, None)):
+            return []
+        after = self._first_of_next(job)
+        is_apart = facts.batches > 1 and _apart(self._before, now, after, "epochs")
+        is_sure = len(joints) == 2 and any(overlaps for overlaps, _ in joints)
         why = []
-        if has_epochs or (_apart(before, now, after, "epochs") and facts.batches > 1):
-            said = []
-            if has_epochs:
-                said.append("the leader-epoch-checkpoint")
-            if _apart(before, now, after, "epochs"):
-                said.append("the segment beside it")
-            assert evidence.epochs is not None
+        if (evidence.off_epochs or is_apart) and evidence.epochs is not None:
+            said = ["the leader-epoch-checkpoint"] if evidence.off_epochs else []
+            said += ["the segments beside it"] if is_apart else []
             why.append(f"its leader epochs {_range(evidence.epochs)} contradict {' and '.join(said)}")
-            is_sure = len(said) == 2
-        else:
-            is_sure = False
-        if overlaps:
-            why.append(f"it goes on to offset {facts.end_offset - 1}, and the next one begins at {job.next_base}")
+            is_sure |= len(said) == 2
+        if any(overlaps for overlaps, _ in joints) or is_sure:
+            why += [sentence for _, sentence in joints]
         if is_other_index:
             why.append("its indexes are of another log")
         if skips:
             why.append("sequences of producers do not go on")
-        if _apart(before, now, after, "times"):
+        if _apart(self._before, now, after, "times"):
             why.append("its timestamps lie before those of the segment before it, or after those of the next")
-        if len(why) < 2 and not is_sure:
+        home = None if len(why) > 1 and not joints else self._home(job, facts, evidence)
+        if len(why) < 2 and not is_sure and home is None:
             return []
+        if home is not None:
+            why = [*(why or [sentence for _, sentence in joints]), f"it fits {os.path.basename(home)}"]
         return [
             Finding(
                 Code.F15,
                 job.files[FileKind.LOG],
-                offset=job.base_offset,
-                last_offset=facts.end_offset - 1,
+                offset=evidence.first_offset,
+                last_offset=facts.end_offset - 1 if evidence.first_offset is not None else None,
                 values={"why": "; ".join(why)},
             )
         ]
+
+    def _joints(
+        self, job: SegmentJob, facts: SegmentSummary, evidence: Evidence, reached: tuple[int, str] | None
+    ) -> list[tuple[bool, str]]:
+        """Where the offsets do not go on from the segment before, or to the next: whether they overlap, and a sentence.
+
+        Compaction leaves offsets out too: where some are missing inside, those that are missing at an end say nothing.
+        """
+        first, end, before = evidence.first_offset, facts.end_offset, self._end_before
+        if first is None or not evidence.is_whole:
+            return []
+        found = []
+        if first not in (job.base_offset, job.base_offset if before is None else before):
+            floor = job.base_offset if before is None else before
+            found.append((first < floor, f"it begins with offset {first}, and the one before it ends before {floor}"))
+        after, what = job.next_base, "the next one begins at"
+        if job.is_last:
+            after, what = self._closed_at(job), "the broker had closed the log at"
+            if after is None and reached is not None:
+                after, what = reached[0], f"{reached[1]} goes on to"
+        if after not in (None, end):
+            found.append((end > (after or 0), f"it ends before offset {end}, and {what} {after}"))
+        has_overlap = any(overlaps for overlaps, _ in found)
+        return found if has_overlap or not evidence.has_holes else []
+
+    def _closed_at(self, job: SegmentJob) -> int | None:
+        """The end of the log by the broker that has closed it."""
+        key = self._directory.key
+        return (
+            self._directory.log_dir.offset(FileKind.RECOVERY_POINT, key) if job.is_clean and key is not None else None
+        )
+
+    def _home(self, job: SegmentJob, facts: SegmentSummary, evidence: Evidence) -> str | None:
+        """The partition beside this one that the segment fits, and this one's fits there, where offsets tell it."""
+        first, end = evidence.first_offset, facts.end_offset
+        if first is None or self._looks == _MOST_LOOKS:
+            return None
+        self._looks += 1
+        log_dir = self._directory.log_dir
+        for path in log_dir.listing.partitions()[:_MOST_BESIDE]:
+            other = PartitionDir(path, log_dir)
+            if other.name == self._directory.name or first not in other.bases:
+                continue
+            if first != job.base_offset and other.next_base(first) in (None, end):
+                return path
+            is_full = first == job.base_offset and other.next_base(first) == end
+            if is_full and job.next_base not in (None, end) and _end_of_log(other, first) == job.next_base:
+                return path
+        return None
 
     def _first_of_next(self, job: SegmentJob) -> _Neighbour | None:
         """Epoch and time of the first batch of the next segment."""
@@ -256,7 +312,7 @@ def _cause_of(finding: Finding, causes: list[Finding], end: int) -> Code | None:
 def _is_foreign_index(facts: SegmentSummary, evidence: Evidence) -> bool:
     """Whether each entry of all indexes contradicts a log that is intact itself, most by where batches begin."""
     offsets, times = evidence.indexes.get(FileKind.INDEX), evidence.indexes.get(FileKind.TIMEINDEX)
-    if offsets is None or not facts.batches or facts.damaged or not evidence.is_whole:
+    if offsets is None or not facts.batches or not evidence.is_whole:
         return False
     is_off = not offsets.right and offsets.misplaced and 2 * offsets.misplaced >= offsets.wrong
     if times is None or not (times.right or times.wrong):
@@ -271,6 +327,8 @@ def _stale(
     end = facts.end_offset
     found = [] if reached is None else [reached]
     for kind, verdict in evidence.indexes.items():
+        if verdict.wrong > verdict.beyond:
+            return []  # it is no witness
         if verdict.reaches is not None and verdict.reaches >= end:
             found.append((verdict.reaches + 1, _NAMES[kind]))
     if job.next_base is not None:
@@ -300,7 +358,7 @@ def _neighbour(facts: SegmentSummary, evidence: Evidence) -> _Neighbour:
     return _Neighbour(evidence.epochs, None if first is None or latest is None else (first, latest))
 
 
-def _apart(before: _Neighbour | None, now: _Neighbour, after: _Neighbour | None, what: str) -> bool:
+def _apart(before: _Neighbour | None, now: _Neighbour, after: _Neighbour | None, what: str = "epochs") -> bool:
     """Whether all of a segment lies below what was before it, or above what comes after it."""
     own = getattr(now, what)
     if own is None or own[0] < 0:
@@ -308,6 +366,27 @@ def _apart(before: _Neighbour | None, now: _Neighbour, after: _Neighbour | None,
     lower = None if before is None else getattr(before, what)
     upper = None if after is None else getattr(after, what)
     return (lower is not None and own[1] < lower[0]) or (upper is not None and own[0] > upper[1] >= 0)
+
+
+def _end_of_log(directory: PartitionDir, base: int) -> int | None:
+    """The offset after the last batch of a log by the chain of its headers, None where that breaks."""
+    opened = open_source(directory.path_of(base, FileKind.LOG), follow=False)
+    if isinstance(opened, OpenFailure):
+        return None
+    end = None
+    with opened, suppress(OSError):
+        position = 0
+        for _ in range(_MOST_HOPS):
+            head = opened.read_at(position, layout.RECORDS_AT)
+            if len(head) < layout.RECORDS_AT or head[layout.MAGIC_AT] != layout.MAGIC_V2:
+                break
+            first, size = int.from_bytes(head[:8], "big", signed=True), int.from_bytes(head[8:12], "big", signed=True)
+            delta = head[layout.LAST_OFFSET_DELTA_AT : layout.LAST_OFFSET_DELTA_AT + 4]
+            end = first + int.from_bytes(delta, "big", signed=True) + 1
+            position += layout.LOG_OVERHEAD + max(size, layout.MIN_SIZE_V2)
+            if position == opened.size:
+                return end
+    return None
 
 
 def _range(numbers: tuple[int, int]) -> str:

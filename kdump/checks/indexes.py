@@ -240,6 +240,7 @@ class IndexFold(ABC):
     Attributes:
         right, wrong: entries that agree with the log, and those that do not.
         misplaced: of the wrong ones, those that point to where no batch begins.
+        beyond: of the wrong ones, those for what comes after the end of the log.
         reaches: the highest offset that it has for what comes after the end of the log; None for none.
 
     Reports: F03, L12, and what its kinds show.
@@ -287,7 +288,7 @@ class IndexFold(ABC):
         self._same: list[Same] = []
         self._nears: dict[int, int] = {}  # what the log says of their neighbours
         self._lost = False  # a gap lies before the next batch, or a batch whose CRC is wrong
-        self.right = self.wrong = self.misplaced = 0
+        self.right = self.wrong = self.misplaced = self.beyond = 0
         self.reaches: int | None = None
 
     def _count(self, fault: Fault) -> None:
@@ -570,7 +571,9 @@ class OffsetIndexFold(IndexFold):
                 self._tell(entry, fault)
                 if entry.first >= end:
                     self._too_long(entry, end)
-                    self.reaches = entry.first if entry.second >= size else self.reaches
+                    if entry.second >= size:
+                        self.beyond += 1
+                        self.reaches = entry.first
         self._judge_aside(_NO_LIMIT, fault_of)
         # Entries are not evenly apart: an append of several batches gets one.
         end = max(self._latest[1], 0)
@@ -662,6 +665,7 @@ class TimeIndexFold(IndexFold):
                 self._count(fault)
                 self._tell(entry, fault)
                 if entry.second >= end and entry.first > self._largest:
+                    self.beyond += 1
                     self.reaches = entry.second
         self._judge_aside(_NO_LIMIT, fault_of)
         time, offset = self._latest

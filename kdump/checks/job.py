@@ -68,12 +68,14 @@ class IndexVerdict(Value):
     Args:
         right, wrong: entries that do, and that do not.
         misplaced: of the wrong ones, those that point to where no batch begins.
+        beyond: of the wrong ones, those for what comes after the end of the log.
         reaches: the highest offset that it has for what comes after the end of the log; None for none.
     """
 
     right: int
     wrong: int
     misplaced: int
+    beyond: int
     reaches: int | None
 
 
@@ -82,11 +84,13 @@ class Evidence(Value):
 
     Args:
         indexes: how each index that could be judged agrees with the log.
-        is_whole: every byte of the log is in a batch.
+        is_whole: every byte of the log is in a batch of its own: nothing was put in or taken out.
         is_whole_at_end: it ends with a batch whose CRC and offsets are right, or is empty.
         cause: what explains all other findings of the segment, and was told before them; None for nothing.
         epochs: the lowest and the highest leader epoch; None where a batch has none.
         off_epochs: the leader-epoch-checkpoint contradicts each of its batches, and there are several.
+        first_offset: of its first batch, None without one.
+        has_holes: offsets are missing within it, or batches lack records.
     """
 
     indexes: dict[FileKind, IndexVerdict]
@@ -95,6 +99,8 @@ class Evidence(Value):
     cause: Code | None = None
     epochs: tuple[int, int] | None = None
     off_epochs: bool = False
+    first_offset: int | None = None
+    has_holes: bool = False
 
 
 class SegmentSummary(Value):

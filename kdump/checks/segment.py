@@ -42,6 +42,7 @@ _LOOKS_DAMAGED = (
     *(Code.F10, Code.L01, Code.L02, Code.L04, Code.L05, Code.L06, Code.L07, Code.L08, Code.L09),
     *(Code.B01, Code.B02, Code.B04),
 )
+_SHIFTS = (Code.O03, Code.L05, Code.L06, Code.L07, Code.L08, Code.B04)
 _MOST_DOUBTS = 4  # findings of a log at which is asked whether it was copied as text
 _BEYOND = (Code.O07, Code.X07, Code.T04)
 
@@ -110,7 +111,9 @@ class _SegmentCheck:
         self._gap_end: int | None = None  # of the last gap
         self._epoch_range: tuple[int, int] | None = None
         self._is_sure_of_last = True
-        self._off_epochs = False
+        self._off_epochs = self._holes_inside = False
+        self._is_whole = True
+        self._first_offset: int | None = None
         self._batches = self._records = self._last_batch_at = 0
         self._end = job.base_offset
         self._only_magic_0 = True
@@ -138,7 +141,7 @@ class _SegmentCheck:
             self._found.append(broken_off(error, self._path, log.size))
         for kind, fold in self._folds.items():
             fold.close()
-            self._verdicts[kind] = IndexVerdict(fold.right, fold.wrong, fold.misplaced, fold.reaches)
+            self._verdicts[kind] = IndexVerdict(fold.right, fold.wrong, fold.misplaced, fold.beyond, fold.reaches)
         yield Progress(log.size, log.size, self._path)
 
     def facts(self) -> SegmentSummary:
@@ -162,11 +165,13 @@ class _SegmentCheck:
             return None
         return Evidence(
             self._verdicts,
-            self._gap_end is None,
+            self._is_whole,
             self._gap_end != self._log.size and self._is_sure_of_last and not self._end_is_unknown,
             self._cause,
             self._epoch_range,
             self._off_epochs,
+            self._first_offset,
+            self._holes_inside,
         )
 
     # --- files ----------------------------------------------------------------------------------------------
@@ -254,6 +259,8 @@ class _SegmentCheck:
                 yield progress
 
     def _headers(self, window: Window, offsets: OffsetFold) -> Iterator[None]:
+        if self._first_offset is None and window.all_trusted and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
+            self._first_offset = window.cell(0, layout.BASE_OFFSET)
         self._batches += window.count
         self._last_batch_at = window.cell(window.count - 1, layout.POSITION)
         rows, count = window.rows, window.count
@@ -292,6 +299,7 @@ class _SegmentCheck:
     def _finish(self, log: CachedFile, last: int | None) -> Iterator[None]:
         if self._job.is_alone:
             return
+        self._holes_inside = self._has_holes
         with suppress(OSError):  # what lies around it has vanished
             for finding in self._segment.check_end(last, self._job.next_base):
                 self._report(finding)
@@ -318,6 +326,8 @@ class _SegmentCheck:
         self._look_for_cause(finding)
         if self._cause is not None:
             finding = finding.replace(because=self._cause)
+        if finding.file == self._path and (finding.gap or code in _SHIFTS):
+            self._is_whole = False
         if finding.gap:
             self._gap_end = (finding.position or 0) + (finding.length or 0)
         if code in _BEYOND and self._end_is_unknown and (finding.offset or 0) >= self._end:
