@@ -135,7 +135,7 @@ class Code(Enum):
     X07 = ("index-too-long", Severity.ERROR, "the index has offset {found}, and the log ends before offset {end}: a broker believes the index", "rebuild the index before a broker starts")
 
     X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index")
-    X09 = ("index-foreign", Severity.ERROR, "all {count} entries of the indexes contradict the log: it, or they, are another segment's", "look for the log that they belong to before they are rebuilt")
+    X09 = ("index-foreign", Severity.ERROR, "all {count} entries of the indexes contradict the log: they are another segment's, or the log is", "look for the log that they belong to before they are rebuilt")
 
     T01 = ("time-index-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
     T02 = ("time-index-zeros", Severity.ERROR, "the last entry is zero: a broker takes the segment for older than it is", "rebuild the index")
@@ -242,7 +242,7 @@ Report = Callable[[Finding], None]
 
 
 # Codes of bytes or records that were not read: with them an answer is incomplete.
-NOT_ALL_READ = (Code.L12, Code.C03, Code.V01, Code.V02, Code.V04)
+NOT_ALL_READ = (Code.F06, Code.L12, Code.C03, Code.V01, Code.V02, Code.V04)
 PER_PLACE = 100  # findings of one code that one batch, or one index file, may have
 
 

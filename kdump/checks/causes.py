@@ -171,7 +171,9 @@ class PartitionCauses:
         if (evidence.off_epochs or is_apart) and evidence.epochs is not None:
             said = ["the leader-epoch-checkpoint"] if evidence.off_epochs else []
             said += ["the segments beside it"] if is_apart else []
-            why.append(f"its leader epochs {_range(evidence.epochs)} contradict {' and '.join(said)}")
+            lowest, highest = evidence.epochs
+            which = f"epoch {lowest} contradicts" if lowest == highest else f"epochs {lowest}..{highest} contradict"
+            why.append(f"its leader {which} {' and '.join(said)}")
             is_sure |= len(said) == 2
         if any(overlaps for overlaps, _ in joints) or is_sure:
             why += [sentence for _, sentence in joints]
@@ -387,7 +389,3 @@ def _end_of_log(directory: PartitionDir, base: int) -> int | None:
             if position == opened.size:
                 return end
     return None
-
-
-def _range(numbers: tuple[int, int]) -> str:
-    return str(numbers[0]) if numbers[0] == numbers[1] else f"{numbers[0]}..{numbers[1]}"

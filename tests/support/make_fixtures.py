@@ -433,6 +433,8 @@ def time(what: str, code: str, data: bytes, *found: tuple[str, int, int]) -> Fix
     return Fixture(what, files, [(code, severity, TIMEINDEX, at, length) for severity, at, length in found])
 
 
+FOREIGN_INDEXES = {INDEX: offset_index(0, (4, SIZE + 9), (9, 3 * SIZE + 5)), TIMEINDEX: time_index(0, (TIME - 5, 9))}
+
 FIXTURES |= {
     "index-x01-size": index(
         "half an entry follows", "X01", ("error", 8, 4), data=offset_index(0, (3, SIZE)) + int32(5)
@@ -464,6 +466,18 @@ FIXTURES |= {
         "entries were dense, and end early",
         followed({**partition(*MANY), INDEX: offset_index(0, (3, SIZE))}, 2 * len(MANY)),
         [("X08", "note", INDEX, 8, 0)],
+    ),
+    "index-x09-foreign": Fixture(
+        "the indexes are those of another segment",
+        followed({**partition(*MANY), **FOREIGN_INDEXES}, 2 * len(MANY)),
+        [
+            ("X09", "error", INDEX, None, None),
+            ("X04", "error", INDEX, 0, 8),
+            ("X04", "error", INDEX, 8, 8),
+            ("X08", "note", INDEX, 16, 0),
+            ("T04", "error", TIMEINDEX, 0, 12),
+            ("T05", "warning", TIMEINDEX, 0, 12),
+        ],
     ),
     "timeindex-t01-size": time("half an entry follows", "T01", times((40, 5)) + int32(5), ("error", 12, 4)),
     "timeindex-t02-zeros": time("the last entry is zero", "T02", times((40, 5)) + bytes(12), ("error", 12, 12)),
@@ -501,6 +515,7 @@ FIXTURES |= {
 
 # --- state files --------------------------------------------------------------------------------------------
 STATE = (ID, 0, 1, 1, 1, TIME, -1, -1)
+LINES = [batch(first, (b"one\ntwo", b"three\n")) for first in (0, 2, 4)]
 WROTE = [written(0, 0), B, C]
 RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 
@@ -522,8 +537,37 @@ FIXTURES |= {
     "snapshot-s01-crc": state(
         "a byte of a snapshot has changed", "S01", "warning", NEXT, put(snapshot(STATE), 20, b"\1"), (0, 56)
     ),
-    "snapshot-s02-ahead": state(
-        "a snapshot is for an offset after the end", "S02", "warning", 99, snapshot(STATE), (None, None)
+    "snapshot-s02-ahead": Fixture(
+        "a snapshot is for an offset after the end of a log that a broker has closed there",
+        {
+            **below("plain-0", {**partition(*WROTE), name(99, "snapshot"): snapshot(STATE)}),
+            ".kafka_cleanshutdown": b"",
+            RECOVERY: checkpoint(("plain", 0, NEXT)),
+        },
+        [("S02", "warning", f"plain-0/{name(99, 'snapshot')}", None, None)],
+    ),
+    "log-f13-text-mode": Fixture(
+        "the log was copied as text",
+        partition(*LINES, log=b"".join(LINES).replace(b"\n", b"\r\n")),
+        [("F13", "error", LOG, None, None), ("L09", "error", LOG, 0, 3 * (len(LINES[0]) + 3))],
+    ),
+    "log-f14-stale-copy": Fixture(
+        "the log is an older copy than its indexes",
+        {**partition(A, B, C, log=A + B), INDEX: offset_index(0, (3, SIZE), (5, 2 * SIZE))},
+        [
+            ("F14", "error", LOG, 2 * SIZE, 0),
+            ("O07", "error", LOG, 2 * SIZE, 0),
+            ("X07", "error", INDEX, 8, 8),
+        ],
+    ),
+    "log-f15-segment-foreign": Fixture(
+        "the epochs of a segment are not those of the partition",
+        {
+            **segment(0, [batch(first, PAIR, epoch=3) for first in (0, 2, 4)]),
+            **segment(NEXT, [batch(NEXT, PAIR, epoch=1)]),
+            EPOCHS: checkpoint((0, 0), (1, NEXT)),
+        },
+        [("F15", "error", LOG, None, None), ("E03", "error", LOG, 0, SIZE)],
     ),
     "snapshot-s03-state": state(
         "a snapshot has another last sequence",
@@ -543,6 +587,12 @@ FIXTURES |= {
         ("K01", "warning", RECOVERY, None, None),
         RECOVERY,
         checkpoint(("plain", 0, 99)),
+    ),
+    "checkpoint-k07-recovery-point": log_dir(
+        "the recovery point is negative",
+        ("K07", "warning", RECOVERY, None, None),
+        RECOVERY,
+        checkpoint(("plain", 0, -5)),
     ),
     "checkpoint-k02-start-ahead": log_dir(
         "the log start offset is above the end of the log",
