@@ -61,7 +61,7 @@ class FileShrankError(OSError):
 
 
 class ReadFailedError(OSError):
-    """The disk cannot read some bytes; `position` and `length` tell which, as whole blocks where that could be tried."""
+    """The disk cannot read some bytes; `position` and `length` tell which, in blocks where that was tried."""
 
     def __init__(self, error: OSError, path: str, position: int, length: int) -> None:
         super().__init__(error.errno, error.strerror, path)

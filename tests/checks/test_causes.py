@@ -169,7 +169,7 @@ TRUE = {
     "f02-empty-last-log", "f02-empty-last-log-and-indexes", "l10-drop-last", "l11-cut-at-boundary-mid",
     "l11-cut-at-boundary-last", "x07-log-cut-index-stale",
 }  # fmt: skip
-"""Cases whose log ends at a batch boundary before what its indexes or snapshots know; no other has one of the causes."""
+"""Cases whose log ends at a batch boundary below what its indexes or snapshots know; no other has a cause."""
 
 
 @pytest.mark.parametrize("case", damage_cases(FIXTURES / "damage"), ids=lambda case: case.name)
