@@ -71,6 +71,10 @@ class Code(Enum):
     L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker answers {broker}; the data has {data}",
            "rebuild the indexes, or see what else is reported here")
 
+    L14 = ("start-moved", Severity.NOTE, "offsets {first}..{last} are not served: the log start offset is {start}, inside the log; records below it were deleted (DeleteRecords)", "none: a broker removes their segments later")
+    L15 = ("start-expired", Severity.NOTE, "the log begins with offset {first}: what was below it has expired, or was deleted; {why}", "none if retention is as it should be")
+    L16 = ("compacted", Severity.NOTE, "compaction has been here up to offset {last_offset}: what is missing below it was superseded or deleted (cleaner-offset-checkpoint)", "none")
+
     B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {count} records cannot be trusted",
            "restore from another replica; a consumer can skip to the next batch")
     B02 = ("crc-mismatch-legacy", Severity.ERROR, "the CRC does not match the message: {why}",
@@ -162,6 +166,8 @@ class Code(Enum):
 
     K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment")
 
+    K08 = ("end-cut", Severity.NOTE, "{what} is above the end of the log, {end}, and no index or snapshot is: as after a truncation to the leader of a new epoch; the newest here, {epoch}, began at {start}", "compare with the leader of that epoch: what was cut off here was not committed, unless that leader was elected uncleanly")
+
     V01 = ("changed", Severity.WARNING, "the file changed while it was read", "copy the directory and look at the copy")
     V02 = ("vanished", Severity.WARNING, "the file was there and is gone: retention or compaction at work", "look again, or at a copy")
     V03 = ("unfinished", Severity.NOTE, "the last batch is not finished: a broker is writing", "none")
@@ -169,6 +175,7 @@ class Code(Enum):
     # fmt: on
 
 
+_OWN = ("length", "offset", "last_offset", "field", "expected", "found", "count")  # fields that sentences may name
 _NOTHING: Mapping[str, int | str | None] = MappingProxyType({})
 
 
@@ -234,7 +241,7 @@ class Finding(Value):
         return self._fill(self.code.remedy)
 
     def _fill(self, sentence: str) -> str:
-        own = {name: getattr(self, name) for name in ("length", "offset", "field", "expected", "found", "count")}
+        own = {name: getattr(self, name) for name in _OWN}
         return sentence.format(**{**own, **self.values})
 
 

@@ -55,6 +55,9 @@ class PartitionCauses:
     Args:
         directory: of the partition.
 
+    Attributes:
+        has_holes: offsets are missing within its segments, or batches lack records.
+
     Reports: F14, F15, X09.
     """
 
@@ -65,6 +68,7 @@ class PartitionCauses:
         self._is_after_foreign = False
         self._at_end: Code | None = None
         self._end = self._looks = 0
+        self.has_holes = False
         self._end_before: int | None = None  # of the segment before, where it is known
 
     def take(self, item: Item) -> Iterator[Item]:
@@ -91,6 +95,7 @@ class PartitionCauses:
 
     def _explained(self, job: SegmentJob, facts: SegmentSummary, found: list[Finding]) -> Iterator[Finding]:
         evidence = facts.evidence
+        self.has_holes |= evidence is not None and evidence.has_holes
         if evidence is None or evidence.cause is not None:
             self._before, self._is_after_foreign, self._end_before = None, False, None
             if job.is_last and evidence is not None:
@@ -118,6 +123,11 @@ class PartitionCauses:
         self._is_after_foreign = bool(foreign)
         self._before = None if foreign else now
         self._end_before = None if foreign or not evidence.is_whole_at_end else facts.end_offset
+
+    @property
+    def explains_end(self) -> bool:
+        """Whether something explains why others know offsets above the end of the log."""
+        return self._at_end is not None
 
     def late(self, finding: Finding) -> Finding:
         """Return a finding about a file that belongs to no segment, with the cause that was told before."""

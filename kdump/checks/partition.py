@@ -12,6 +12,7 @@ from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import ascend, check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
+from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked
@@ -57,7 +58,7 @@ class PartitionCheck:
         self.sizes = [_size(directory, job.files[FileKind.LOG]) for job in self.jobs]
         self.checkpoint_findings: list[Finding] = []
         self._end = self._bases[0] if self._bases else 0
-        self._has_epochs = False
+        self._has_epochs = self._is_damaged = False
         self._causes = PartitionCauses(directory)
         self._is_read = True  # up to the end of the last log so far
         self._done: set[str] = set()
@@ -112,6 +113,7 @@ class PartitionCheck:
                 yield one
         self._end = max(self._end, facts.end_offset)
         self._is_read = facts.is_read
+        self._is_damaged |= facts.damaged
         self._has_epochs = self._has_epochs or facts.has_epochs
         self._done.update(job.files.values())
         if job.is_last and job.only is None:
@@ -143,6 +145,9 @@ class PartitionCheck:
             log_dir, name = self.directory.log_dir, self.directory.name
             found = check_offsets(log_dir, key, name, self._last_end)
             self.checkpoint_findings.extend(self._causes.late(one) for one in found)
+        if self._bases and not self._is_damaged:
+            may_be_cut = not self._causes.explains_end
+            yield from why_gone(self.directory, self._last_end, has_holes=self._causes.has_holes, may_be_cut=may_be_cut)
         yield Checked(tuple(shown), 0, 0)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:

@@ -98,7 +98,7 @@ SCENES = (
     swapped_logs, swapped_segments, lf_to_crlf, crlf_to_lf, stale_copy, malformed_recovery_checkpoint,
     negative_recovery_point,
 )  # fmt: skip
-WANTED = {
+WANTED: dict[Callable[[Path], None], set[str]] = {
     swapped_logs: {"F15", "X09"},
     swapped_segments: {"F15"},
     lf_to_crlf: {"F13"},

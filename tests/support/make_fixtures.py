@@ -518,6 +518,7 @@ STATE = (ID, 0, 1, 1, 1, TIME, -1, -1)
 LINES = [batch(first, (b"one\ntwo", b"three\n")) for first in (0, 2, 4)]
 WROTE = [written(0, 0), B, C]
 RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
+WATERMARK, CLEANER = "replication-offset-checkpoint", "cleaner-offset-checkpoint"
 
 
 def state(
@@ -528,9 +529,9 @@ def state(
     return Fixture(what, {**followed(partition(*WROTE)), path: data}, [(code, severity, path, *place)])
 
 
-def log_dir(what: str, found: Expected, path: str, data: bytes) -> Fixture:
+def log_dir(what: str, *found: Expected, path: str, data: bytes) -> Fixture:
     """A log directory with this checkpoint."""
-    return Fixture(what, {**below("plain-0", INTACT), path: data}, [found])
+    return Fixture(what, {**below("plain-0", INTACT), path: data}, found)
 
 
 FIXTURES |= {
@@ -584,27 +585,54 @@ FIXTURES |= {
     ),
     "checkpoint-k01-ahead": log_dir(
         "the recovery point is above the end of the log",
+        ("K08", "note", f"plain-0/{EPOCHS}", None, None),
         ("K01", "warning", RECOVERY, None, None),
-        RECOVERY,
-        checkpoint(("plain", 0, 99)),
+        path=RECOVERY,
+        data=checkpoint(("plain", 0, 99)),
     ),
     "checkpoint-k07-recovery-point": log_dir(
         "the recovery point is negative",
         ("K07", "warning", RECOVERY, None, None),
-        RECOVERY,
-        checkpoint(("plain", 0, -5)),
+        path=RECOVERY,
+        data=checkpoint(("plain", 0, -5)),
+    ),
+    "checkpoint-k08-end-cut": Fixture(
+        "the high watermark is above the end of a log that was truncated",
+        {**below("plain-0", INTACT), WATERMARK: checkpoint(("plain", 0, 99))},
+        [
+            ("K08", "note", f"plain-0/{EPOCHS}", None, None),
+            ("K01", "warning", WATERMARK, None, None),
+        ],
+    ),
+    "log-l14-start-moved": Fixture(
+        "records were deleted up to the middle of a segment",
+        {**below("plain-0", INTACT), START: checkpoint(("plain", 0, 2))},
+        [("L14", "note", f"plain-0/{LOG}", None, None)],
+    ),
+    "log-l15-start-expired": Fixture(
+        "the first segment has expired",
+        {**segment(NEXT, [batch(NEXT, PAIR)]), EPOCHS: checkpoint((0, NEXT))},
+        [("L15", "note", name(NEXT), None, None)],
+    ),
+    "log-l16-compacted": Fixture(
+        "the log was compacted",
+        {**below("plain-0", partition(A, C)), CLEANER: checkpoint(("plain", 0, 6))},
+        [
+            ("O04", "note", f"plain-0/{LOG}", SIZE, 0),
+            ("L16", "note", f"plain-0/{LOG}", None, None),
+        ],
     ),
     "checkpoint-k02-start-ahead": log_dir(
         "the log start offset is above the end of the log",
         ("K02", "error", START, None, None),
-        START,
-        checkpoint(("plain", 0, 99)),
+        path=START,
+        data=checkpoint(("plain", 0, 99)),
     ),
     "checkpoint-k03-malformed": log_dir(
         "the recovery point is no number",
         ("K03", "error", RECOVERY, 4, 11),
-        RECOVERY,
-        checkpoint(("plain", 0, "six")),
+        path=RECOVERY,
+        data=checkpoint(("plain", 0, "six")),
     ),
     "checkpoint-k04-epochs": Fixture(
         "an epoch is no number",
