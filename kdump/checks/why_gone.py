@@ -33,7 +33,7 @@ def why_gone(directory: PartitionDir, end: int, *, has_holes: bool, may_be_cut: 
     first, start = directory.log_bases[0], directory.log_start
     log = directory.path_of(first, FileKind.LOG)
     if first < start <= end:
-        values: dict[str, int | str | None] = {"first": first, "last": start - 1, "start": start}
+        values: dict[str, int | str | None] = {"missing_first": first, "missing_last": start - 1, "start": start}
         yield Finding(Code.L14, log, offset=first, last_offset=start - 1, values=values)
     if first:
         yield from _expired(directory, first, log)

@@ -474,8 +474,8 @@ FIXTURES |= {
             ("X09", "error", INDEX, None, None),
             ("X04", "error", INDEX, 0, 8),
             ("X04", "error", INDEX, 8, 8),
-            ("X08", "note", INDEX, 16, 0),
             ("T04", "error", TIMEINDEX, 0, 12),
+            ("X08", "note", INDEX, 16, 0),
             ("T05", "warning", TIMEINDEX, 0, 12),
         ],
     ),
@@ -516,6 +516,7 @@ FIXTURES |= {
 # --- state files --------------------------------------------------------------------------------------------
 STATE = (ID, 0, 1, 1, 1, TIME, -1, -1)
 LINES = [batch(first, (b"one\ntwo", b"three\n")) for first in (0, 2, 4)]
+AS_TEXT = b"".join(LINES).replace(b"\n", b"\r\n")
 WROTE = [written(0, 0), B, C]
 RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 WATERMARK, CLEANER = "replication-offset-checkpoint", "cleaner-offset-checkpoint"
@@ -549,8 +550,8 @@ FIXTURES |= {
     ),
     "log-f13-text-mode": Fixture(
         "the log was copied as text",
-        partition(*LINES, log=b"".join(LINES).replace(b"\n", b"\r\n")),
-        [("F13", "error", LOG, None, None), ("L09", "error", LOG, 0, 3 * (len(LINES[0]) + 3))],
+        partition(*LINES, log=AS_TEXT),
+        [("F13", "error", LOG, None, None), ("L09", "error", LOG, 0, len(AS_TEXT))],
     ),
     "log-f14-stale-copy": Fixture(
         "the log is an older copy than its indexes",
