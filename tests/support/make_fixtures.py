@@ -517,6 +517,7 @@ FIXTURES |= {
 STATE = (ID, 0, 1, 1, 1, TIME, -1, -1)
 LINES = [batch(first, (b"one\ntwo", b"three\n")) for first in (0, 2, 4)]
 AS_TEXT = b"".join(LINES).replace(b"\n", b"\r\n")
+TEXT = len(AS_TEXT) // len(LINES)
 WROTE = [written(0, 0), B, C]
 RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 WATERMARK, CLEANER = "replication-offset-checkpoint", "cleaner-offset-checkpoint"
@@ -551,7 +552,7 @@ FIXTURES |= {
     "log-f13-text-mode": Fixture(
         "the log was copied as text",
         partition(*LINES, log=AS_TEXT),
-        [("F13", "error", LOG, None, None), ("L09", "error", LOG, 0, len(AS_TEXT))],
+        [("F13", "error", LOG, None, None), *[("L09", "error", LOG, at, TEXT) for at in (0, TEXT, 2 * TEXT)]],
     ),
     "log-f14-stale-copy": Fixture(
         "the log is an older copy than its indexes",
