@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.losses import PartitionLosses
+from kdump.checks.causes import explained, may_be_effect
 from kdump.checks.indexes import index_fold
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.partition import PartitionCheck
@@ -82,6 +83,7 @@ def _of_segment(path: str, kind: FileKind, base: int, options: VerifyOptions) ->
 
 
 def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator[Item]:
+    held: list[Finding] = []
     directory = os.path.dirname(os.path.abspath(job.files[FileKind.LOG]))
     losses = PartitionLosses(os.path.dirname(job.files[FileKind.LOG]), os.path.basename(directory), job.start_offset)
     for result in check_segment(job, options):
@@ -91,12 +93,15 @@ def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator
             if kind is FileKind.LOG:
                 yield from losses.take(result.file, result.ranges)
         elif isinstance(result, SegmentSummary):
+            yield from explained(job, result, held)
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
             if kind is FileKind.LOG:
                 yield result.checked(job, deep=options.deep)
             files = () if size is None or job.only is None else (CheckedFile(job.only, kind, size),)
             yield from losses.rest()
             yield Checked(files, result.batches, result.records)
+        elif may_be_effect(result):
+            held.append(result)
         elif options.progress or not isinstance(result, Progress):
             yield result
 

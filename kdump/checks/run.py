@@ -67,7 +67,7 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | N
         elif (directory := DirectoryCheck(path)).is_broker_directory:
             directories.append(directory)
         else:
-            yield OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
+            yield OpenFailure(path, "missing", f"{path}: no Kafka files here")
     yield from duplicates(directories)
     checks = [check for directory in directories for check in directory.partitions]
     with closing((engine or LocalVerify()).partitions(checks, options)) as judged:  # type: ignore[type-var]

@@ -16,14 +16,13 @@ from kdump.item import Checked, PartitionChecked
 from kdump.render.commentary import say, say_left
 from kdump.render.json.lines import finding_json, summary_json
 from kdump.render.tally import Tally
-from kdump.render.terminal.numbers import counted
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_json, plan_lines
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.item import Item
     from kdump.repair.plan import Plan
@@ -164,10 +163,11 @@ class Repair:
         say(f"kdump: {sentence}")
         self._exits.add(Exit.REFUSED)
 
-    def say_unseen(self, unseen: int) -> None:
-        """Say that other processes could not be looked at."""
+    def say_unseen(self, unseen: Sequence[int]) -> None:
+        """Say that other processes, which may be brokers, could not be looked at."""
         if unseen:
-            who = counted(unseen, "process of others", "processes of others")
+            pids = ", ".join(map(str, unseen))
+            who = f"process {pids}" if len(unseen) == 1 else f"processes {pids}"
             say(f"kdump: warning: {who} could not be looked at: the files may be open there")
 
     def _show(self, plan: Plan, path: str, journal: str | None) -> None:

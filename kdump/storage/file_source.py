@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _NO_ATIME = getattr(os, "O_NOATIME", 0)  # Linux; allowed to the owner of a file only
+_BLOCK = 4096  # bytes that a disk reads or does not
+_MOST_FAILED = 16  # blocks that are tried after an error: each may take seconds
 _SPECIAL = (
     (stat.S_ISFIFO, "a FIFO"),
     (stat.S_ISSOCK, "a socket"),
@@ -56,6 +58,15 @@ class FileShrankError(OSError):
     def __init__(self, path: str, position: int) -> None:
         super().__init__(errno.ESTALE, f"the file shrank while it was read: nothing at byte {position}", path)
         self.position = position
+
+
+class ReadFailedError(OSError):
+    """The disk cannot read some bytes; `position` and `length` tell which, in blocks where that was tried."""
+
+    def __init__(self, error: OSError, path: str, position: int, length: int) -> None:
+        super().__init__(error.errno, error.strerror, path)
+        self.position = position
+        self.length = length
 
 
 class FileSource:
@@ -103,7 +114,7 @@ class FileSource:
         try:
             data = os.pread(self._fd, wanted, position)
         except OSError as error:
-            raise self._named(error) from None
+            raise self._failed(error, position, wanted) from None
         if len(data) == wanted:
             return data
         target = bytearray(wanted)  # a short read: again, piece by piece
@@ -122,15 +133,27 @@ class FileSource:
             try:
                 got = os.preadv(self._fd, [target[done:wanted]], position + done)
             except OSError as error:
-                raise self._named(error) from None
+                raise self._failed(error, position + done, wanted - done) from None
             if not got:
                 raise FileShrankError(self.name, position + done)
             done += got
         return done
 
-    def _named(self, error: OSError) -> OSError:
-        """The same error with the name of the file: the system does not say of which descriptor it is."""
-        return OSError(error.errno, error.strerror, self.name)
+    def _failed(self, error: OSError, position: int, length: int) -> OSError:
+        """The same error with the name of the file and the blocks that cannot be read: the system tells neither."""
+        end, first, failed = position + length, None, 0
+        at = position
+        while at < end and failed < _MOST_FAILED:
+            step = min(_BLOCK - at % _BLOCK, end - at)
+            try:
+                os.pread(self._fd, step, at)
+                if first is not None:
+                    return ReadFailedError(error, self.name, first, at - first)
+            except OSError:
+                first = at if first is None else first
+                failed += 1
+            at += step
+        return ReadFailedError(error, self.name, *((position, length) if first is None else (first, end - first)))
 
     def next_data(self, position: int) -> int:
         """Return the first position from `position` on that is not in a hole, the size when there is none."""

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kdump.finding import Severity
 from kdump.render.escape import escape
-from kdump.render.terminal.numbers import span
+from kdump.render.terminal.numbers import byte_span, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -196,7 +196,7 @@ def _head(finding: Finding, *, is_wide: bool) -> Text:
     head = _severity(finding.severity).append(f" {finding.code.name} {finding.code.slug}")
     places = []
     if finding.position is not None:
-        places.append(span(finding.position, finding.position + (finding.length or 0) - 1, "byte"))
+        places.append(byte_span(finding.position, finding.length or 0))
     if finding.offset is not None:
         last = finding.offset if finding.last_offset is None else finding.last_offset
         places.append(span(finding.offset, last, "offset"))

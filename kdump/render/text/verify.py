@@ -228,7 +228,7 @@ def _done(segments: Iterable[SegmentFate]) -> str:
 
 def _phrase(action: str, segments: list[SegmentFate]) -> str:
     if action == "truncate":
-        return " and ".join(f"cuts {one.base_offset} at byte {one.size:,}" for one in segments)
+        return " and ".join(f"cuts {one.base_offset} at byte {one.size}" for one in segments)
     words = {
         "rebuild-index": "rebuilds the indexes of",
         "empty": "empties",
