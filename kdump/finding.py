@@ -25,7 +25,7 @@ class Code(Enum):
     """The table of findings: one row a code. Codes are only ever added; scripts match them.
 
     A sentence may name the fields of its finding (`{found}`, `{expected}`, `{offset}` ...) and the keys of its
-    `values`.
+    `values`. Which commands mend a code, where the files allow it, stands below the table.
     """
 
     def __init__(self, slug: str, severity: Severity, sentence: str, remedy: str) -> None:
@@ -161,6 +161,21 @@ class Code(Enum):
     V04 = ("decoder-command", Severity.WARNING, "a payload is shown as it is, the decoder command did not decode it: {why}", "run the command by hand on such a payload")
     # fmt: on
 
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """The commands that can mend it, in the order in which they are tried; none where a person acts."""
+        return tuple(command for command, codes in REPAIRS.items() if self.name in codes)
+
+
+REPAIRS: Mapping[str, frozenset[str]] = MappingProxyType({
+    "patch-header": frozenset(["O01", "O02", "O03", "E01", "E02", "E03", "B02", "B03", "B04", "L05", "L06", "L07", "L08"]),
+    "reindex": frozenset(
+        ["F03", "F09", "X01", "X02", "X03", "X04", "X05", "X07", "T01", "T02", "T03", "T04", "T05", "A01", "A02", "A03", "A04", "A05", "A06", "S01", "S03"]
+    ),
+    "truncate": frozenset(["F03", "F10", "L01", "L02", "L03", "L04", "L05", "L06", "L07", "L08", "L09", "B01", "B02", "B03", "B04", "B05", "B07", "B08", "B09", "B11", "O01", "O02", "O03", "E01", "E02", "R01", "R02", "R03", "R04", "R06", "C01", "C02", "C04", "C05", "C07", "P03"]),
+})  # fmt: skip
+"""Which commands mend which codes. One that is not here is mended by a person, or not at all."""
+
 
 _NOTHING: Mapping[str, int | str | None] = MappingProxyType({})
 
@@ -183,6 +198,7 @@ class Finding(Value):
         severity: None for the severity of the table.
         more: how many findings of this code in the same batch or index file are left out; None for none.
         values: further values for the sentence.
+        repair: the command that mends it, as a dry run and as a shell reads it; None where none does.
     """
 
     code: Code
@@ -199,11 +215,18 @@ class Finding(Value):
     severity_override: Severity | None = None
     values: Mapping[str, int | str | None] = _NOTHING
     more: int | None = None
+    repair: str | None = None
 
     @property
     def severity(self) -> Severity:
         """The severity of this finding: its own, or that of its code."""
         return self.severity_override or self.code.severity
+
+    @property
+    def is_log_damage(self) -> bool:
+        """Whether it is an error in the bytes of a log, so that a cut before its position takes it away."""
+        is_error = self.severity is Severity.ERROR and self.position is not None
+        return is_error and self.code.name in REPAIRS["truncate"]
 
     @property
     def message(self) -> str:

@@ -339,6 +339,22 @@ class Prediction(Value):
         return self.loads and all(segment.action == "keep" for segment in self.segments)
 
 
+class Step(Value):
+    """What to do next about what was found; several in an order that works.
+
+    Args:
+        number: from 1 on.
+        command: as a dry run and as a shell reads it; None where a person acts.
+        why: what it does, and what it costs.
+        instead: numbers of the steps that this one makes unnecessary.
+    """
+
+    number: int
+    command: str | None
+    why: str
+    instead: tuple[int, ...] = ()
+
+
 class Progress(Value):
     """How far a verb has got: bytes of logs done and to be done, and the file in hand."""
 
@@ -374,6 +390,7 @@ if TYPE_CHECKING:
         | PartitionChecked
         | Planned
         | Prediction
+        | Step
         | Progress
         | Figures
     )

@@ -11,7 +11,7 @@ from kdump.api.select import time_of
 from kdump.checks.options import VerifyOptions
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.finding import Finding
-from kdump.item import Prediction
+from kdump.item import Prediction, Step
 from kdump.render.tally import Tally
 from kdump.storage.file_source import OpenFailure
 
@@ -37,6 +37,7 @@ class Verdict:
         self._items: Iterator[Item] | None = None
         self._findings: list[Finding] = []
         self._predictions: list[Prediction] = []
+        self._steps: list[Step] = []
         self._tally = Tally(shallow=not options.deep)
 
     def __iter__(self) -> Iterator[Finding]:
@@ -57,6 +58,12 @@ class Verdict:
         """What a broker does with each partition at its next start; none without `start`."""
         self._read_all()
         return tuple(self._predictions)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What to do about it, in an order that works."""
+        self._read_all()
+        return tuple(self._steps)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -83,6 +90,8 @@ class Verdict:
             self._findings.append(item)
         elif isinstance(item, Prediction):
             self._predictions.append(item)
+        elif isinstance(item, Step):
+            self._steps.append(item)
         elif isinstance(item, OpenFailure) and item.missing:
             raise_first([item])
         return True

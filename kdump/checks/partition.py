@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.checks.job import SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
+from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import ascend, check_epochs, check_offsets, check_text
@@ -78,7 +79,7 @@ class PartitionCheck:
         )
 
     def check(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
-        """Yield what is wrong with the partition.
+        """Yield what is wrong with the partition, and at the end the steps to mend it, from 1 on.
 
         Args:
             results: gives those of the segment with a number among `jobs`; asked for in order.
@@ -86,6 +87,9 @@ class PartitionCheck:
 
         Reports: A01-A06, E03, F01-F09, K01-K05, O06, O07, P04, S01-S04, and all that a segment shows.
         """
+        yield from PartitionSteps(self.directory, self.jobs).through(self._judged(results, options))
+
+    def _judged(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
         replay = Replay(self.directory)
         for number, job in enumerate(self.jobs):
             for result in results(number):

@@ -1,0 +1,352 @@
+"""What to do about damage: to each finding the command that mends it, and for each partition the steps that work.
+
+A command is named only where it mends: header fields where each has one value, indexes where a recovery gets to the end
+of their log, a cut where nothing behind the damage is intact. What costs intact records is never the repair of a
+finding: it is the last of the steps, after those that keep more.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kdump.broker.load.recover import recover
+from kdump.broker.producer.replay import Producers
+from kdump.broker.truncate import LOADED, name_error
+from kdump.checks.options import VerifyOptions
+from kdump.checks.segment import check_segment
+from kdump.finding import Code, Finding, Severity
+from kdump.format.batch.header_fields import is_of_header
+from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint
+from kdump.format.kinds import FileKind
+from kdump.item import Checked, PartitionChecked, SegmentChecked, Step
+from kdump.render.shell import command_line, named
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import parse_name
+from kdump.storage.open_files import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.checks.job import SegmentJob
+    from kdump.item import Item
+    from kdump.storage.partition_dir import PartitionDir
+
+_HELD = 10_000  # findings of one segment that wait for what is known of all of it; further ones name no command
+_INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
+_WRONG_SNAPSHOT = (Code.S01, Code.S03)
+_NAMED = 3  # files that a sentence names
+
+
+class PartitionSteps:
+    """Names the repairs of one partition.
+
+    Args:
+        directory: the partition.
+        jobs: its segments, by base offset.
+        only: the one file that is judged; None for all.
+    """
+
+    def __init__(self, directory: PartitionDir, jobs: Sequence[SegmentJob], only: str | None = None) -> None:
+        self._directory = directory
+        self._jobs = {job.files[FileKind.LOG]: job for job in jobs}
+        self._last = max((job.base_offset for job in jobs), default=0)
+        self._only = only
+        self._segments: list[_Segment] = []  # those in which there is something to do
+        self._snapshots: list[str] = []  # logs whose producer snapshots are wrong
+        self._persons = PersonSteps()
+
+    @property
+    def _path(self) -> str:
+        """What the commands about all of it name."""
+        return self._only or self._directory.path
+
+    def through(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items with the repairs of findings, and at the end the steps, numbered from 1 on.
+
+        Args:
+            items: of the partition: findings come before the `SegmentChecked` and `Checked` of their files.
+        """
+        held: list[Item] = []
+        for item in items:
+            if isinstance(item, Finding | OpenFailure | SegmentChecked):
+                held.append(item)
+                if len(held) < _HELD:
+                    continue
+            elif isinstance(item, Checked | PartitionChecked):
+                yield from self._told(held)
+                held.clear()
+            if held:
+                yield from self._told(held)
+                held.clear()
+            else:
+                yield item
+        yield from self._told(held)
+        if not self._directory.is_leftover:
+            yield from self._steps()
+
+    # --- findings -------------------------------------------------------------------------------------------
+    def _told(self, held: list[Item]) -> Iterator[Item]:
+        """The findings of one group of files with their repairs."""
+        found = [one for one in held if isinstance(one, Finding)]
+        if self._directory.is_leftover or all(one.severity is Severity.NOTE for one in found):
+            yield from held
+            return
+        segment = self._segment(next((one for one in held if isinstance(one, SegmentChecked)), None), found)
+        for item in held:
+            if not isinstance(item, Finding) or item.severity is Severity.NOTE:
+                yield item
+                continue
+            command = self._repair(segment, item)
+            if command is None and (segment is None or not segment.is_to_do(item)):
+                self._persons.see(item)
+            yield item if command is None else item.replace(repair=command)
+
+    def _segment(self, checked: SegmentChecked | None, found: list[Finding]) -> _Segment | None:
+        """What is known of the segment that findings are about, None where they are about something else."""
+        if checked is None:
+            return self._of_index(found)
+        job = self._jobs.get(checked.path)
+        if job is None or not checked.is_read:
+            return None
+        segment = _Segment(job, checked.size, found)
+        if segment.headers is not None or segment.damage or segment.unsound:
+            self._segments.append(segment)
+        return segment
+
+    def _of_index(self, found: list[Finding]) -> _Segment | None:
+        """The segment of an index that was named alone: its log is judged too, and nothing is said of that."""
+        job = next((one for one in self._jobs.values() if self._only in one.files.values()), None)
+        if job is None:
+            return None
+        log = job.files[FileKind.LOG]
+        others = [*check_segment(job.replace(only=log), VerifyOptions(deep=False))]
+        segment = _Segment(job, 0, [*found, *(one for one in others if isinstance(one, Finding))])
+        if not segment.can_be_indexed:
+            return None
+        self._segments.append(segment)
+        return segment
+
+    def _repair(self, segment: _Segment | None, finding: Finding) -> str | None:
+        """Return the command that mends a finding and costs nothing that is intact, None where there is none."""
+        if finding.code in _WRONG_SNAPSHOT:
+            return self._of_snapshot(finding)
+        if segment is None:
+            return None
+        if segment.mends(finding):
+            return command_line("patch-header", named(segment.log))
+        if segment.is_damage(finding):
+            is_last = segment.job.base_offset == self._last
+            others = [one for one in self._segments if one is not segment]
+            if not is_last or any(one.damage or one.headers for one in others) or self._only is not None:
+                return None
+            may_be_cut = segment.ends_with_damage and self._may_be_cut(segment.damage[0])
+            return command_line("truncate", named(segment.log), "--at-damage") if may_be_cut else None
+        if segment.is_unsound(finding) and segment.can_be_indexed:
+            path = finding.file if finding.file in segment.job.files.values() else segment.log
+            return command_line("reindex", named(path))
+        return None
+
+    def _of_snapshot(self, finding: Finding) -> str | None:
+        base = parse_name(os.path.basename(finding.file)).base_offset
+        job = next((job for job in self._jobs.values() if job.base_offset == base), None)
+        if job is None or self._only is not None or any(one.damage or one.headers for one in self._segments):
+            return None
+        self._snapshots.append(job.files[FileKind.LOG])
+        return command_line("reindex", named(job.files[FileKind.LOG]), "--snapshot")
+
+    def _may_be_cut(self, damage: Finding) -> bool:
+        """Whether nothing but the damage speaks against a cut; what truncate refuses is not named."""
+        start = self._directory.log_start
+        if start and (damage.offset is None or damage.offset <= start):
+            return False
+        names = [name for name in self._directory.listing.names if name.endswith(LOADED)]
+        return all(name_error(name) is None and self._directory.listing.is_regular(name) for name in names)
+
+    # --- steps ----------------------------------------------------------------------------------------------
+    def _steps(self) -> Iterator[Step]:
+        """Yield what to do, in the order that works: what keeps most first, a cut last."""
+        steps: list[tuple[str | None, str]] = []
+        cut = next((one for one in self._segments if one.damage), None)
+        kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
+        patched = [one.log for one in self._segments if one.headers is not None]
+        if patched:
+            why = "restores header fields that no CRC covers and that can have one value only; nothing is lost"
+            steps.append((command_line("patch-header", *map(named, patched)), why))
+        indexed = [one.argument for one in kept if one.unsound]
+        if indexed:
+            why = "builds the indexes anew that are missing or unsound, from their logs; nothing is lost"
+            steps.append((command_line("reindex", *map(named, indexed)), why))
+        if self._snapshots:
+            logs = dict.fromkeys(self._snapshots)
+            why = "builds wrong producer snapshots anew from the logs; nothing is lost"
+            steps.append((command_line("reindex", *map(named, logs), "--snapshot"), why))
+        alternatives: list[tuple[str | None, str]] = []
+        if cut is not None:
+            alternatives, last = self._of_cut(cut)
+            steps.append(last)
+        persons = [(None, why) for why in self._persons.sentences()]
+        first = len(alternatives) + len(persons)
+        count = first + len(steps)
+        for at, (command, why) in enumerate((*alternatives, *persons, *steps), 1):
+            instead = range(max(at, len(alternatives)) + 1, count + 1) if at <= len(alternatives) else ()
+            if command is not None:  # a salvage needs nothing else here but what a person moves or restores
+                instead = range(first + 1, count + 1) if at <= len(alternatives) else ()
+            yield Step(at, command, why, tuple(instead))
+
+    def _of_cut(self, cut: _Segment) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
+        """Return what keeps more than a cut, and the cut."""
+        first = cut.damage[0]
+        what = f"{first.code.name} at byte {first.position} of {cut.log}"
+        stop = "stop the broker, move the directory away, and let it be replicated again"
+        better: list[tuple[str | None, str]] = [
+            (None, f"restore {self._path} from another replica, if one is sound ({what}): {stop}")
+        ]
+        later = [job for job in self._jobs.values() if job.base_offset > cut.job.base_offset]
+        if _salvage_keeps_more(cut, later):
+            why = "writes all that is intact, what lies behind the damage too, to a new directory"
+            better.append((command_line("salvage", named(self._path), "--to", "DIR"), why))
+        where = f"the first damage, {what}" + (f" (offset {first.offset})" if first.offset is not None else "")
+        why = f"cuts the log at {where}: "
+        if later:
+            noun = "1 later segment" if len(later) == 1 else f"{len(later)} later segments"
+            why += f"{noun} and all that is intact behind it go too"
+        else:
+            why += "nothing behind it is intact" if cut.ends_with_damage else "all that is intact behind it goes too"
+        flags = ["--with-later-segments"] if later else []
+        if cut.blocked:  # its headers are not patched, and a cut at the damage would ask for that
+            return better, (
+                command_line("truncate", named(cut.log), "--to-position", str(first.position), *flags),
+                why,
+            )
+        return better, (command_line("truncate", named(self._path), "--at-damage", *flags), why)
+
+
+def _salvage_keeps_more(cut: _Segment, later: Sequence[SegmentJob]) -> bool:
+    """Whether `kdump salvage` keeps records that a cut at the first damage takes away.
+
+    Args:
+        cut: the segment with the first damage.
+        later: the segments behind it.
+    """
+    return bool(later) or not cut.ends_with_damage
+
+
+class _Segment:
+    """One segment in which something is wrong.
+
+    Args:
+        job: the segment.
+        size: of its log, bytes.
+        found: what is wrong with its files.
+
+    Attributes:
+        job: the same.
+        log: path of its log.
+        headers: the patches of its headers, None where there are none or they are ambiguous.
+        damage: of its log, that no patch mends; by position.
+        unsound: what is wrong with its indexes, as far as building them again mends it.
+        blocked: a header field has one value only, and patches are refused for another one.
+    """
+
+    def __init__(self, job: SegmentJob, size: int, found: Sequence[Finding]) -> None:
+        self.job = job
+        self.log = job.files[FileKind.LOG]
+        self._size = size
+        self._errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
+        self.headers = self._patches()
+        damage = [one for one in self._errors if one.is_log_damage and not self.mends(one)]
+        self.damage = sorted(damage, key=lambda one: one.position or 0)
+        self.unsound = [one for one in found if self._is_of_index(one)]
+        self.blocked = any(is_of_header(one) and isinstance(one.expected, int) for one in self.damage[:1])
+
+    def _patches(self) -> HeaderPatches | None:
+        if not any(is_of_header(one) for one in self._errors):
+            return None
+        source = open_source(self.log, follow=False)
+        if isinstance(source, OpenFailure):
+            return None
+        with source:
+            headers = HeaderPatches(source, self.job.base_offset)
+            try:
+                refused = headers.solve(by_checkpoint(self.log, self._errors))
+            except OSError:
+                return None
+        return headers if headers.patches and not refused else None
+
+    def _is_of_index(self, finding: Finding) -> bool:
+        kind = parse_name(os.path.basename(finding.file)).kind
+        return kind in _INDEX_KINDS and "reindex" in finding.code.repairs and finding.severity is not Severity.NOTE
+
+    @property
+    def argument(self) -> str:
+        """The file that reindex is given for all indexes of the segment."""
+        files = {one.file for one in self.unsound}
+        only = files.pop() if len(files) == 1 else self.log
+        return only if only in self.job.files.values() else self.log
+
+    def mends(self, finding: Finding) -> bool:
+        """Whether patch-header mends it."""
+        return self.headers is not None and finding.file == self.log and self.headers.mends(finding)
+
+    def is_damage(self, finding: Finding) -> bool:
+        """Whether it is about bytes of the log that no patch mends."""
+        return finding.file == self.log and finding.is_log_damage and not self.mends(finding)
+
+    def is_unsound(self, finding: Finding) -> bool:
+        """Whether it is about an index."""
+        return self._is_of_index(finding)
+
+    def is_to_do(self, finding: Finding) -> bool:
+        """Whether a step is about it, though no command for this finding alone."""
+        return self.mends(finding) or self.is_damage(finding) or self.is_unsound(finding)
+
+    @property
+    def ends_with_damage(self) -> bool:
+        """Whether nothing of the log behind its first damage is intact."""
+        end = self.damage[0].position or 0
+        for one in self.damage:
+            if (one.position or 0) > end:
+                return False
+            end = max(end, (one.position or 0) + (one.length or 0))
+        return end >= self._size
+
+    @cached_property
+    def can_be_indexed(self) -> bool:
+        """Whether a recovery gets to the end of its log as it is: reindex refuses all others."""
+        if any(one.code in _WRONG_OFFSET for one in self._errors):
+            return False
+        if not any(one.is_log_damage for one in self._errors):
+            return True
+        source = open_source(self.log, follow=False)
+        if isinstance(source, OpenFailure):
+            return False
+        with source:
+            try:
+                done = recover(source, self.job.base_offset, source.size, Producers.empty())
+            except OSError:
+                return False
+        return done.failure is None and done.valid_bytes == source.size
+
+
+class PersonSteps:
+    """What is wrong and no command mends: one sentence a code."""
+
+    def __init__(self) -> None:
+        self._found: dict[Code, tuple[Finding, list[str]]] = {}
+
+    def see(self, finding: Finding) -> None:
+        """Take one finding; notes and warnings leave nothing to do."""
+        if finding.severity is Severity.ERROR:
+            _, files = self._found.setdefault(finding.code, (finding, []))
+            if finding.file not in files and len(files) <= _NAMED:
+                files.append(finding.file)
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what a person does about them."""
+        for code, (finding, files) in self._found.items():
+            more = ", and others" if len(files) > _NAMED else ""
+            what = f"{', '.join(files[:_NAMED])}{more}: {code.name} {code.slug}"
+            yield f"{what}: {finding.remedy}"
