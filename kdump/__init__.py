@@ -12,22 +12,24 @@ if TYPE_CHECKING:
     from kdump.api.log import Batch, Log, records
     from kdump.api.verdict import Verdict, verify
     from kdump.finding import Code, Finding, Severity
-    from kdump.item import Prediction
+    from kdump.item import Certainty, Loss, Prediction
 
 __version__ = "0.1.0"
 __all__ = [
-    "Batch", "BatchColumns", "Code", "Error", "Finding", "Location", "Log", "Prediction", "Record", "RecordColumns",
-    "Severity", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
+    "Batch", "BatchColumns", "Certainty", "Code", "Error", "Finding", "Location", "Log", "Loss", "Prediction", "Record",
+    "RecordColumns", "Severity", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
 ]  # fmt: skip
 
 _HOMES = {
     "Batch": "kdump.api.log",
     "BatchColumns": "kdump.api.columns",
+    "Certainty": "kdump.item",
     "Code": "kdump.finding",
     "Error": "kdump.api.errors",
     "Finding": "kdump.finding",
     "Location": "kdump.api.answers",
     "Log": "kdump.api.log",
+    "Loss": "kdump.item",
     "Prediction": "kdump.item",
     "Record": "kdump.api._rows",
     "RecordColumns": "kdump.api.columns",

@@ -189,16 +189,18 @@ class Finding(Value):
         position: first byte concerned; None where the whole file is meant.
         length: bytes concerned, exact.
         gap: these bytes belong to no batch (the law: each gap has exactly one such finding).
-        offset: first log offset concerned, as stored.
-        last_offset: last log offset concerned, as stored.
+        offset: first log offset concerned: as stored, or by the neighbours.
+        last_offset: last log offset concerned, likewise; None where nobody knows.
         field: Kafka's name of the field, where one field is wrong.
         expected: its right value where the neighbours or the data determine it.
         found: its value in the file.
         count: records (or folded findings) concerned.
         severity: None for the severity of the table.
-        more: how many findings of this code in the same batch or index file are left out; None for none.
         values: further values for the sentence.
+        more: how many findings of this code in the same batch or index file are left out; None for none.
+        by_neighbours: the offsets are those that the batches, segments or files around leave free.
         repair: the command that mends it, as a dry run and as a shell reads it; None where none does.
+        because: the cause of which this is an effect, told before it; None where it stands for itself.
     """
 
     code: Code
@@ -215,7 +217,16 @@ class Finding(Value):
     severity_override: Severity | None = None
     values: Mapping[str, int | str | None] = _NOTHING
     more: int | None = None
+    by_neighbours: bool = False
     repair: str | None = None
+    because: Code | None = None
+
+    @property
+    def offsets_from(self) -> str | None:
+        """Where the offsets are from: the bytes themselves, or the neighbours; None where there are none."""
+        if self.offset is None and self.last_offset is None:
+            return None
+        return "neighbours" if self.by_neighbours else "bytes"
 
     @property
     def severity(self) -> Severity:

@@ -235,6 +235,53 @@ class PartitionChecked(Value):
     size: int
 
 
+class Certainty(Enum):
+    """What a loss is: see `Loss`."""
+
+    LOST = "lost"
+    DOUBTFUL = "doubtful"
+    ABSENT = "absent"
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether a reader misses something that was there: it counts in totals."""
+        return self is not Certainty.ABSENT
+
+
+class Loss(Value):
+    """Offsets that a reader of one replica does not get.
+
+    Args:
+        path: of the partition directory, as the user wrote it or below that.
+        partition: the name of the directory.
+        file: the log where the bytes are, or were; None where no file has the place.
+        position, length: of these bytes; length 0 for a place between two batches. None where there is no place.
+        offset, last_offset: first and last; no offset is in two losses of a partition.
+        records: that are concerned; None where nobody can count them.
+        certainty: LOST: no intact bytes of them are here. DOUBTFUL: bytes are here that no CRC vouches for, or that a
+            consumer cannot read though their CRC is right. ABSENT: never here, or compacted away.
+        because: names of the codes that say why.
+        elsewhere: paths of the replicas that have all of them intact.
+    """
+
+    path: str
+    partition: str
+    file: str | None
+    position: int | None
+    length: int | None
+    offset: int
+    last_offset: int
+    records: int | None
+    certainty: Certainty
+    because: tuple[str, ...]
+    elsewhere: tuple[str, ...] = ()
+
+    @property
+    def offsets(self) -> int:
+        """How many."""
+        return self.last_offset - self.offset + 1
+
+
 class Operation(Value):
     """What becomes of one file by a repair.
 
@@ -388,6 +435,7 @@ if TYPE_CHECKING:
         | Checked
         | SegmentChecked
         | PartitionChecked
+        | Loss
         | Planned
         | Prediction
         | Step

@@ -11,7 +11,7 @@ from kdump.api.select import time_of
 from kdump.checks.options import VerifyOptions
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.finding import Finding
-from kdump.item import Prediction, Step
+from kdump.item import Loss, Prediction, Step
 from kdump.render.tally import Tally
 from kdump.storage.file_source import OpenFailure
 
@@ -37,6 +37,7 @@ class Verdict:
         self._items: Iterator[Item] | None = None
         self._findings: list[Finding] = []
         self._predictions: list[Prediction] = []
+        self._losses: list[Loss] = []
         self._steps: list[Step] = []
         self._tally = Tally(shallow=not options.deep)
 
@@ -52,6 +53,12 @@ class Verdict:
         """All of them."""
         self._read_all()
         return tuple(self._findings)
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """Offsets that readers do not get, by partition."""
+        self._read_all()
+        return tuple(self._losses)
 
     @property
     def predictions(self) -> tuple[Prediction, ...]:
@@ -90,6 +97,8 @@ class Verdict:
             self._findings.append(item)
         elif isinstance(item, Prediction):
             self._predictions.append(item)
+        elif isinstance(item, Loss):
+            self._losses.append(item)
         elif isinstance(item, Step):
             self._steps.append(item)
         elif isinstance(item, OpenFailure) and item.missing:

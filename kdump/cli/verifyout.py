@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kdump.export.verdict_files import LogDirRow, Summary
     from kdump.item import Item
 
-_TABLES = ("findings", "segments")
+_TABLES = ("findings", "segments", "losses")
 
 
 def with_tables(

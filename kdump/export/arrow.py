@@ -24,6 +24,7 @@ TYPES = {
     Kind.BOOL: pa.bool_(),
     Kind.TEXT: pa.string(),
     Kind.BYTES: pa.binary(),
+    Kind.TEXTS: pa.list_(pa.field("element", pa.string())),
     Kind.HEADERS: pa.list_(pa.field("element", _HEADER)),
     Kind.JSON: pa.string(),
 }

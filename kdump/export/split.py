@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     from kdump.storage.file_source import FileSource
 
 _MB = 1024 * 1024
-SPLIT_SIZE = {"batches": 512 * _MB, "records": 128 * _MB, "findings": 512 * _MB, "segments": 512 * _MB}
+SPLIT_SIZE = {
+    "batches": 512 * _MB,
+    "records": 128 * _MB,
+    "findings": 512 * _MB,
+    "segments": 512 * _MB,
+    "losses": 512 * _MB,
+}
 """Bytes that a task should have, by table."""
 _HOPS = 4096  # headers from one entry of an index to the next
 _MAX_BATCH = 64 * 1024 * 1024

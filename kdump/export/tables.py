@@ -22,6 +22,7 @@ class Kind(Enum):
     BOOL = "bool"
     TEXT = "string"
     BYTES = "binary"
+    TEXTS = "list<string>"
     HEADERS = "list<struct<key: string, value: binary>>"
     JSON = "json"
     """Text that is one JSON value: what a decoder says."""
@@ -57,11 +58,13 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     "findings": PLACE
     + _columns(
-        "code:text name:text severity:text file:text position length gap:bool offset lastOffset field:text"
-        " expected:text found:text message:text remedy:text count more"
+        "code:text name:text severity:text file:text position length gap:bool offset lastOffset offsetsFrom:text"
+        " field:text expected:text found:text message:text remedy:text repair:text count more"
     ),
     "segments": PLACE
     + _columns("file:text baseOffset nextOffset size batches records firstTimestamp maxTimestamp status:text"),
+    "losses": PLACE
+    + _columns("file:text position length offset lastOffset records certainty:text because:texts elsewhere:texts"),
 }
 """The columns of each table."""
 

@@ -1,4 +1,4 @@
-"""Findings and segments as files, written while they go by to whoever else wants them."""
+"""Findings, segments and losses as files, written while they go by to whoever else wants them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kdump.export.arrow import from_rows
 from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note
 from kdump.export.tables import PLACE, SUMMARY
-from kdump.export.verdicts import SegmentRows, finding_row
+from kdump.export.verdicts import SegmentRows, verdict_rows
 from kdump.export.write import RowFile
 from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
@@ -78,7 +78,7 @@ class VerdictFiles:
     def _rows(self, item: Item) -> list[Row]:
         if self._target.table == "segments":
             return self._segments.see(item)
-        return [finding_row(item, self._origins)] if isinstance(item, Finding) else []
+        return verdict_rows(self._target.table, item, self._origins)
 
     def _take(self, rows: list[Row]) -> None:
         for row in rows:

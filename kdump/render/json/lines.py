@@ -11,7 +11,7 @@ from kdump.render.escape import escape
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
-    from kdump.item import LookupAnswer, Prediction, Step
+    from kdump.item import LookupAnswer, Loss, Prediction, Step
 
 
 def line(type_: str, fields: dict[str, object]) -> str:
@@ -33,6 +33,7 @@ def finding_json(finding: Finding) -> str:
             "gap": finding.gap,
             "offset": finding.offset,
             "lastOffset": finding.last_offset,
+            "offsetsFrom": finding.offsets_from,
             "field": finding.field,
             "expected": safe_value(finding.expected),
             "found": safe_value(finding.found),
@@ -59,6 +60,25 @@ def location_json(location: LookupAnswer) -> str:
             "baseOffset": location.base_offset,
             "lastOffset": location.last_offset,
             "error": safe_value(location.error),
+        },
+    )
+
+
+def loss_json(loss: Loss) -> str:
+    """Return the line of offsets that a reader does not get."""
+    return line(
+        "loss",
+        {
+            "partition": name(loss.partition),
+            "file": None if loss.file is None else name(loss.file),
+            "position": loss.position,
+            "length": loss.length,
+            "offset": loss.offset,
+            "lastOffset": loss.last_offset,
+            "records": loss.records,
+            "certainty": loss.certainty.value,
+            "because": list(loss.because),
+            "elsewhere": [name(path) for path in loss.elsewhere],
         },
     )
 

@@ -120,6 +120,17 @@ class Page:
                 self._write(Text(sentence), first, Text(" " * (width + 4)))
                 first = Text(" " * (width + 4))
 
+    def lost(self, heading: str, sentence: str) -> None:
+        """Write what a partition has lost.
+
+        Args:
+            heading: its name, safe to show.
+            sentence: what is lost, safe to show.
+        """
+        self._separate(is_block=True)
+        self._write(Text(heading, style="bold"), Text("  "), Text("    "))
+        self._write(Text(sentence, style="bold red"), Text("    "), Text("      "))
+
     def note(self, text: str) -> None:
         """Write a line that stands for what was left out."""
         self._separate(is_block=False)

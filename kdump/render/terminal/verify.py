@@ -13,12 +13,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
-from kdump.item import Checked, PartitionChecked, Prediction
+from kdump.item import Checked, Loss, PartitionChecked, Prediction
 from kdump.render.escape import escape
 from kdump.render.tally import NO_RECORDS, Tally, status
 from kdump.render.terminal.numbers import counted, size, span
 from kdump.render.terminal.page import Page
 from kdump.render.text.findings import FindingCounts
+from kdump.render.text.losses import LossSum
 from kdump.render.text.verify import prediction_sentences
 from kdump.storage.file_source import OpenFailure
 
@@ -78,10 +79,15 @@ class VerifyTable:
         self._unread: Counter[str] = Counter()
         self._ends: dict[str, int | None] = {}
         self._predictions: dict[str, list[Prediction]] = {}
+        self._lost: LossSum | None = None
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
         self._tally.see(item)
+        if isinstance(item, Loss):
+            self._loss(item)
+            return
+        self._losses()
         if isinstance(item, Checked):
             self._checked(item.files)
         elif isinstance(item, PartitionChecked):
@@ -101,6 +107,7 @@ class VerifyTable:
         Args:
             code: the exit status.
         """
+        self._losses()
         self._checked(())
         self._loose()
         self._page.folded()
@@ -113,6 +120,22 @@ class VerifyTable:
         if seconds >= 0.5:  # below, it says nothing
             right += f" ({size(int(self._tally.bytes / seconds))}/s)"
         self._page.last(_totals(self._tally, fold=self._fold), f"{right}   exit {code}" if code else right)
+
+    def _loss(self, loss: Loss) -> None:
+        """Add up the losses of a partition: they come one after the other."""
+        if self._wanted is not None:
+            return
+        if self._lost is None or self._lost.path != loss.path:
+            self._losses()
+            self._lost = LossSum(loss.path)
+        self._lost.add(loss)
+
+    def _losses(self) -> None:
+        """Write what the partition before has lost."""
+        lost, self._lost = self._lost, None
+        said = None if lost is None else lost.sentence()
+        if lost is not None and said is not None:
+            self._page.lost(self._safe(lost.path), escape(said))
 
     def _forecast(self) -> None:
         """Write what the next start of a broker does; of several partitions those that it leaves alone are counted."""

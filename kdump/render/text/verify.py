@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.item import Checked, Prediction
+from kdump.item import Checked, Loss, Prediction
 from kdump.render.escape import escape
 from kdump.render.tally import Tally, status
 from kdump.render.terminal.numbers import counted, size
 from kdump.render.text.findings import FindingCounts, finding_line, fold_line
+from kdump.render.text.losses import LossSum
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _OK = status(FindingCounts().severities())
 _UNREAD = "UNREAD"
+_LOST = (("offsetsLost", "offsets_lost"), ("recordsLost", "records_lost"), ("recordsUnknown", "records_unknown"))
 
 
 class VerifyText:
@@ -55,10 +57,15 @@ class VerifyText:
         self._group: dict[str, _File] = {}
         self._unread: set[str] = set()
         self._is_silent = True
+        self._lost: LossSum | None = None
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
         self._tally.see(item)
+        if isinstance(item, Loss):
+            self._loss(item)
+            return
+        self._losses()
         if isinstance(item, Checked):
             self._close([file.path for file in item.files])
         elif isinstance(item, Prediction):
@@ -72,12 +79,32 @@ class VerifyText:
 
     def end(self, _exit: int) -> None:
         """Write the summary; when little is to be shown, only below something else."""
+        self._losses()
         self._close(())
         if self._wanted is None or not self._is_silent:
             totals = self._tally.totals()
             first = totals.pop("partitions")
+            lost = [totals.pop(name) for name, _ in _LOST]
             rest = " ".join(f"{name}={number}" for name, number in totals.items())
+            if any(lost):
+                rest += "".join(f" {word}={number}" for (_, word), number in zip(_LOST, lost, strict=True))
             self._line(f"checked partitions={first} {rest} unchecked={len(self._tally.unchecked)}")
+
+    def _loss(self, loss: Loss) -> None:
+        """Add up the losses of a partition: they come one after the other."""
+        if self._wanted is not None:
+            return
+        if self._lost is None or self._lost.path != loss.path:
+            self._losses()
+            self._lost = LossSum(loss.path)
+        self._lost.add(loss)
+
+    def _losses(self) -> None:
+        """Write what the partition before has lost."""
+        lost, self._lost = self._lost, None
+        said = None if lost is None else lost.sentence()
+        if lost is not None and said is not None:
+            self._line(f"{escape(said)} in {escape(lost.path)}")
 
     def _finding(self, finding: Finding) -> None:
         file = self._group.get(finding.file)
