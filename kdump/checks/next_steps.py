@@ -73,15 +73,10 @@ class PartitionSteps:
         for item in items:
             if isinstance(item, Finding | OpenFailure | SegmentChecked):
                 held.append(item)
-                if len(held) < _HELD:
-                    continue
-            elif isinstance(item, Checked | PartitionChecked):
+            if len(held) >= _HELD or isinstance(item, Checked | PartitionChecked):
                 yield from self._told(held)
                 held.clear()
-            if held:
-                yield from self._told(held)
-                held.clear()
-            else:
+            if not isinstance(item, Finding | OpenFailure | SegmentChecked):
                 yield item
         yield from self._told(held)
         if not self._directory.is_leftover:
@@ -188,13 +183,11 @@ class PartitionSteps:
             alternatives, last = self._of_cut(cut)
             steps.append(last)
         persons = [(None, why) for why in self._persons.sentences()]
-        first = len(alternatives) + len(persons)
-        count = first + len(steps)
+        first, count = len(alternatives) + len(persons), len(alternatives) + len(persons) + len(steps)
         for at, (command, why) in enumerate((*alternatives, *persons, *steps), 1):
-            instead = range(max(at, len(alternatives)) + 1, count + 1) if at <= len(alternatives) else ()
-            if command is not None:  # a salvage needs nothing else here but what a person moves or restores
-                instead = range(first + 1, count + 1) if at <= len(alternatives) else ()
-            yield Step(at, command, why, tuple(instead))
+            is_better = at <= len(alternatives)  # it makes a new copy of the partition, and nothing here is mended
+            behind = at if command is None else first
+            yield Step(at, command, why, tuple(range(behind + 1, count + 1)) if is_better else ())
 
     def _of_cut(self, cut: _Segment) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
         """Return what keeps more than a cut, and the cut."""
