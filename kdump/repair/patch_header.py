@@ -5,20 +5,50 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.finding import Code
+from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
 from kdump.repair.plan import Change, Plan, names_of
+from kdump.repair.reasons import Here
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import log_bases, parse_name
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from kdump.finding import Finding
+    from kdump.repair.file_state import FileState
+
+
+class WrongHeaders:
+    """Takes findings, and keeps which logs of a partition have wrong headers.
+
+    Args:
+        directory: the partition directory; findings about other files are passed over.
+
+    Attributes:
+        logs: their names, in the order in which they were found.
+        epochs: what the leader-epoch-checkpoint says of batches.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._here = Here(directory)
+        self.logs: dict[str, None] = {}
+        self.epochs: list[Finding] = []
+
+    def see(self, finding: Finding) -> None:
+        """Take one finding."""
+        directory, name = os.path.split(finding.file)
+        if self._here(directory):
+            if finding.code is Code.E03:
+                self.epochs.append(finding)
+            elif is_of_header(finding):
+                self.logs[name] = None
 
 
 def plan_patches(path: str, findings: Iterable[Finding]) -> Plan:
@@ -33,34 +63,54 @@ def plan_patches(path: str, findings: Iterable[Finding]) -> Plan:
         OSError: it cannot be read to its end.
     """
     directory, name = os.path.split(path)
-    found = parse_name(name)
-    if not found.is_live or found.kind is not FileKind.LOG:
-        raise RefusedError(f"{path}: is no log under the name that a broker gives it, <20 digits>.log")
-    source = open_source(path, follow=False)
-    if isinstance(source, OpenFailure):
-        raise RefusedError(source.sentence)
-    with source:
-        fd = open_directory(directory or ".")
-        try:
-            before = state_of(fd, name)
-        finally:
-            os.close(fd)
-        names = names_of(DirectoryListing(directory or "."))
-        headers = HeaderPatches(source, found.base_offset or 0)
-        refused = headers.solve(by_checkpoint(path, findings))
-        patches = tuple(sorted(headers.patches.values(), key=lambda one: one.position))
-    changes: tuple[Change, ...] = ()
-    if patches and before is not None and not refused:
-        why = f"{headers.batches} batches" if headers.batches > 1 else "1 batch"
-        changes = (Change(name, "patch", before, before.size, name, patches=patches, why=why),)
+    return _plan(directory, [name], findings)
+
+
+def plan_partition_patches(directory: str, wrong: WrongHeaders) -> Plan:
+    """Return what would be done to the headers of one partition; where one log is refused nothing is done to others.
+
+    Args:
+        directory: of the partition, as the user wrote it.
+        wrong: what is wrong there.
+
+    Raises:
+        RefusedError: a log cannot be read.
+        OSError: one cannot be read to its end.
+    """
+    return _plan(directory, list(wrong.logs), wrong.epochs)
+
+
+def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> Plan:
+    names = names_of(DirectoryListing(directory or "."))
     bases = log_bases(names)
-    is_last = bool(bases) and bases[-1] == found.base_offset
-    return Plan(
-        "patch-header",
-        directory or ".",
-        changes,
-        {},
-        names,
-        log_end_offset=headers.end if is_last else None,
-        refused=tuple(f"{path}: {why}" for why in refused),
-    )
+    changes: list[Change] = []
+    refused: list[str] = []
+    end = None
+    for name in logs:
+        path = os.path.join(directory, name)
+        found = parse_name(name)
+        if not found.is_live or found.kind is not FileKind.LOG:
+            raise RefusedError(f"{path}: is no log under the name that a broker gives it, <20 digits>.log")
+        source = open_source(path, follow=False)
+        if isinstance(source, OpenFailure):
+            raise RefusedError(source.sentence)
+        with source:
+            before = _state(directory, name)
+            headers = HeaderPatches(source, found.base_offset or 0)
+            why = headers.solve(by_checkpoint(path, findings))
+        refused += [f"{path}: {one}" for one in why]
+        if headers.patches and before is not None and not why:
+            patches = tuple(sorted(headers.patches.values(), key=lambda one: one.position))
+            what = f"{headers.batches} batches" if headers.batches > 1 else "1 batch"
+            changes.append(Change(name, "patch", before, before.size, name, patches=patches, why=what))
+        if bases and bases[-1] == found.base_offset:
+            end = headers.end
+    return Plan("patch-header", directory or ".", tuple(changes), {}, names, log_end_offset=end, refused=tuple(refused))
+
+
+def _state(directory: str, name: str) -> FileState | None:
+    fd = open_directory(directory or ".")
+    try:
+        return state_of(fd, name)
+    finally:
+        os.close(fd)
