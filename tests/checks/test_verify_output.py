@@ -238,7 +238,7 @@ def test_json_has_the_keys_that_are_promised() -> None:
     for row in rows:
         assert list(row) == [
             "type", "code", "name", "severity", "file", "position", "length", "gap", "offset", "lastOffset", "field",
-            "expected", "found", "message", "remedy", "count", "more",
+            "expected", "found", "message", "remedy", "count", "because", "more",
         ]  # fmt: skip
         assert row["type"] == "finding"
     assert rows[0]["code"] == "B01"

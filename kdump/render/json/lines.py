@@ -41,6 +41,7 @@ def finding_json(finding: Finding) -> str:
             "remedy": safe_text(finding.remedy),
             "repair": finding.repair,
             "count": finding.count,
+            "because": None if finding.because is None else finding.because.name,
             "more": finding.more,
         },
     )
