@@ -30,6 +30,7 @@ _COMMANDS = {
     "resume": "kdump.cli.resume",
     "partition-for": "kdump.cli.partition_for",
     "export": "kdump.cli.export",
+    "explain": "kdump.cli.explain",
     "completion": "kdump.cli.completion",
 }
 
