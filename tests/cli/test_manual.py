@@ -272,6 +272,14 @@ def test_an_entry_says_what_a_broker_does_and_what_to_do(heading: str) -> None:
     assert all(text.strip() for text in entries(lines).values())
 
 
+@pytest.mark.parametrize("code", Code)
+def test_an_entry_names_the_commands_that_mend_and_no_other(code: Code) -> None:
+    """`kdump salvage` mends nothing in its place: it is named wherever it keeps more."""
+    (lines,) = (lines for heading, lines in explained().items() if heading.startswith(f"{code.name} "))
+    named = re.findall(r"\bkdump ([a-z][a-z-]+)", entries(lines)["Now:"])
+    assert {*named} & {*COMMANDS} - {"salvage"} == {*code.repairs}
+
+
 def test_the_page_has_the_same_exceptions_as_the_tests_of_verify() -> None:
     """Damage that is told by another code than it is named for, or by none, and why."""
     table = entries(section(FINDINGS, "WHAT IS TOLD OTHERWISE"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FINDINGS, _JSON = "kdump-findings.7", "kdump-json.5"
 _HEADING = re.compile(r"([A-Z]\d\d) ([a-z0-9-]+) \((?:error|warning|note)\)")
 _JOINED = ("BR", "RB", "BI", "IB", "IR", "RI")  # macros that set their words without blanks
-_ESCAPES = ((r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(bu", "*"), (r"\e", "\\"))
+_ESCAPES = ((r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(bu", "*"), (r"\~", " "), (r"\e", "\\"))
 _NAMED = "\1"  # stands before a word that is set off, while sentences are cut
 _STANDS_FOR = {"bytes": 'text, or {"base64": ...} where it is not UTF-8'}
 
