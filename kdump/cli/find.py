@@ -1,4 +1,4 @@
-"""What `kdump find-offset` and `kdump find-time` share: options, questions from stdin, and the two sinks."""
+"""`kdump find-offset` and `kdump find-time`: their options, questions from stdin, and the two sinks."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from kdump.cli.options.common import (
 )
 from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, Limits, open_partition
+from kdump.find.query import offset_query, time_query
 from kdump.finding import Finding
 from kdump.item import LookupAnswer
 from kdump.render.commentary import fail_to_write, say
@@ -34,7 +35,7 @@ STDIN = "-"
 _READ = 65536  # bytes of stdin
 
 
-def find_options(command: Callable[..., None]) -> Callable[..., None]:
+def _find_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that both have."""
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -64,6 +65,36 @@ _OPTIONS = (
 )
 
 
+@click.command("find-offset", add_help_option=False, short_help="Tell where an offset is.")
+@click.argument("path", metavar="PATH")
+@click.argument("offset", metavar="OFFSET")
+@_find_options
+def find_offset(path: str, offset: str, **given: Any) -> None:  # noqa: ANN401 (click hands over what the options say)
+    """Tell where an offset is, as a broker finds it.
+
+    PATH is a partition directory, one log, or a log.dir with --topic-partition. OFFSET is a number, earliest or latest,
+    or - for one question on each line of stdin. The answer is the batch that a broker sends to a consumer who asks for
+    this offset, and the first record in it at or after the offset. Exit status: 0 found, 10 nothing there, 3 damage or
+    an unsound index met on the way, 5 something could not be read, 2 wrong use.
+    """
+    _run(path, offset, offset_query, given, times=False)
+
+
+@click.command("find-time", add_help_option=False, short_help="Tell which offset belongs to a time.")
+@click.argument("path", metavar="PATH")
+@click.argument("time", metavar="TIME")
+@_find_options
+def find_time(path: str, time: str, **given: Any) -> None:  # noqa: ANN401 (click hands over what the options say)
+    """Tell the first offset at or after a time, as a broker answers it.
+
+    PATH is a partition directory, one log, or a log.dir with --topic-partition. TIME is ms since the epoch, ISO 8601
+    (without a zone: UTC), now, now-2h, max, earliest or latest, or - for one question on each line of stdin. Exit
+    status: 0 found, 10 nothing there, 3 damage or an unsound index met on the way, 5 something could not be read, 2
+    wrong use.
+    """
+    _run(path, time, time_query, given, times=True)
+
+
 class FindSink(Protocol):
     """Writes answers."""
 
@@ -91,7 +122,7 @@ class Bad:
         self.error = error
 
 
-def run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, Any], *, times: bool) -> None:
+def _run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, Any], *, times: bool) -> None:
     """Answer the questions and end with the exit status.
 
     Args:

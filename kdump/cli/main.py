@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "dump": "kdump.cli.dump",
     "verify": "kdump.cli.verify",
-    "find-offset": "kdump.cli.find_offset",
-    "find-time": "kdump.cli.find_time",
+    "find-offset": "kdump.cli.find:find_offset",
+    "find-time": "kdump.cli.find:find_time",
     "retention": "kdump.cli.retention",
     "reindex": "kdump.cli.reindex",
     "truncate": "kdump.cli.truncate",
     "patch-header": "kdump.cli.patch_header",
-    "undo": "kdump.cli.undo",
-    "resume": "kdump.cli.resume",
+    "undo": "kdump.cli.resume_undo:undo_command",
+    "resume": "kdump.cli.resume_undo:resume_command",
     "partition-for": "kdump.cli.partition_for",
     "export": "kdump.cli.export",
     "explain": "kdump.cli.explain",
@@ -80,7 +80,8 @@ class _Commands(click.Group):
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command = importlib.import_module(_COMMANDS[name]).command
+        module, _, attribute = _COMMANDS[name].partition(":")
+        command = getattr(importlib.import_module(module), attribute or "command")
         assert isinstance(command, click.Command)
         return command
 

@@ -96,7 +96,7 @@ def _partition(
 
 
 def _write_aside(plan: Plan, output: str) -> None:
-    from kdump.repair.output_dir import write_aside
+    from kdump.repair.reindex import write_aside
 
     write_aside(plan, output)
 

@@ -16,7 +16,7 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.options.engine import engine_options, fail, roots_of, session
+from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.exit_status import RunStatus
 from kdump.item import Checked, Progress
 from kdump.render.commentary import fail_to_write, say
@@ -42,6 +42,13 @@ if TYPE_CHECKING:
 
         def end(self, code: int, /) -> None:
             """Write what the exit status and the totals are."""
+
+    from collections.abc import Sequence
+
+    from kdump.export.origin import Root
+    from kdump.export.verdict_files import Summary
+
+_TABLES = ("findings", "segments", "losses")
 
 
 @click.command("verify", add_help_option=False, short_help="Check files of a broker for damage.")
@@ -104,9 +111,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     items = _items(paths, options, spark, replicas=given["replicas"])
     disks: list[LogDirRow] = []
     if spark is not None or given["out"] is not None:
-        from kdump.cli.verifyout import with_tables
-
-        items = with_tables(items, named, roots, given["out"], disks)
+        items = _with_tables(items, named, roots, given["out"], disks)
     sink = _sink(paths, given, outcome, bar)
     try:
         _run(items, sink, outcome, bar)
@@ -219,3 +224,45 @@ def _error(bar: Bar | None) -> Callable[[str], None]:
         say(line)
 
     return error
+
+
+def _with_tables(
+    items: Iterator[Item], named: Sequence[str], roots: Sequence[Root] | None, out: str | None, disks: list[LogDirRow]
+) -> Iterator[Item]:
+    """Return items that are counted as they go by, and written as tables.
+
+    Args:
+        items: of verify.
+        named: the paths as the user wrote them.
+        roots: what they stand for; None where no manifest is among them.
+        out: directory of the tables; None for no tables.
+        disks: takes what each log directory comes to, at the end.
+    """
+    demand_arrow()
+    from kdump.export.job import ExportTarget, NotThisExportError
+    from kdump.export.origin import Origins, read_roots
+    from kdump.export.tables import columns_of
+    from kdump.export.verdict_files import Summary, VerdictFiles
+
+    roots = read_roots(named) if roots is None else roots
+    origins = Origins(roots)
+    summary = Summary(origins)
+    items = summary.through(items)
+    if out is not None:
+        demand_outside(out, [root.path for root in roots], "--out")
+        try:
+            for table in _TABLES:
+                target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table))
+                items = VerdictFiles(target, origins, {"verify": table}).through(items)
+        except NotThisExportError as error:
+            refuse(str(error))
+        except OSError as error:
+            fail(f"{error.filename}: {error.strerror}")
+    return _summed(items, summary, out, disks)
+
+
+def _summed(items: Iterator[Item], summary: Summary, out: str | None, disks: list[LogDirRow]) -> Iterator[Item]:
+    yield from items
+    disks.extend(summary.disks())
+    if out is not None:
+        summary.write(os.path.join(out, "summary"))

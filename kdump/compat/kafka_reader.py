@@ -173,12 +173,12 @@ def open_as_kafka(
     Raises:
         JavaError: what its Java constructor throws.
     """
-    from kdump.compat import java_frames, java_streams
+    from kdump.compat import java_streams
 
     if codec is CompressionType.ZSTD:
-        return java_frames.ZstdInput(data)
+        return java_streams.ZstdInput(data)
     if codec is CompressionType.LZ4:
-        return java_frames.Lz4Input(data, magic, before)
+        return java_streams.Lz4Input(data, magic, before)
     if codec is CompressionType.SNAPPY:
         return java_streams.SnappyInput(data, limit, heap)
     return java_streams.GzipInput(data)

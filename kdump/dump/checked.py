@@ -1,7 +1,7 @@
 """`dump` as kdump does it: every file and every true batch, and what is wrong as findings.
 
-Here: which files there are, whether they can be opened, and who reads them. What the readers of one kind need is
-imported when a file of that kind comes.
+First the files: which there are, whether they can be opened, and who reads them. Then logs and KRaft snapshots: the
+checked walk, records where they are wanted, and findings. Files of other kinds are read by other_files.
 """
 
 from __future__ import annotations
@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.dump.input_file import InputFile, identify, input_files
-from kdump.item import FileStart
+from kdump.finding import Code, Finding
+from kdump.format.batch import layout
+from kdump.format.batch.walk import Border, CheckedWalk
+from kdump.format.record.chunk import Chunk
+from kdump.item import FileStart, LogStart, SnapshotStart
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, java_file
 
@@ -17,10 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.format.batch.window import Window
     from kdump.format.source import Source
     from kdump.item import Item
 
 _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_FOREIGN_SEQUENCES = ("__consumer_offsets",)  # the coordinator writes there in the name of producers
 
 
 class CheckedDump:
@@ -76,10 +82,121 @@ class CheckedDump:
             return
         yield FileStart(java_file(file.path), file.kind, file.base, source.size)
         if file.is_log:
-            from kdump.dump.checked_log import dump_log
-
             yield from dump_log(file, source, self._options)
         else:
             from kdump.dump.other_files import dump_state
 
             yield from dump_state(file, source, self._options)
+
+
+def dump_log(file: InputFile, source: Source, options: DumpOptions) -> Iterator[Item]:
+    """Yield a header, the batches and records in chunks, and the findings as they are made.
+
+    Args:
+        file: a log, or a KRaft snapshot.
+        source: the same, open.
+        options: what was asked for.
+
+    Reports: F03, O06, O07, and what CheckedWalk and RecordChecks report.
+    """
+    yield from log_head(file, source)
+    findings: list[Finding] = []
+    walk = open_walk(file, source, options, findings)
+    records = CheckedRecords(file.path, options) if options.deep else None
+    for window in walk.windows(options.max_bytes):
+        yield from drain(findings)
+        cut(window, options.max_bytes)
+        if records is not None:
+            yield from records.of(window)
+        else:
+            yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
+    yield from drain(findings)
+    if options.max_bytes >= source.size:
+        yield from check_end(file, walk)
+
+
+def log_head(file: InputFile, source: Source) -> Iterator[Item]:
+    """Yield what stands before the batches of a log.
+
+    Args:
+        file: a log, or a KRaft snapshot.
+        source: the same, open.
+
+    Reports: F03.
+    """
+    base = file.log_base
+    yield SnapshotStart(file.name.base_offset, file.name.epoch) if base is None else LogStart(base)
+    if source.size > layout.MAX_INT:
+        over = source.size - layout.MAX_INT
+        yield Finding(Code.F03, file.path, layout.MAX_INT, over, found=source.size, expected=layout.MAX_INT)
+
+
+def open_walk(
+    file: InputFile, source: Source, options: DumpOptions, findings: list[Finding], start: int = 0
+) -> CheckedWalk:
+    """Return the walk over a log.
+
+    Args:
+        file: a log, or a KRaft snapshot.
+        source: the same, open.
+        options: what was asked for.
+        findings: takes what the walk reports.
+        start: position of a batch, where the walk begins.
+    """
+    base = file.log_base or 0
+    walk = CheckedWalk(
+        source,
+        findings.append,
+        segment=base,
+        hints=file.segment.hints,
+        max_batch_bytes=options.max_batch_bytes,
+        border=Border(position=start, floor=base - 1),
+    )
+    if start:
+        walk.checks.offsets.after_loss()  # what is before it is not known
+    name = file.directory.parsed
+    walk.checks.follow_producers = name is None or name.topic not in _FOREIGN_SEQUENCES
+    return walk
+
+
+def check_end(file: InputFile, walk: CheckedWalk) -> Iterator[Finding]:
+    """Yield what the next segment and the index say about the end of a log that was read whole.
+
+    Reports: O06, O07.
+    """
+    base = file.log_base
+    if base is not None and file.name.is_live:
+        yield from file.segment.check_end(walk.checks.offsets.last, file.directory.next_base(base))
+
+
+class CheckedRecords:
+    """Reads and checks the records of windows; imported and made only where records are wanted."""
+
+    def __init__(self, path: str, options: DumpOptions) -> None:
+        from kdump.format.record.reader import RecordReader
+        from kdump.format.record.record_checks import RecordChecks
+
+        self._checks = RecordChecks(path)
+        self.reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+
+    def of(self, window: Window) -> Iterator[Item]:
+        """Yield the batches of a window with their records, and what is wrong with these."""
+        for chunk in self.reader.chunks(window):
+            yield chunk
+            yield from self._checks.check(chunk)
+
+    def judge(self, chunk: Chunk) -> list[Finding]:
+        """Return what is wrong with the records of a chunk."""
+        return self._checks.check(chunk)
+
+
+def cut(window: Window, end: int) -> None:
+    """Leave out the batches that do not end before the end of what is asked for."""
+    while window.count and window.end(window.count) > end:
+        window.count -= 1
+
+
+def drain(findings: list[Finding]) -> Iterator[Finding]:
+    """Hand on what the walk has reported since the last time."""
+    yield from findings
+    findings.clear()

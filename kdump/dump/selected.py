@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.dump.checked_log import CheckedRecords, check_end, cut, drain, log_head, open_walk
+from kdump.dump.checked import CheckedRecords, check_end, cut, drain, log_head, open_walk
 from kdump.dump.index_seek import Starts
 from kdump.dump.input_file import identify, input_files
 from kdump.dump.selection import Filter, Selection

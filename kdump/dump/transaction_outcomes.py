@@ -14,7 +14,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.end_markers import Marker, read_markers
-from kdump.dump.checked_log import open_walk
+from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout

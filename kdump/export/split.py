@@ -4,12 +4,13 @@ A piece owns the batches that begin in it, and begins where a batch does. That i
 made: at an entry of the offset index, where the batch there has the right CRC, fits the offsets of the index, and is
 what the headers from the entry before lead to. Without an index that can be trusted the log is walked, and its pieces
 begin where the walk came by. So a piece never has to guess, and what it reads is what a walk through the whole reads.
+Pieces are packed into tasks of about the same size, so that all end at about the same time.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kdump.format.batch import layout
 from kdump.format.batch.resync import Resync
@@ -43,6 +44,9 @@ SPLIT_SIZE = {
 """Bytes that a task should have, by table."""
 _HOPS = 4096  # headers from one entry of an index to the next
 _MAX_BATCH = 64 * 1024 * 1024
+_T = TypeVar("_T")
+_OPEN_COST = 4 * 1024 * 1024  # bytes that could be read while a file is opened
+_EVEN = 1.4  # the largest task over the mean of all
 
 
 class LogFile(Value):
@@ -288,3 +292,41 @@ def hints_beside(log: LogFile) -> Sequence[int]:
 
 def _ignore(_finding: object) -> None:
     """The findings are another table."""
+
+
+def pack(things: list[_T], sizes: list[int], size: int, least: int) -> list[list[_T]]:
+    """Return things in groups, each group in their order.
+
+    The largest goes first, each to the group that has least. Where one thing is larger than the mean, groups are
+    joined until none is much larger than the mean: the others would only wait for it.
+
+    Args:
+        things: what is to be done.
+        sizes: bytes of each.
+        size: bytes that a group should have.
+        least: groups to make even so, if there are as many things.
+    """
+    if not things:
+        return []
+    costs = [one + _OPEN_COST for one in sizes]
+    count = min(len(things), max(-(-sum(sizes) // max(1, size)), least))
+    while True:
+        groups, loads = _filled(costs, count)
+        if count == 1 or max(loads) * count <= _EVEN * sum(loads):
+            return [[things[at] for at in sorted(group)] for group in groups]
+        count -= max(1, count // 16)
+
+
+def _filled(costs: list[int], count: int) -> tuple[list[list[int]], list[int]]:
+    from heapq import heapify, heapreplace
+
+    heap = [(0, number) for number in range(count)]
+    heapify(heap)
+    groups: list[list[int]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for at in sorted(range(len(costs)), key=lambda at: -costs[at]):
+        load, number = heap[0]
+        groups[number].append(at)
+        loads[number] = load + costs[at]
+        heapreplace(heap, (loads[number], number))
+    return groups, loads

@@ -1,19 +1,27 @@
-"""The two checksums of batches: CRC-32C for magic 2, CRC-32 before it.
+"""The checksums of batches, CRC-32C for magic 2 and CRC-32 before it, and the xxHash32 of lz4 frames.
 
-Both are the C functions themselves, without a wrapper: a log of one-record batches calls them millions of
-times.
+The CRCs are the C functions themselves, without a wrapper: a log of one-record batches calls them millions of times.
+xxHash32 is needed for some bytes of a frame header, and for blocks of damaged frames only.
 """
 
 from __future__ import annotations
 
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
+from struct import iter_unpack
 from typing import Protocol
 from zlib import crc32 as zlib_crc32
 
 CHECK_INPUT = b"123456789"
 CRC32C_CHECK = 0xE3069283
 CRC32_CHECK = 0xCBF43926
+_PRIME1 = 0x9E3779B1
+_PRIME2 = 0x85EBCA77
+_PRIME3 = 0xC2B2AE3D
+_PRIME4 = 0x27D4EB2F
+_PRIME5 = 0x165667B1
+_MASK = 0xFFFFFFFF
+_STRIPE = 16
 
 
 class Checksum(Protocol):
@@ -59,3 +67,44 @@ def self_test() -> None:
     ):
         if found != expected:
             raise RuntimeError(f"the {name} of this machine is wrong: {found:#010x}, not {expected:#010x}")
+
+
+def xxh32(data: bytes | memoryview) -> int:
+    """Return the xxHash32 of `data` with seed 0, as lz4 frames use it.
+
+    Args:
+        data: any bytes.
+
+    Returns:
+        The hash, 0 to 2^32 - 1.
+
+    Source: net.jpountz.xxhash.XXHash32.hash
+    """
+    data = memoryview(data)
+    whole = len(data) - len(data) % _STRIPE
+    if whole:
+        lanes = [(_PRIME1 + _PRIME2) & _MASK, _PRIME2, 0, -_PRIME1 & _MASK]
+        for lane in range(len(lanes)):
+            value = lanes[lane]
+            for words in iter_unpack("<4I", data[:whole]):
+                value = value + words[lane] * _PRIME2 & _MASK
+                value = ((value << 13 | value >> 19) & _MASK) * _PRIME1 & _MASK
+            lanes[lane] = value
+        hashed = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
+    else:
+        hashed = _PRIME5
+    hashed = hashed + len(data) & _MASK
+    words_end = len(data) - len(data) % 4
+    for position in range(whole, words_end, 4):
+        word = int.from_bytes(data[position : position + 4], "little")
+        hashed = _rotate(hashed + word * _PRIME3 & _MASK, 17) * _PRIME4 & _MASK
+    for byte in data[words_end:]:
+        hashed = _rotate(hashed + byte * _PRIME5 & _MASK, 11) * _PRIME1 & _MASK
+    hashed = (hashed ^ hashed >> 15) * _PRIME2 & _MASK
+    hashed = (hashed ^ hashed >> 13) * _PRIME3 & _MASK
+    return hashed ^ hashed >> 16
+
+
+def _rotate(value: int, bits: int) -> int:
+    """Return a 32-bit value rotated left."""
+    return (value << bits | value >> 32 - bits) & _MASK

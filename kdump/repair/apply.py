@@ -14,26 +14,43 @@ Whatever happens after the journal is there, `resume` goes on from it and `undo`
 
 from __future__ import annotations
 
+import base64
 import errno
+import hashlib
 import os
+import signal
 import sys
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.repair import guard, journal
-from kdump.repair.describe import describe
 from kdump.repair.errors import FailedError, RefusedError
-from kdump.repair.execution import Applied, Means, Work, sentence_of
-from kdump.repair.file_state import open_directory
-from kdump.repair.lock import DirectoryLock
+from kdump.repair.file_state import (
+    attributes_of,
+    open_directory,
+    opened,
+    pieces,
+    sha256_of,
+    sha256_of_name,
+    state_of,
+    state_of_open,
+)
+from kdump.repair.files import AFTER, BEFORE, OTHER, File
+from kdump.repair.journal import ARMED, DONE, PLANNED, UNDOING, UNDONE, Journal
+from kdump.repair.lock import DirectoryLock, users_of
 from kdump.repair.quarantine import Quarantine
+from kdump.repair.schema import CUT
+from kdump.storage.fsops import FileOps
+from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from kdump.repair.plan import Plan
+    from kdump.repair.lock import Users
+    from kdump.repair.plan import Change, Plan
 
 _NO_RIGHT = (errno.EPERM, errno.EACCES, errno.ENOTSUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def apply(plan: Plan, quarantine: str, argv: list[str], means: Means | None = None) -> Applied:
@@ -126,3 +143,253 @@ def _nothing_changed() -> Iterator[None]:
         if error.errno in _NO_RIGHT:
             raise RefusedError(f"{sentence}: run as the owner of the files, who keeps their rights") from error
         raise FailedError(sentence) from error
+
+
+def describe(change: Change, directory: int, mark: str) -> dict[str, Any]:
+    """Return what the journal says about a change.
+
+    Args:
+        change: the change.
+        directory: descriptor of the partition directory.
+        mark: makes the names of temporary files of this repair differ from others.
+    """
+    saved = new = cut = None
+    before, after = _before(change, directory), {"size": change.size, "sha256": ""}
+    if change.is_cut:
+        with opened(directory, change.name) as fd:
+            cut = {"prefix": sha256_of(fd, 0, change.size), "tail": sha256_of(fd, change.size)}
+        saved, after["sha256"] = CUT, cut["prefix"]
+    elif change.patches:
+        with opened(directory, change.name) as fd:
+            after["sha256"] = _patched_sha256(fd, change)
+    elif change.before is not None:
+        saved = f"old.{change.name}.bin"
+    if change.content is not None:
+        new, after["sha256"] = f"new.{change.name}.bin", change.content.sha256
+    return {
+        "name": change.name,
+        "action": change.action,
+        "before": before,
+        "after": None if change.action == "delete" else after,
+        "like": _metadata(directory, change.like),
+        "cut": cut,
+        "patches": [[one.position, one.old.hex(), one.new.hex()] for one in change.patches],
+        "saved": saved,
+        "new": new,
+        "temporary": None if new is None else f"kdump-{change.name}-{mark}.tmp",
+        "back": f"kdump-{change.name}-{mark}-back.tmp",
+    }
+
+
+def _before(change: Change, directory: int) -> dict[str, Any] | None:
+    if change.before is None:
+        return None
+    sha256 = None if change.is_cut else sha256_of_name(directory, change.name)
+    return {**_metadata(directory, change.name), "size": change.before.size, "sha256": sha256}
+
+
+def _metadata(directory: int, name: str) -> dict[str, Any]:
+    """Owner, rights, times and attributes, as the journal has them."""
+    with opened(directory, name) as fd:
+        found, state = os.fstat(fd), state_of_open(fd)
+        attributes = {key: base64.b64encode(value).decode("ascii") for key, value in attributes_of(fd).items()}
+    return {**state.fields(), "accessed": found.st_atime_ns, "attributes": attributes}
+
+
+def _patched_sha256(fd: int, change: Change) -> str:
+    found, at = hashlib.sha256(), 0
+    for one in change.patches:
+        for data in pieces(fd, at, one.position):
+            found.update(data)
+        found.update(one.new)
+        at = one.position + len(one.new)
+    for data in pieces(fd, at, change.size):
+        found.update(data)
+    return found.hexdigest()
+
+
+class Means(NamedTuple):
+    """What a repair works with; tests put in their own.
+
+    Args:
+        ops: makes the calls that change something.
+        look: tells which processes have files open.
+    """
+
+    ops: FileOps = FileOps()
+    look: Callable[[dict[tuple[int, int], str]], Users] = users_of
+
+
+class Applied(Value):
+    """A repair that was done.
+
+    Args:
+        journal: path of its journal.
+        directory: of the partition.
+        unseen: processes of others into which could not be looked: they may have the files open.
+        checked: paths to verify now.
+    """
+
+    journal: str
+    directory: str
+    unseen: int
+    checked: list[str]
+
+
+class Work:
+    """One repair at work."""
+
+    def __init__(self, fields: dict[str, Any], directory: int, quarantine: Quarantine, ops: FileOps) -> None:
+        self.directory_path: str = fields["directory"]
+        self.journal = Journal(os.path.join(quarantine.path, journal.NAME), quarantine.fd, fields, ops)
+        self._quarantine = quarantine
+        self._files = [File(entry, directory, quarantine, ops) for entry in fields["changes"]]
+        self._directory = directory
+
+    def applied(self, unseen: int) -> Applied:
+        """Return what there is to say of it."""
+        where = self.directory_path
+        logs = [os.path.join(where, file.name) for file in self._files if file.entry["patches"]]
+        return Applied(self.journal.path, where, unseen, logs or [where])
+
+    def plan(self, contents: list[Callable[[], bytes] | None]) -> None:
+        """Write what the files are to become, and the journal."""
+        for file, data in zip(self._files, contents, strict=True):
+            if data is not None:
+                self._quarantine.put(file.entry["new"], data(), file.entry["after"]["sha256"])
+        self._quarantine.sync()
+        self.journal.note(PLANNED)
+
+    def prepare(self) -> None:
+        """Save what will be gone, write the new files, and arm."""
+        sums: dict[str, str] = {}
+        for file in self._files:
+            sums.update(file.save())
+        fields = self.journal.fields
+        self._quarantine.explain(fields["command"], fields["directory"], sums)
+        self._quarantine.sync()
+        for file in self._files:
+            file.stage()
+        self.journal.note(ARMED)
+
+    def clear(self) -> None:
+        """Remove the temporary files, as far as that can be done."""
+        for file in self._files:
+            with suppress(OSError):
+                file.clear()
+
+    def check_resume(self) -> bool:
+        """Refuse before anything is written when the repair cannot be gone on with; tell whether something is left."""
+        state = self.journal.state
+        if state in (UNDOING, UNDONE):
+            what = "is being undone: go on with kdump undo" if state == UNDOING else "was undone: run the command again"
+            raise RefusedError(f"{self.journal.path}: this repair {what}")
+        if state != DONE:
+            self.demand((BEFORE,) if state == PLANNED else None)
+            self._demand_rights()
+        return state != DONE
+
+    def check_undo(self) -> bool:
+        """Refuse before anything is written when the repair cannot be taken back; tell whether something is left."""
+        state = self.journal.state
+        if state not in (PLANNED, UNDONE):  # there nothing is changed, whatever others have done since
+            self.demand((BEFORE, AFTER) if state == DONE else None)
+            self._demand_rights()
+            if any(file.where() != BEFORE for file in self._files):
+                self._demand_inputs()
+        return state != UNDONE
+
+    def carry_out(self) -> None:
+        """Make the changes, each by itself."""
+        with part_way(self.journal.path):
+            for file in self._files:
+                with _undisturbed():
+                    file.forward()
+            self.demand((AFTER,))
+            for file in self._files:
+                file.clear()
+            self.journal.note(DONE)
+
+    def take_back(self) -> None:
+        """Take the changes back, the last one first: the log is whole again before its indexes are."""
+        if self.journal.state == PLANNED:
+            with part_way(self.journal.path, "undo"):
+                for file in self._files:
+                    file.clear()
+                self.journal.note(UNDONE)
+            return
+        with part_way(self.journal.path, "undo"):
+            self.journal.note(UNDOING)
+            for file in reversed(self._files):
+                with _undisturbed():
+                    file.backward()
+            for file in self._files:
+                file.clear()
+            self.demand((BEFORE,))
+            self.journal.note(UNDONE)
+
+    def demand(self, allowed: tuple[str, ...] | None) -> None:
+        """Refuse unless each file is in one of some states; None for all in which somebody else did nothing."""
+        for file in self._files:
+            where = file.where()
+            if where == OTHER or (allowed is not None and where not in allowed):
+                path = os.path.join(self.directory_path, file.name)
+                links = file.links()
+                if links > 1:
+                    why = f"has {links} names by now, and would change under all; remove the others"
+                    raise RefusedError(f"{path}: {why}; nothing was done")
+                raise RefusedError(f"{path}: was changed by somebody else since, or is another file; nothing was done")
+
+    def _demand_rights(self) -> None:
+        """Refuse when a file would get another owner than it has, or more rights."""
+        for file in self._files:
+            why = file.exceeds()
+            if why:
+                raise RefusedError(f"{os.path.join(self.directory_path, file.name)}: {why}; nothing was done")
+
+    def _demand_inputs(self) -> None:
+        """Refuse when a file from which the changes follow is another one by now."""
+        for name, planned in self.journal.fields["inputs"].items():
+            now = state_of(self._directory, name)
+            if now is None or (now.inode, now.size, now.modified) != tuple(
+                planned[key] for key in ("inode", "size", "modified")
+            ):
+                path = os.path.join(self.directory_path, name)
+                raise RefusedError(
+                    f"{path}: was changed since: what the undo would bring back does not fit it any more"
+                )
+
+
+@contextmanager
+def part_way(path: str, verb: str = "resume") -> Iterator[None]:
+    """What fails here leaves a journal behind."""
+    try:
+        yield
+    except (OSError, RefusedError, KeyboardInterrupt) as error:
+        other = "undo" if verb == "resume" else "resume"
+        then = f"go on with kdump {verb} {path}" + ("" if verb == "undo" else f", or back with kdump {other} {path}")
+        sentence = (
+            error.sentence
+            if isinstance(error, RefusedError)
+            else sentence_of(error)
+            if isinstance(error, OSError)
+            else "interrupted"
+        )
+        raise FailedError(f"{sentence}; {then}", path) from error
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals wait until a change is made and on the disk."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def sentence_of(error: OSError) -> str:
+    """Return what an error says, with the name of the file when it has one."""
+    name = error.filename if isinstance(error.filename, str) else None
+    why = error.strerror or str(error)
+    return why if name is None else f"{name}: {why}"

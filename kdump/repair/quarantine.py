@@ -17,7 +17,7 @@ from kdump.repair.file_state import (
     state_of,
     state_of_open,
 )
-from kdump.repair.trusted import demand_ours
+from kdump.repair.journal import demand_ours
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

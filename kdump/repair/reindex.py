@@ -1,4 +1,7 @@
-"""What `kdump reindex` would do: the indexes that are missing or unsound, as a recovery of the segment makes them."""
+"""What `kdump reindex` would do: the indexes that are missing or unsound, as a recovery of the segment makes them.
+
+With `--output` they are written into a directory of the user, never beside the log.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,12 @@ from kdump.broker.producer.replay import Producers
 from kdump.finding import Code, Finding
 from kdump.format.checkpoint.producer_snapshot import encode_snapshot
 from kdump.format.kinds import FileKind
+from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.file_state import open_directory, sha256_of_name, state_of
+from kdump.repair.guard import check_quarantine
 from kdump.repair.plan import Bytes, Change, Plan, names_of
 from kdump.storage.file_source import FileSource
+from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
@@ -29,7 +35,6 @@ if TYPE_CHECKING:
     from kdump.repair.file_state import FileState
     from kdump.repair.plan import Content
     from kdump.repair.reasons import Reasons
-
 
 INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 
@@ -348,3 +353,49 @@ def _damage(done: Recovered, size: int) -> str:
     return (
         f"{where}: an index would hide that; see what kdump verify says, or index what lies before with --up-to-damage"
     )
+
+
+def write_aside(plan: Plan, output: str, ops: FileOps | None = None) -> None:
+    """Write what a plan would put into a partition directory below another directory.
+
+    Args:
+        plan: with the contents.
+        output: the directory; a directory with the name of the partition is made in it.
+        ops: makes the calls.
+
+    Raises:
+        RefusedError: it lies in a log directory, or has such files already.
+        FailedError: a call failed.
+    """
+    ops = ops or FileOps()
+    check_quarantine(output, plan.directory)
+    folder = os.path.join(os.path.realpath(output), plan.partition)
+    taken = [one.name for one in plan.changes if os.path.lexists(os.path.join(folder, one.name))]
+    if taken:
+        raise RefusedError(f"{os.path.join(folder, taken[0])}: is there already; name another directory for --output")
+    try:
+        for path in (os.path.realpath(output), folder):
+            if plan.changes and not os.path.isdir(path):
+                parent = open_directory(os.path.dirname(path))
+                try:
+                    ops.make_directory(parent, os.path.basename(path))
+                finally:
+                    os.close(parent)
+        for change in plan.changes:
+            if change.content is not None:
+                _write(folder, change.name, change.content.data(), ops)
+    except OSError as error:
+        raise FailedError(f"{folder}: {error.strerror}; the partition was not touched") from error
+
+
+def _write(folder: str, name: str, data: bytes, ops: FileOps) -> None:
+    directory = open_directory(folder)
+    try:
+        fd = ops.create(directory, name)
+        try:
+            ops.write(fd, data, 0)
+            ops.sync(fd)
+        finally:
+            os.close(fd)
+    finally:
+        os.close(directory)

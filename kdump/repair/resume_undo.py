@@ -7,13 +7,12 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kdump.repair import guard, journal
+from kdump.repair.apply import Applied, Means, Work, part_way, sentence_of
 from kdump.repair.errors import FailedError, RefusedError
-from kdump.repair.execution import Applied, Means, Work, part_way, sentence_of
 from kdump.repair.file_state import DIRECTORY, FileState, state_of
-from kdump.repair.journal import PLANNED
+from kdump.repair.journal import PLANNED, acting_as, acting_as_root
 from kdump.repair.lock import DirectoryLock
 from kdump.repair.quarantine import Quarantine
-from kdump.repair.trusted import acting_as, acting_as_root
 from kdump.storage.names import log_bases
 
 if TYPE_CHECKING:

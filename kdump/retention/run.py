@@ -17,8 +17,7 @@ from kdump.format.index.offset_and_time import TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.item import Progress
-from kdump.retention.log_facts import LogFiles, LogReader
-from kdump.retention.producer_end import last_records, producers_at
+from kdump.retention.log_facts import LogFiles, LogReader, last_records, producers_at
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.checks import replicas
 from kdump.export import job as export_job
-from kdump.export.pack import pack
-from kdump.export.split import SPLIT_SIZE
+from kdump.export.split import SPLIT_SIZE, pack
 from kdump.item import Progress
 from kdump.spark.errors import SparkFailedError
 from kdump.spark.units import Directory, DirectoryJudge

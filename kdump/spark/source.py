@@ -29,8 +29,7 @@ from pyspark.sql.types import (
 from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.options import VerifyOptions
 from kdump.export.origin import Origins, read_roots
-from kdump.export.pack import pack
-from kdump.export.split import SPLIT_SIZE, LogFile, Wanted, logs_of, splits_of
+from kdump.export.split import SPLIT_SIZE, LogFile, Wanted, logs_of, pack, splits_of
 from kdump.export.tables import SPLIT_TABLES, Kind, columns_of
 from kdump.export.verdicts import segment_rows, verdict_rows
 from kdump.spark.units import Directory, DirectoryJudge

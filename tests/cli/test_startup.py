@@ -38,7 +38,7 @@ LATER = {
     "kdump.decode._fast", "kdump.decode.coordinator", "kdump.decode.metadata", "kdump.decode.plain",
     "kdump.decode.fast_compile", "kdump.decode.remote", "kdump.decode.schema", "kdump.decode.table",
     "kdump.decode.transaction_text", "kdump.decode.wire", "kdump.compat.dump_log_segments", "kdump.compat.index_dump",
-    "kdump.dump.stats", "kdump.compat.java_frames", "kdump.compat.java_streams", "kdump.compat.kafka_stream",
+    "kdump.dump.stats", "kdump.compat.java_streams", "kdump.compat.kafka_stream",
     "kdump.render.json._json", "kdump.render.json.dump",
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kdump.cli.partition_for import coordinator_partition
-from kdump.dump import stats, transactions
+from kdump.dump import stats
 from tests.render.test_json import CLEAN, ZERO, batch_of, rows, whole
 from tests.support.runs import FIXTURES, run_kdump
 
@@ -142,7 +142,7 @@ def test_limits_are_said_and_bound_what_is_kept(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(stats, "MOST_PRODUCERS", 2)
     monkeypatch.setattr(stats, "MOST_EPOCHS", 1)
-    monkeypatch.setattr(transactions, "MOST_OPEN", 0)
+    monkeypatch.setattr(stats, "MOST_OPEN", 0)
     items = stats.with_figures(CheckedDump(DumpOptions(deep=True)).files([str(NODE / "txn-0")]))
     (figures,) = [item for item in items if isinstance(item, Figures)]
     assert (figures.producers <= 2, len(figures.epochs), figures.open_count) == (True, 1, 0)

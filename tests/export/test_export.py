@@ -23,8 +23,7 @@ from kdump.checks.run import verify
 from kdump.cli.main import kdump
 from kdump.export import job
 from kdump.export.origin import ManifestError, Origins, read_roots
-from kdump.export.pack import pack
-from kdump.export.split import LogFile, Wanted, logs_of, splits_of
+from kdump.export.split import LogFile, Wanted, logs_of, pack, splits_of
 from kdump.export.tables import PLACE, TABLES
 from kdump.item import Checked, CheckedFile
 from kdump.render.json import lines as jsonl

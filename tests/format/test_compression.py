@@ -22,10 +22,10 @@ from kdump.compat.kafka_reader import open_as_kafka
 from kdump.compat.kafka_stream import JavaError
 from kdump.finding import Code
 from kdump.format import checksum
+from kdump.format.checksum import xxh32
 from kdump.format.codec.base import CodecProblem
 from kdump.format.codec.decompress import CompressionType, Decompressor
 from kdump.format.codec.signatures import NOT_COMPRESSED
-from kdump.format.codec.xxh32 import xxh32
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kdump.repair import trusted
+from kdump.repair import journal
 from kdump.repair.apply import apply
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.resume_undo import resume, undo
@@ -250,7 +250,7 @@ def test_a_file_with_rights_that_no_file_of_a_broker_has_is_not_repaired(tmp_pat
 
 def test_a_journal_that_could_not_be_read_again_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     partition = intact(tmp_path / "logs")
-    monkeypatch.setattr(trusted, "LIMIT", 1000)
+    monkeypatch.setattr(journal, "LIMIT", 1000)
     with pytest.raises(RefusedError, match="too many for one journal"):
         apply(plan_of_truncate(partition), str(tmp_path / "q"), [], means())
     assert not list((tmp_path / "q").iterdir())

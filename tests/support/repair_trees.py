@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.broker.config import Config
 from kdump.broker.load.log_manager import Settings
-from kdump.repair.apply import apply
-from kdump.repair.execution import Applied, Means
+from kdump.repair.apply import Applied, Means, apply
 from kdump.repair.lock import Users
 from kdump.repair.patch_header import plan_patches
 from kdump.repair.reasons import Reasons

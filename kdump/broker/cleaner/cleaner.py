@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Protocol
 from kdump.broker.cleaner.cleaned_segment import CleanedSegment, OffsetMap
 from kdump.broker.cleaner.filter_to import CleaningError, WindowFilter
 from kdump.broker.failure import CORRUPT
-from kdump.broker.header_summary import looks_right, trusted_time
 from kdump.broker.lookup_results import limit_of
 from kdump.broker.producer.end_markers import Marker, read_markers
+from kdump.broker.segment_reading import looks_right, trusted_time
 from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code
-from kdump.format.codec import gzip_stream, lz4_fast, lz4_frame, xerial, zstd_frame
+from kdump.format.codec import gzip_stream, lz4_frame, xerial, zstd_frame
 from kdump.format.codec.base import CodecProblem, CompressionType, PieceReader, StreamDamage
 from kdump.format.codec.signatures import looks_like
 
@@ -155,7 +155,7 @@ FAST_READERS: dict[int, Callable[[memoryview, int, int], FastReader]] = {
     CompressionType.NONE: lambda data, magic, limit: PlainReader(data, magic),
     CompressionType.GZIP: lambda data, magic, limit: gzip_stream.GzipReader(data),
     CompressionType.SNAPPY: lambda data, magic, limit: xerial.SnappyReader(data, limit),
-    CompressionType.LZ4: lambda data, magic, limit: lz4_fast.open_frame(data, magic),
+    CompressionType.LZ4: lambda data, magic, limit: lz4_frame.open_frame(data, magic),
     CompressionType.ZSTD: lambda data, magic, limit: zstd_frame.ZstdReader(data),
 }
 """The fast reader of each codec, by its number; each may raise StreamDamage."""

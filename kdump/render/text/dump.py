@@ -1,4 +1,8 @@
-"""Puts together the sink that prints a dump as text: layout, decoders and what the terminal needs."""
+"""Puts together the sink that prints a dump as text: layout, decoders and what the terminal needs.
+
+Also the complaints of Kafka's tool about indexes and offsets, which it prints to stderr when it is done. It keeps them
+in hash maps keyed by absolute path, so the order of the files is that of the map.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,11 @@ from typing import TYPE_CHECKING
 from kdump.compat.dialect import DEFAULT
 from kdump.compat.dump_log_segments_options import STRING
 from kdump.finding import Finding
+from kdump.format.java_values import string_hash
 from kdump.format.record.chunk import Chunk
 from kdump.item import (
     Complaint,
+    ComplaintKind,
     Died,
     FileStart,
     IndexEmpty,
@@ -26,20 +32,22 @@ from kdump.item import (
 )
 from kdump.render.escape import escape, escape_bytes
 from kdump.render.text import _text
-from kdump.render.text.complaints import Complaints
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.writer import TextWriter
 from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.compat.dialect import Dialect
     from kdump.compat.kafka_legacy import LegacyMessage
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
     from kdump.render.text._text import Contents
+
+_TABLE_SIZE = 16
+_INT = 0xFFFFFFFF
 
 
 class RecordFormat(Value):
@@ -280,3 +288,79 @@ def _broken(shown: RecordFormat, dialect: Dialect) -> Callable[[int, LegacyMessa
         return (b"" if text is None else b"%b%b: %b" % (first, name.encode(), text)), decoded.stop
 
     return broken
+
+
+class Complaints:
+    """Collects complaints by file and kind.
+
+    Args:
+        dialect: the release whose words and order are wanted.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._pairs: dict[ComplaintKind, dict[str, list[tuple[int, int]]]] = {kind: {} for kind in ComplaintKind}
+
+    def add(self, complaint: Complaint) -> None:
+        """Keep one complaint."""
+        self._pairs[complaint.kind].setdefault(complaint.path, []).append((complaint.first, complaint.second))
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines as the tool prints them.
+
+        Source: DumpLogSegments.execute, TimeIndexDumpErrors.printErrors.
+        """
+        for path, pairs in self._in_map_order(ComplaintKind.MISMATCH):
+            yield f"Mismatches in :{path}"
+            for a, b in self._by_offset(pairs, newest_first=True):
+                yield f"  Index offset: {a}, log offset: {b}"
+        for path, pairs in self._in_map_order(ComplaintKind.TIMESTAMP):
+            yield f"Found timestamp mismatch in :{path}"
+            for a, b in pairs:
+                yield f"  Index timestamp: {a}, log timestamp: {b}"
+        for path, pairs in self._in_map_order(ComplaintKind.UNORDERED):
+            yield f"Found out of order timestamp in :{path}"
+            for a, b in pairs:
+                yield f"  Index timestamp: {a}, Previously indexed timestamp: {b}"
+        for path, pairs in self._in_map_order(ComplaintKind.NOT_FOUND):
+            if self._dialect.names_time_index:
+                yield f"The following indexed offsets are not found in :{path}"
+            else:
+                yield "The following indexed offsets are not found in the log."
+            for a, b in pairs:
+                yield f"Indexed offset: {a}, found log offset: {b}"
+        for path, pairs in self._in_map_order(ComplaintKind.GAP):
+            yield f"Non-consecutive offsets in {path}"
+            for a, b in self._by_offset(pairs, newest_first=False):
+                yield f"  {a} is followed by {b}"
+
+    def _by_offset(self, pairs: list[tuple[int, int]], *, newest_first: bool) -> list[tuple[int, int]]:
+        """Releases before 4.3 prepend to a list; 4.3 has a sorted map, where equal keys collapse."""
+        if self._dialect.newest_first:
+            return pairs[::-1]
+        return sorted(dict(pairs).items(), reverse=newest_first)
+
+    def _in_map_order(self, kind: ComplaintKind) -> list[tuple[str, list[tuple[int, int]]]]:
+        """The files as Java's HashMap or Scala's mutable.HashMap iterates over them.
+
+        Both double their table at three quarters full: Java after the entry that exceeds it, Scala before the one
+        that would reach it. In one bucket Java keeps the order of insertion, Scala orders by hash.
+        """
+        files = self._pairs[kind]
+        size, scala = _TABLE_SIZE, self._dialect.scala_map
+        while len(files) > (size * 3 // 4 - 1 if scala else size * 3 // 4):
+            size *= 2
+        hashes = {path: _java_hash(path) for path in files}
+
+        def place(path: str) -> tuple[int, int]:
+            value = hashes[path]
+            signed = value - (1 << 32) if value >> 31 else value
+            return value & (size - 1), signed if scala else 0
+
+        return [(path, files[path]) for path in sorted(files, key=place)]
+
+
+def _java_hash(text: str) -> int:
+    """Source: java.lang.String.hashCode, spread as HashMap.hash and scala's improveHash do (unsigned 32 bits)."""
+    value = string_hash(text) & _INT
+    return value ^ value >> 16

@@ -1,0 +1,55 @@
+"""`kdump resume` and `kdump undo`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.repairing import Repair, gracefully
+from kdump.render.escape import escape
+
+
+@click.command("resume", add_help_option=False, short_help="Go on with a repair that was ended in the middle.")
+@click.argument("journal", metavar="JOURNAL")
+@fail_on_option
+@help_option
+def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
+    """Go on with a reindex, truncate or patch-header that was ended in the middle, and check the result.
+
+    JOURNAL is the journal.json of its quarantine. Exit status: 0 done, 3 errors are left, 10 no such journal, 11 in
+    use, 12 refused, 13 failed and nothing was changed, 14 failed again, 2 wrong use.
+    """
+    from kdump.repair.resume_undo import resume
+
+    repair = Repair({**given, "layout": "text"})
+    with repair.guarded():
+        with gracefully():
+            done = resume(given["journal"])
+        click.echo(escape(f"done: {done.directory}"))
+        repair.say_unseen(done.unseen)
+        repair.check(done.checked)
+    sys.exit(repair.end())
+
+
+@click.command("undo", add_help_option=False, short_help="Take back what a repair has done.")
+@click.argument("journal", metavar="JOURNAL")
+@help_option
+def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
+    """Take back what reindex, truncate or patch-header has done, wherever it has got to.
+
+    JOURNAL is the journal.json of its quarantine. Every file gets back its bytes, its owner, its rights and its times.
+    Refused when somebody else has changed the files since. Exit status: 0 done, 10 no such journal, 11 in use, 12
+    refused, 13 failed and nothing was changed, 14 failed: undo again, 2 wrong use.
+    """
+    from kdump.repair.resume_undo import undo
+
+    repair = Repair({"fail_on": "error", "layout": "text"})
+    with repair.guarded():
+        with gracefully():
+            done = undo(given["journal"])
+        click.echo(escape(f"undone: {done.directory} is as it was"))
+        repair.say_unseen(done.unseen)
+    sys.exit(repair.end())
