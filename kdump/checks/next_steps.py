@@ -20,7 +20,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint
 from kdump.format.kinds import FileKind
-from kdump.item import Checked, PartitionChecked, SegmentChecked, Step
+from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked, Step
 from kdump.render.shell import command_line, named
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name
@@ -71,13 +71,17 @@ class PartitionSteps:
         """
         held: list[Item] = []
         for item in items:
-            if isinstance(item, Finding | OpenFailure | SegmentChecked):
-                held.append(item)
-            if len(held) >= _HELD or isinstance(item, Checked | PartitionChecked):
+            if isinstance(item, Progress):
+                yield item
+                continue
+            is_end = isinstance(item, Checked | PartitionChecked)
+            if is_end or len(held) == _HELD:
                 yield from self._told(held)
                 held.clear()
-            if not isinstance(item, Finding | OpenFailure | SegmentChecked):
+            if is_end:
                 yield item
+            else:
+                held.append(item)
         yield from self._told(held)
         if not self._directory.is_leftover:
             yield from self._steps()

@@ -10,7 +10,7 @@ from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.loose import check_loose
 from kdump.checks.next_steps import PersonSteps
 from kdump.checks.workers import Workers
-from kdump.finding import Finding
+from kdump.finding import Finding, Severity
 from kdump.item import Progress, Step
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
@@ -100,14 +100,23 @@ def _judged(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify) -
     checks = [check for directory in directories for check in directory.partitions]
     with closing(engine.partitions(checks, options)) as judged:  # type: ignore[type-var]
         for directory in directories:
+            told: dict[str, str] = {}
             for _ in directory.partitions:
-                for item in next(judged):
+                for item in _noting(next(judged), told):
                     yield item, True
-            for item in directory.check():
+            for item in _noting(directory.check(), told):
                 yield item, False
             if options.starts:
-                for item in directory.predict(options):
+                for item in directory.predict(options, told):
                     yield item, False
+
+
+def _noting(items: Iterator[Item], told: dict[str, str]) -> Iterator[Item]:
+    """Yield items, and keep the code of the first error of each file."""
+    for item in items:
+        if isinstance(item, Finding) and item.severity is Severity.ERROR:
+            told.setdefault(item.file, item.code.name)
+        yield item
 
 
 def partitions_of(paths: Sequence[str]) -> Iterator[PartitionCheck]:

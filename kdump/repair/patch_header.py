@@ -85,7 +85,7 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
     bases = log_bases(names)
     changes: list[Change] = []
     refused: list[str] = []
-    end = None
+    end = end_before = None
     for name in logs:
         path = os.path.join(directory, name)
         found = parse_name(name)
@@ -104,8 +104,17 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
             what = f"{headers.batches} batches" if headers.batches > 1 else "1 batch"
             changes.append(Change(name, "patch", before, before.size, name, patches=patches, why=what))
         if bases and bases[-1] == found.base_offset:
-            end = headers.end
-    return Plan("patch-header", directory or ".", tuple(changes), {}, names, log_end_offset=end, refused=tuple(refused))
+            end, end_before = headers.end, headers.end_before
+    return Plan(
+        "patch-header",
+        directory or ".",
+        tuple(changes),
+        {},
+        names,
+        log_end_offset=end,
+        log_end_before=end_before,
+        refused=tuple(refused),
+    )
 
 
 def _state(directory: str, name: str) -> FileState | None:

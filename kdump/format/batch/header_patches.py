@@ -36,6 +36,7 @@ class HeaderPatches:
     Attributes:
         patches: by position of the field.
         end: the offset after the last batch.
+        end_before: that of the log as it is.
     """
 
     def __init__(self, source: Source, base: int) -> None:
@@ -43,6 +44,7 @@ class HeaderPatches:
         self._base = base
         self.patches: dict[int, Patch] = {}
         self.end: int | None = None
+        self.end_before: int | None = None
         self._positions: set[int] = set()
 
     @property
@@ -101,6 +103,7 @@ class HeaderPatches:
                 break
         last = walk.checks.offsets.last
         self.end = self._base if last is None else last + 1
+        self.end_before = self.end if self.end_before is None else self.end_before
         return found
 
     def _patch(self, finding: Finding) -> None:
