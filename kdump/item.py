@@ -408,13 +408,13 @@ class Step(Value):
     """What to do next about what was found; several in an order that works.
 
     Args:
-        number: from 1 on.
+        n: its number, from 1 on.
         command: as a dry run and as a shell reads it; None where a person acts.
         why: what it does, and what it costs.
         instead: numbers of the steps that this one makes unnecessary.
     """
 
-    number: int
+    n: int
     command: str | None
     why: str
     instead: tuple[int, ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kdump.broker.load.recover import recover
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _HELD = 10_000  # findings of one segment that wait for what is known of all of it; further ones name no command
+_EARLY = 100  # of those that are not held, how many count for the steps
 _INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
 _WRONG_SNAPSHOT = (Code.S01, Code.S03)
@@ -56,6 +58,7 @@ class PartitionSteps:
         self._only = only
         self._segments: list[_Segment] = []  # those in which there is something to do
         self._snapshots: list[str] = []  # logs whose producer snapshots are wrong
+        self._early: list[Finding] = []  # of the segment in hand, that were handed on already
         self._persons = PersonSteps()
 
     @property
@@ -75,8 +78,11 @@ class PartitionSteps:
                 yield item
                 continue
             is_end = isinstance(item, Checked | PartitionChecked)
-            if is_end or len(held) == _HELD:
+            if is_end:
                 yield from self._told(held)
+                held.clear()
+            elif len(held) == _HELD:
+                yield from self._passed_on(held)
                 held.clear()
             if is_end:
                 yield item
@@ -86,14 +92,23 @@ class PartitionSteps:
         if not self._directory.is_leftover:
             yield from self._steps()
 
+    def _passed_on(self, held: list[Item]) -> Iterator[Item]:
+        """Findings of a group that has too many of them: the first errors count for its steps, none has a repair."""
+        for item in held:
+            if isinstance(item, Finding) and item.severity is Severity.ERROR and len(self._early) < _EARLY:
+                self._early.append(item)
+        yield from held
+
     # --- findings -------------------------------------------------------------------------------------------
     def _told(self, held: list[Item]) -> Iterator[Item]:
         """The findings of one group of files with their repairs."""
-        found = [one for one in held if isinstance(one, Finding)]
+        early, self._early = self._early, []
+        found = [*early, *(one for one in held if isinstance(one, Finding))]
         if self._directory.is_leftover or all(one.severity is Severity.NOTE for one in found):
             yield from held
             return
-        segment = self._segment(next((one for one in held if isinstance(one, SegmentChecked)), None), found)
+        checked = next((one for one in held if isinstance(one, SegmentChecked)), None)
+        segment = self._segment(checked, found, is_whole=not early)
         for item in held:
             if not isinstance(item, Finding) or item.severity is Severity.NOTE:
                 yield item
@@ -103,14 +118,14 @@ class PartitionSteps:
                 self._persons.see(item)
             yield item if command is None else item.replace(repair=command)
 
-    def _segment(self, checked: SegmentChecked | None, found: list[Finding]) -> _Segment | None:
+    def _segment(self, checked: SegmentChecked | None, found: list[Finding], *, is_whole: bool) -> _Segment | None:
         """What is known of the segment that findings are about, None where they are about something else."""
         if checked is None:
             return self._of_index(found)
         job = self._jobs.get(checked.path)
         if job is None or not checked.is_read:
             return None
-        segment = _Segment(job, checked.size, found)
+        segment = _Segment(job, checked.size, found, is_whole=is_whole)
         if segment.headers is not None or segment.damage or segment.unsound:
             self._segments.append(segment)
         return segment
@@ -121,8 +136,9 @@ class PartitionSteps:
         if job is None:
             return None
         log = job.files[FileKind.LOG]
-        others = [*check_segment(job.replace(only=log), VerifyOptions(deep=False))]
-        segment = _Segment(job, 0, [*found, *(one for one in others if isinstance(one, Finding))])
+        judged = check_segment(job.replace(only=log), VerifyOptions(deep=False))
+        others = (one for one in judged if isinstance(one, Finding))
+        segment = _Segment(job, 0, [*found, *islice(others, _HELD)], is_whole=True)
         if not segment.can_be_indexed:
             return None
         self._segments.append(segment)
@@ -238,6 +254,7 @@ class _Segment:
         job: the segment.
         size: of its log, bytes.
         found: what is wrong with its files.
+        is_whole: that is all of it.
 
     Attributes:
         job: the same.
@@ -248,8 +265,9 @@ class _Segment:
         blocked: a header field has one value only, and patches are refused for another one.
     """
 
-    def __init__(self, job: SegmentJob, size: int, found: Sequence[Finding]) -> None:
+    def __init__(self, job: SegmentJob, size: int, found: Sequence[Finding], *, is_whole: bool) -> None:
         self.job = job
+        self._is_whole = is_whole
         self.log = job.files[FileKind.LOG]
         self._size = size
         self._errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
@@ -308,7 +326,7 @@ class _Segment:
             if (one.position or 0) > end:
                 return False
             end = max(end, (one.position or 0) + (one.length or 0))
-        return end >= self._size
+        return self._is_whole and end >= self._size
 
     @cached_property
     def can_be_indexed(self) -> bool:

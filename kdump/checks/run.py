@@ -68,7 +68,7 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | N
     persons = PersonSteps()
     for item, is_of_partition in _judged(paths, options, engine or LocalVerify()):
         if isinstance(item, Step):
-            if item.number == 1:
+            if item.n == 1:
                 groups.append([])
             groups[-1].append(item)
             continue
@@ -79,7 +79,7 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | N
     first = 0
     for group in groups:
         for one in group:
-            yield one.replace(number=first + one.number, instead=tuple(first + other for other in one.instead))
+            yield one.replace(n=first + one.n, instead=tuple(first + other for other in one.instead))
         first += len(group)
 
 

@@ -24,7 +24,7 @@ NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 PUBLIC = {
     "Batch", "BatchColumns", "Certainty", "Code", "Error", "Finding", "Location", "Log", "Loss", "Prediction",
     "Record", "RecordColumns",
-    "Severity", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
+    "Severity", "Step", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
 }  # fmt: skip
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(kdump.__file__).parent.parent)}
 

@@ -114,7 +114,7 @@ def test_header_fields_are_patched_in_one_step(tmp_path: Path) -> None:
     verdict = kdump.verify(partition)
     command = f"kdump patch-header {partition / name(0)}"
     assert {one.repair for one in verdict.findings if one.severity is Severity.ERROR} == {command}
-    assert [(one.number, one.command, one.instead) for one in verdict.steps] == [(1, command, ())]
+    assert [(one.n, one.command, one.instead) for one in verdict.steps] == [(1, command, ())]
 
 
 @pytest.mark.parametrize("kind", ["log", "index"])
@@ -149,7 +149,7 @@ def test_steps_of_all_partitions_are_numbered_through(tmp_path: Path) -> None:
     for at in (1, 2):
         copy_tree(copied_to / "other-0", copied_to / f"other-{at}")
     steps = kdump.verify(copied_to).steps
-    assert [one.number for one in steps] == list(range(1, len(steps) + 1))
+    assert [one.n for one in steps] == list(range(1, len(steps) + 1))
     assert sum(is_writer(one.command) for one in steps) == 4
 
 

@@ -113,7 +113,7 @@ def step_json(step: Step) -> str:
     """Return the line of what to do next."""
     return line(
         "step",
-        {"n": step.number, "command": step.command, "why": safe_text(step.why), "instead": list(step.instead)},
+        {"n": step.n, "command": step.command, "why": safe_text(step.why), "instead": list(step.instead)},
     )
 
 

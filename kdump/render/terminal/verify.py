@@ -115,7 +115,7 @@ class VerifyTable:
         self._page.folded()
         if self._wanted is None:
             self._forecast()
-            self._page.steps([(one.number, one.command, f"{one.why}{instead_of(one)}") for one in self._steps])
+            self._page.steps([(one.n, one.command, f"{one.why}{instead_of(one)}") for one in self._steps])
         if self._wanted is not None and self._page.is_empty:
             return
         seconds = self._clock() - self._began

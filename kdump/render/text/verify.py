@@ -165,7 +165,7 @@ _MOST = 6  # segments that a sentence names
 def step_line(step: Step) -> str:
     """Return one line: what to do, a command with its reason as a comment of the shell."""
     what = escape(step.why) if step.command is None else f"{step.command}  # {escape(step.why)}"
-    return f"step {step.number}: {what}{instead_of(step)}"
+    return f"step {step.n}: {what}{instead_of(step)}"
 
 
 def instead_of(step: Step) -> str:
