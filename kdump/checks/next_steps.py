@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _HELD = 10_000  # findings of one segment that wait for what is known of all of it; further ones name no command
 _EARLY = 100  # of those that are not held, how many count for the steps
 _INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_WITNESSED = ("F14", "X09")  # what the indexes say tells what is wrong: to build them again is to give that up
+_FOREIGN = ("F13", "F15")  # the log itself is not what it should be: nothing made from it is right
 _WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
 _WRONG_SNAPSHOT = (Code.S01, Code.S03)
 _NAMED = 3  # files that a sentence names
@@ -126,7 +128,7 @@ class PartitionSteps:
         if job is None or not checked.is_read:
             return None
         segment = _Segment(job, checked.size, found, is_whole=is_whole)
-        if segment.headers is not None or segment.damage or segment.unsound:
+        if segment.headers is not None or segment.damage or segment.unsound or segment.causes:
             self._segments.append(segment)
         return segment
 
@@ -146,6 +148,8 @@ class PartitionSteps:
 
     def _repair(self, segment: _Segment | None, finding: Finding) -> str | None:
         """Return the command that mends a finding and costs nothing that is intact, None where there is none."""
+        if _cause(finding) in (*_WITNESSED, *_FOREIGN):
+            return None
         if finding.code in _WRONG_SNAPSHOT:
             return self._of_snapshot(finding)
         if segment is None:
@@ -198,9 +202,16 @@ class PartitionSteps:
             logs = dict.fromkeys(self._snapshots)
             why = "builds wrong producer snapshots anew from the logs; nothing is lost"
             steps.append((command_line("reindex", *map(named, logs), "--snapshot"), why))
+        witnesses = [one.log for one in kept if one.witnesses]
+        if witnesses:
+            why = "builds indexes anew from a log that they do not belong to any more: what they tell of it is given up"
+            steps.append((command_line("reindex", *map(named, witnesses), "--force"), why))
         alternatives: list[tuple[str | None, str]] = []
+        causes = [one.causes[0] for one in self._segments if one.causes]
+        if causes and (cut is None or causes[0].file <= cut.log):
+            alternatives = [self._restored(causes[0])]
         if cut is not None:
-            alternatives, last = self._of_cut(cut)
+            alternatives, last = self._of_cut(cut, causes[0] if alternatives else cut.damage[0])
             steps.append(last)
         persons = [(None, why) for why in self._persons.sentences()]
         first, count = len(alternatives) + len(persons), len(alternatives) + len(persons) + len(steps)
@@ -209,19 +220,20 @@ class PartitionSteps:
             behind = at if command is None else first
             yield Step(at, command, why, tuple(range(behind + 1, count + 1)) if is_better else ())
 
-    def _of_cut(self, cut: _Segment) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
+    def _restored(self, why: Finding) -> tuple[str | None, str]:
+        """The step that is better than all others."""
+        stop = "stop the broker, move the directory away, and let it be replicated again"
+        return None, f"restore {self._path} from another replica, if one is sound ({_place(why)}): {stop}"
+
+    def _of_cut(self, cut: _Segment, cause: Finding) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
         """Return what keeps more than a cut, and the cut."""
         first = cut.damage[0]
-        what = f"{first.code.name} at byte {first.position} of {cut.log}"
-        stop = "stop the broker, move the directory away, and let it be replicated again"
-        better: list[tuple[str | None, str]] = [
-            (None, f"restore {self._path} from another replica, if one is sound ({what}): {stop}")
-        ]
+        better = [self._restored(cause)]
         later = [job for job in self._jobs.values() if job.base_offset > cut.job.base_offset]
         if _salvage_keeps_more(cut, later):
             why = "writes all that is intact, what lies behind the damage too, to a new directory"
             better.append((command_line("salvage", named(self._path), "--to", "DIR"), why))
-        where = f"the first damage, {what}" + (f" (offset {first.offset})" if first.offset is not None else "")
+        where = f"the first damage, {_place(first)}" + (f" (offset {first.offset})" if first.offset is not None else "")
         why = f"cuts the log at {where}: "
         if later:
             noun = "1 later segment" if len(later) == 1 else f"{len(later)} later segments"
@@ -247,6 +259,16 @@ def _salvage_keeps_more(cut: _Segment, later: Sequence[SegmentJob]) -> bool:
     return bool(later) or not cut.ends_with_damage
 
 
+def _place(finding: Finding) -> str:
+    where = finding.file if finding.position is None else f"byte {finding.position} of {finding.file}"
+    return f"{finding.code.name} {finding.code.slug} at {where}"
+
+
+def _cause(finding: Finding) -> str:
+    """The code of what explains a finding, its own where nothing does."""
+    return finding.code.name if finding.because is None else finding.because.name
+
+
 class _Segment:
     """One segment in which something is wrong.
 
@@ -262,6 +284,8 @@ class _Segment:
         headers: the patches of its headers, None where there are none or they are ambiguous.
         damage: of its log, that no patch mends; by position.
         unsound: what is wrong with its indexes, as far as building them again mends it.
+        witnesses: the same, where that would give up what they tell of the log.
+        causes: what explains others, and no command mends.
         blocked: a header field has one value only, and patches are refused for another one.
     """
 
@@ -274,7 +298,11 @@ class _Segment:
         self.headers = self._patches()
         damage = [one for one in self._errors if one.is_log_damage and not self.mends(one)]
         self.damage = sorted(damage, key=lambda one: one.position or 0)
-        self.unsound = [one for one in found if self._is_of_index(one)]
+        indexes = [one for one in found if self._is_of_index(one)]
+        self.unsound = [one for one in indexes if _cause(one) not in (*_WITNESSED, *_FOREIGN)]
+        self.witnesses = [one for one in indexes if _cause(one) in _WITNESSED]
+        is_error = [one for one in found if one.severity is Severity.ERROR]
+        self.causes = [one for one in is_error if one.code.name in (*_WITNESSED, *_FOREIGN)]
         self.blocked = any(is_of_header(one) and isinstance(one.expected, int) for one in self.damage[:1])
 
     def _patches(self) -> HeaderPatches | None:
@@ -316,7 +344,8 @@ class _Segment:
 
     def is_to_do(self, finding: Finding) -> bool:
         """Whether a step is about it, though no command for this finding alone."""
-        return self.mends(finding) or self.is_damage(finding) or self.is_unsound(finding)
+        is_cause = finding.code.name in (*_WITNESSED, *_FOREIGN)
+        return is_cause or self.mends(finding) or self.is_damage(finding) or self.is_unsound(finding)
 
     @property
     def ends_with_damage(self) -> bool:

@@ -169,3 +169,17 @@ def test_every_command_of_the_table_mends_codes_that_exist() -> None:
     assert all(codes <= names for codes in REPAIRS.values())
     assert Code.B03.repairs == ("patch-header", "truncate")
     assert Code.O06.repairs == ()
+
+
+def test_where_indexes_tell_what_is_lost_they_are_built_again_only_knowingly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(next_steps, "_WITNESSED", ("X07", "T04"))
+    log_dir = CASES["x07-log-cut-index-stale"].build(tmp_path / "logs")
+    verdict = kdump.verify(log_dir)
+    assert {one.repair for one in verdict.findings if one.code in (Code.X07, Code.T04)} == {None}
+    restore, forced = (one for one in verdict.steps if "O07" not in one.why)
+    assert restore.command is None
+    assert "another replica" in restore.why
+    assert forced.command == f"kdump reindex {log_dir}/plain-0/{name(240)} --force"
+    assert forced.n in restore.instead
