@@ -12,14 +12,10 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kdump.broker.load.recover import recover
-from kdump.broker.producer.replay import Producers
-from kdump.broker.truncate import LOADED, name_error
 from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch.header_fields import is_of_header
-from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked, Step
 from kdump.render.shell import command_line, named
@@ -31,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.checks.job import SegmentJob
+    from kdump.format.batch.header_patches import HeaderPatches
     from kdump.item import Item
     from kdump.storage.partition_dir import PartitionDir
 
@@ -75,23 +72,24 @@ class PartitionSteps:
             items: of the partition: findings come before the `SegmentChecked` and `Checked` of their files.
         """
         held: list[Item] = []
+        is_loud = False
         for item in items:
-            if isinstance(item, Progress):
+            kind = type(item)
+            if kind is Progress:
                 yield item
-                continue
-            is_end = isinstance(item, Checked | PartitionChecked)
-            if is_end:
-                yield from self._told(held)
+            elif kind is Checked or kind is PartitionChecked:
+                yield from self._told(held) if is_loud else held
                 held.clear()
-            elif len(held) == _HELD:
-                yield from self._passed_on(held)
-                held.clear()
-            if is_end:
+                is_loud = False
                 yield item
             else:
+                if len(held) == _HELD:
+                    yield from self._passed_on(held)
+                    held.clear()
                 held.append(item)
-        yield from self._told(held)
-        if not self._directory.is_leftover:
+                is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
+        yield from self._told(held) if is_loud else held
+        if self._segments or self._snapshots or self._persons.has_some:
             yield from self._steps()
 
     def _passed_on(self, held: list[Item]) -> Iterator[Item]:
@@ -106,7 +104,7 @@ class PartitionSteps:
         """The findings of one group of files with their repairs."""
         early, self._early = self._early, []
         found = [*early, *(one for one in held if isinstance(one, Finding))]
-        if self._directory.is_leftover or all(one.severity is Severity.NOTE for one in found):
+        if self._directory.is_leftover:
             yield from held
             return
         checked = next((one for one in held if isinstance(one, SegmentChecked)), None)
@@ -178,6 +176,8 @@ class PartitionSteps:
 
     def _may_be_cut(self, damage: Finding) -> bool:
         """Whether nothing but the damage speaks against a cut; what truncate refuses is not named."""
+        from kdump.broker.truncate import LOADED, name_error  # the model of the broker costs time to import
+
         start = self._directory.log_start
         if start and (damage.offset is None or damage.offset <= start):
             return False
@@ -308,6 +308,8 @@ class _Segment:
     def _patches(self) -> HeaderPatches | None:
         if not any(is_of_header(one) for one in self._errors):
             return None
+        from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint
+
         source = open_source(self.log, follow=False)
         if isinstance(source, OpenFailure):
             return None
@@ -364,6 +366,9 @@ class _Segment:
             return False
         if not any(one.is_log_damage for one in self._errors):
             return True
+        from kdump.broker.load.recover import recover
+        from kdump.broker.producer.replay import Producers
+
         source = open_source(self.log, follow=False)
         if isinstance(source, OpenFailure):
             return False
@@ -380,6 +385,11 @@ class PersonSteps:
 
     def __init__(self) -> None:
         self._found: dict[Code, tuple[Finding, list[str]]] = {}
+
+    @property
+    def has_some(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self._found)
 
     def see(self, finding: Finding) -> None:
         """Take one finding; notes and warnings leave nothing to do."""
