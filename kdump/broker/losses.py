@@ -8,7 +8,7 @@ tells which.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
@@ -16,7 +16,6 @@ from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.reader import RecordReader
 from kdump.item import Certainty, Loss
-from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +34,7 @@ _HOLE = (Code.O04, Code.O07)
 _MOST = 1000  # pieces between two batches, or ranges, that are held
 
 
-class LostRange(Value):
+class LostRange(NamedTuple):
     """Offsets of one log that readers do not get.
 
     Args:
@@ -55,7 +54,7 @@ class LostRange(Value):
     because: tuple[str, ...]
 
 
-class _Piece(Value):
+class _Piece(NamedTuple):
     """Bytes between two right batches: their offsets where they say them; `last` alone is an upper bound."""
 
     start: int
@@ -118,7 +117,7 @@ class LossFold:
         certainty = Certainty.DOUBTFUL if finding.code is Code.L12 else Certainty.LOST
         before = self._pieces[-1] if self._pieces else None
         if before is not None and before.first is None and before.last is None and before.end == start:
-            self._pieces[-1] = before.replace(end=end)
+            self._pieces[-1] = before._replace(end=end)
             self._explain(name)
         else:
             self._add(_Piece(start, end, None, None, None, certainty, (name,)))
@@ -126,7 +125,7 @@ class LossFold:
     def _explain(self, name: str) -> None:
         """One more code for the last piece."""
         if self._pieces and name not in self._pieces[-1].because:
-            self._pieces[-1] = self._pieces[-1].replace(because=(*self._pieces[-1].because, name))
+            self._pieces[-1] = self._pieces[-1]._replace(because=(*self._pieces[-1].because, name))
 
     def _piece(self, finding: Finding, first: int | None, last: int | None, records: int | None) -> None:
         start = finding.position or 0
@@ -137,14 +136,14 @@ class LossFold:
         if len(self._pieces) < _MOST:
             self._pieces.append(piece)
         else:  # more between two batches: one piece for all of them
-            self._pieces[-1] = self._pieces[-1].replace(end=piece.end, first=None, last=None, records=None)
+            self._pieces[-1] = self._pieces[-1]._replace(end=piece.end, first=None, last=None, records=None)
 
     def _cannot_read(self, finding: Finding) -> None:
         position, last = finding.position or 0, finding.last_offset
         known = self._unreadable.get(position)
         if known is not None:
             if finding.code.name not in known.because:
-                self._unreadable[position] = known.replace(because=(*known.because, finding.code.name))
+                self._unreadable[position] = known._replace(because=(*known.because, finding.code.name))
         elif last is not None:
             first = last if finding.offset is None else min(finding.offset, last)
             because = (finding.code.name,)
@@ -160,7 +159,7 @@ class LossFold:
         """
         if self._unreadable:
             for position, one in self._unreadable.items():
-                self._keep(one.replace(records=records(position)))
+                self._keep(one._replace(records=records(position)))
             self._unreadable.clear()
 
     def _hole(self, position: int, first: int, last: int, code: Code) -> None:
@@ -216,7 +215,7 @@ class LossFold:
             return
         is_doubtful = all(one.certainty is Certainty.DOUBTFUL for one in loose)
         names = tuple(dict.fromkeys(name for one in loose for name in one.because))
-        piece = loose[0].replace(because=names, certainty=Certainty.DOUBTFUL if is_doubtful else Certainty.LOST)
+        piece = loose[0]._replace(because=names, certainty=Certainty.DOUBTFUL if is_doubtful else Certainty.LOST)
         self._keep(self._range(piece, loose[-1].end, first, last, None))
 
     def _range(self, piece: _Piece, end: int, first: int, last: int, records: int | None) -> LostRange:
@@ -242,7 +241,7 @@ class LossFold:
         for number in range(before, len(self._ranges)):
             one = self._ranges[number]
             if is_last and one.certainty is None:
-                self._ranges[number] = one.replace(certainty=Certainty.LOST, because=why or one.because)
+                self._ranges[number] = one._replace(certainty=Certainty.LOST, because=why or one.because)
 
     def ranges(self) -> list[LostRange]:
         """Return what was found since the last time, in the order of offsets."""

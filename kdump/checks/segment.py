@@ -325,12 +325,24 @@ class _SegmentCheck:
             path = self._path.removesuffix(FileKind.LOG.value) + kind.value
             self._report(Finding(Code.F09, path, severity_override=severity))
 
+    def _bounded(self, gap: Finding) -> Finding:
+        """A gap at the end of the log, with the offsets that the next segment, snapshots and checkpoints leave it."""
+        if (gap.position or 0) + (gap.length or 0) < self._sizes[FileKind.LOG]:
+            return gap
+        ends = [offset for offset, _ in self._job.known_ends if offset < _NEVER]
+        end = self._job.next_base if self._job.next_base is not None else max(ends, default=None)
+        if end is None or gap.offset is None:
+            return gap
+        return gap.replace(last_offset=end - 1) if end > gap.offset else gap.replace(offset=None)
+
     # --- findings -------------------------------------------------------------------------------------------
     def _report(self, finding: Finding) -> None:
         code = finding.code
         if finding.offset is None and finding.last_offset is not None:  # a wrapper: after the batch before it
             first = finding.last_offset if self._before is None else min(self._before + 1, finding.last_offset)
             finding = finding.replace(offset=first, by_neighbours=True)
+        if finding.gap and finding.offset is not None and finding.last_offset is None:
+            finding = self._bounded(finding)
         if code in _BEYOND and self._end_is_unknown and (finding.offset or 0) >= self._end:
             return
         self._end_is_unknown |= code is Code.L12
