@@ -121,6 +121,7 @@ class Code(Enum):
     P02 = ("producer-epoch", Severity.WARNING, "producer {producer}: epoch {found} follows {previous}", "none for reading; compare with another replica")
     P03 = ("control-record", Severity.ERROR, "{why}: recovery of an unclean start fails here", "restore from another replica")
     P04 = ("open-transaction", Severity.NOTE, "the transaction of producer {producer} is open at the end of the log: readers of committed data stop before it", "none while its producer is at work")
+    P05 = ("hanging-transaction", Severity.WARNING, "the transaction of producer {producer} hangs, and readers of committed data stop before it: {why}", "make sure that its producer is gone, then abort it with kafka-transactions.sh: kdump transactions has the command")
 
     X01 = ("index-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
     X02 = ("index-zeros", Severity.WARNING, "{count} entries at the end are zero: lookups fall back to the start of the log", "rebuild the index, or let a broker trim it")

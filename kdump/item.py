@@ -192,6 +192,94 @@ class Checked(Value):
     records: int
 
 
+class Freeable(Value):
+    """What retention frees of a partition, or of several.
+
+    Args:
+        size: bytes of the logs that a broker deletes now.
+        segments: how many.
+        next_at: when it deletes more, as all is now, ms; None for never.
+        next_size: bytes of the logs that it deletes then.
+        why: the reason of what goes now; None where nothing does.
+    """
+
+    size: int
+    segments: int
+    next_at: int | None
+    next_size: int
+    why: str | None
+
+
+class Usage(Value):
+    """What uses the space, for one name. Sizes are in bytes, times in ms since the epoch.
+
+    Args:
+        by: what the name is one of: topic, partition, kind, codec, producer, day, group, key.
+        name: None for what has no name, or is not listed; a key as it is.
+        log_size, index_size, other_size, leftover_size: of the files.
+        allocated: on the disk.
+        files, segments, batches, records: how many.
+        key_size, value_size, uncompressed: None where records were not read.
+        first_timestamp, max_timestamp: the lowest and the highest; None where there is none.
+        superseded, superseded_size: records that a newer one replaces; None where that was not asked for.
+        exact: the sums are those of the name; else at most `error` is missing.
+        error: bytes.
+        freeable: None where the row is not of partitions.
+        waits: why compaction waits.
+        assumed: what was assumed of the configuration.
+    """
+
+    by: str
+    name: str | bytes | None
+    log_size: int
+    index_size: int
+    other_size: int
+    leftover_size: int
+    allocated: int
+    files: int
+    segments: int
+    batches: int
+    records: int
+    key_size: int | None
+    value_size: int | None
+    uncompressed: int | None
+    first_timestamp: int | None
+    max_timestamp: int | None
+    superseded: int | None
+    superseded_size: int | None
+    exact: bool
+    error: int
+    freeable: Freeable | None = None
+    waits: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return self.log_size + self.index_size + self.other_size + self.leftover_size
+
+
+class Growth(Value):
+    """How fast something grows, by the timestamps of its batches.
+
+    Args:
+        name: as in `Usage`; None for all.
+        per_day: bytes a day; None where the batches tell no time.
+        from_timestamp, to_timestamp: of the batches that count, ms.
+        set_aside: batches with odd timestamps, which do not count.
+        full_at: ms; None for never.
+        days_left: 0 where it is full; None for never.
+    """
+
+    name: str | bytes | None
+    per_day: int | None
+    from_timestamp: int | None
+    to_timestamp: int | None
+    set_aside: int
+    full_at: int | None
+    days_left: float | None
+
+
 class SegmentChecked(Value):
     """A segment is judged, before the `Checked` of its files.
 
@@ -459,4 +547,6 @@ if TYPE_CHECKING:
         | Step
         | Progress
         | Figures
+        | Usage
+        | Growth
     )

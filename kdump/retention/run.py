@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.cleaner.cleaned_segment import OffsetMap
 from kdump.broker.cleaner.cleaner import Cleaner, LogToClean
-from kdump.broker.cleaner.cleaner_manager import IndexSizes, cleanable, groups
+from kdump.broker.cleaner.cleaner_manager import IndexSizes, groups
 from kdump.broker.cleaner.filter_to import CleaningError
+from kdump.broker.log_facts import LogFiles, LogReader, cleanable_part, last_records, producers_at
 from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first_deleted, misled, rolling
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Code, Finding
@@ -17,7 +18,6 @@ from kdump.format.index.offset_and_time import TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.item import Progress
-from kdump.retention.log_facts import LogFiles, LogReader, last_records, producers_at
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
@@ -195,10 +195,7 @@ def _compacted(
     log = reader.facts(options.log_start_offset, options.high_watermark, {}, timeless=timeless)
     files.log_start = log.start_offset
     known = producers_at(files, log.end_offset)
-    open_at = [one.current_txn_first_offset for one in known.values() if one.current_txn_first_offset >= 0]
-    stable = min([log.high_watermark, *open_at])
-    checkpoint = files.log_dir.offset(FileKind.CLEANER, files.key) if files.key is not None else None
-    part = cleanable(log, checkpoint, stable, config, options.now, files.first_timestamp)
+    part = cleanable_part(files, log, known, config, options.now)
     row = Compacted(files.path, files.name, options.now, config, part, sum(segment.size for segment in log.segments))
     if not options.clean:
         return row

@@ -199,7 +199,7 @@ def _kind(what: dict[str, Any]) -> str:
         if word in what:
             return " | ".join(_kind(one) for one in what[word])
     if "$ref" in what:
-        return _STANDS_FOR[what["$ref"]]
+        return _STANDS_FOR.get(what["$ref"], str(what["$ref"]))
     kinds = what.get("type", "anything")
     kinds = kinds if isinstance(kinds, list) else [kinds]
     named = [f"array of {_kind(what['items'])}" if one == "array" and "items" in what else one for one in kinds]

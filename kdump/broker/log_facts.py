@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.cleaner.cleaner import LastRecord
+from kdump.broker.cleaner.cleaner_manager import cleanable
 from kdump.broker.failure import BrokerError
 from kdump.broker.producer.producer_append import StateManager
 from kdump.broker.producer.replay import Producers
@@ -31,6 +32,8 @@ from kdump.storage.segment import UnreadableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from kdump.broker.cleaner.cleaner_manager import Cleanable
+    from kdump.broker.config import TopicConfig
     from kdump.format.batch.window import Buffer
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
     from kdump.format.index.transaction_index import AbortedTxn
@@ -183,6 +186,15 @@ class LogReader:
         self._outlines: dict[int, Outline | None] = {}
         self._status: dict[int, tuple[int, int]] = {}  # size in bytes, time in ms
         self._is_told = False
+
+    def know(self, number: int, seen: Outline) -> None:
+        """Take what the headers of a log say from somebody who has read them.
+
+        Args:
+            number: of the segment.
+            seen: what they say.
+        """
+        self._outlines[number] = seen
 
     def facts(
         self, start: int | None, watermark: int | None, largest: Mapping[int, int], *, timeless: bool = False
@@ -388,3 +400,21 @@ def last_records(producers: Mapping[int, ProducerStateEntry], now: int, expirati
         for producer, one in producers.items()
         if one.current_txn_first_offset >= 0 or now - one.timestamp < expiration
     }
+
+
+def cleanable_part(
+    files: LogFiles, log: LogFacts, producers: Mapping[int, ProducerStateEntry], config: TopicConfig, now: int
+) -> Cleanable:
+    """Return what the cleaner may clean of a log, and why no more.
+
+    Args:
+        files: of the partition.
+        log: the log.
+        producers: at its end.
+        config: of its topic.
+        now: the clock, ms.
+    """
+    open_at = [one.current_txn_first_offset for one in producers.values() if one.current_txn_first_offset >= 0]
+    stable = min([log.high_watermark, *open_at])
+    checkpoint = files.log_dir.offset(FileKind.CLEANER, files.key) if files.key is not None else None
+    return cleanable(log, checkpoint, stable, config, now, files.first_timestamp)
