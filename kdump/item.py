@@ -524,6 +524,22 @@ class Prediction(Value):
         return not self.loads, self.records_lost + self.hidden_records, reused, self.bytes_lost
 
 
+class Step(Value):
+    """What to do next about what was found; several in an order that works.
+
+    Args:
+        n: its number, from 1 on.
+        command: as a dry run and as a shell reads it; None where a person acts.
+        why: what it does, and what it costs.
+        instead: numbers of the steps that this one makes unnecessary.
+    """
+
+    n: int
+    command: str | None
+    why: str
+    instead: tuple[int, ...] = ()
+
+
 class Progress(Value):
     """How far a verb has got: bytes of logs done and to be done, and the file in hand."""
 
@@ -560,6 +576,7 @@ if TYPE_CHECKING:
         | Loss
         | Planned
         | Prediction
+        | Step
         | Progress
         | Figures
         | Usage

@@ -26,7 +26,7 @@ import pytest
 import kdump
 from kdump.cli.main import kdump as group
 from kdump.exit_status import Exit
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import REPAIRS, Code, Finding, Severity
 from kdump.format.checksum import crc32c
 from kdump.render.text.findings import finding_line
 from tests.support.coordinator_records import at as timed
@@ -60,6 +60,7 @@ PAGES = [
     "kdump-export.1",
     "kdump-carve.1",
     "kdump-du.1",
+    "kdump-explain.1",
     "kdump-groups.1",
     "kdump-partition-for.1",
     "kdump-completion.1",
@@ -292,6 +293,13 @@ def test_an_entry_says_what_a_broker_does_and_what_to_do(heading: str) -> None:
     assert lines[0].macro in ("", "B", "I", "BR", "IR")
     assert set(entries(lines)) == {"Broker:", "Now:"}
     assert all(text.strip() for text in entries(lines).values())
+
+
+@pytest.mark.parametrize("code", Code)
+def test_an_entry_names_the_commands_that_mend_and_no_other(code: Code) -> None:
+    (lines,) = (lines for heading, lines in explained().items() if heading.startswith(f"{code.name} "))
+    named = re.findall(r"\bkdump ([a-z][a-z-]+)", entries(lines)["Now:"])
+    assert {*named} & {*REPAIRS} == {*code.repairs}
 
 
 def test_the_page_has_the_same_exceptions_as_the_tests_of_verify() -> None:
