@@ -636,7 +636,7 @@ def test_replicas_are_compared(verify: Callable[..., Result], monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "args", [[], ["data", "--jobs", "0"], ["data", "-j", "many"], ["data", "--format", "xml"], ["data", "--deep"]]
+    "args", [[], ["data", "--jobs", "-1"], ["data", "-j", "many"], ["data", "--format", "xml"], ["data", "--deep"]]
 )
 def test_a_wrong_use_ends_with_2_and_opens_nothing(args: list[str], verify: Callable[..., Result]) -> None:
     verify(CLEAN)
