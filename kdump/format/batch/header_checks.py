@@ -7,6 +7,7 @@ they look at each row.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Report, Severity
@@ -272,7 +273,7 @@ def _one_bit(epoch: int, other: int) -> bool:
 
 
 _SEQUENCES = layout.MAX_INT + 1
-_REMEMBERED = 100_000  # producers; more than a broker keeps for one partition in practice
+_REMEMBERED = 100_000  # producers, the last ones; more than a broker keeps for one partition in practice
 
 
 class SequenceFold:
@@ -324,8 +325,8 @@ class SequenceFold:
         if known is not None:
             self._compare(window, k, producer, known, epoch, sequence)
         self._producers[producer] = (epoch, next_sequence)
-        if len(self._producers) > _REMEMBERED:
-            del self._producers[next(iter(self._producers))]
+        if len(self._producers) > 2 * _REMEMBERED:  # many at once: the first of a dict is found past all that have gone
+            self._producers = dict(islice(self._producers.items(), _REMEMBERED, None))
 
     def _compare(
         self, window: Window, k: int, producer: int, known: tuple[int, int], epoch: int, sequence: int
