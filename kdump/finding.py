@@ -39,7 +39,8 @@ class Code(Enum):
     """The table of findings: one row a code. Codes are only ever added; scripts match them.
 
     A sentence may name the fields of its finding (`{found}`, `{expected}`, `{offset}` ...) and the keys of its
-    `values`, and `{missing}` where those have `missing_first` and `missing_last`: "offsets 3..5 are".
+    `values`, and `{missing}` where those have `missing_first` and `missing_last`: "offsets 3..5 are". Which commands
+    mend a code, where the files allow it, stands below the table.
     """
 
     def __init__(self, slug: str, severity: Severity, sentence: str, remedy: str) -> None:
@@ -189,6 +190,21 @@ class Code(Enum):
     V04 = ("decoder-command", Severity.WARNING, "a payload is shown as it is, the decoder command did not decode it: {why}", "run the command by hand on such a payload")
     # fmt: on
 
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """The commands that can mend it, in the order in which they are tried; none where a person acts."""
+        return tuple(command for command, codes in REPAIRS.items() if self.name in codes)
+
+
+REPAIRS: Mapping[str, frozenset[str]] = MappingProxyType({
+    "patch-header": frozenset(["O01", "O02", "O03", "E01", "E02", "E03", "B02", "B03", "B04", "L05", "L06", "L07", "L08"]),
+    "reindex": frozenset(
+        ["F03", "F09", "X01", "X02", "X03", "X04", "X05", "X07", "T01", "T02", "T03", "T04", "T05", "A01", "A02", "A03", "A04", "A05", "A06", "S01", "S03"]
+    ),
+    "truncate": frozenset(["F03", "F10", "L01", "L02", "L03", "L04", "L05", "L06", "L07", "L08", "L09", "B01", "B02", "B03", "B04", "B05", "B07", "B08", "B09", "B11", "O01", "O02", "O03", "E01", "E02", "R01", "R02", "R03", "R04", "R06", "C01", "C02", "C04", "C05", "C07", "P03"]),
+})  # fmt: skip
+"""Which commands mend which codes. One that is not here is mended by a person, or not at all."""
+
 
 _OWN = ("length", "offset", "last_offset", "field", "expected", "found", "count")  # fields that sentences may name
 _NOTHING: Mapping[str, int | str | None] = MappingProxyType({})
@@ -213,6 +229,7 @@ class Finding(Value):
         values: further values for the sentence; `also` has words that follow it.
         more: how many findings of this code in the same batch or index file are left out; None for none.
         by_neighbours: the offsets are those that the batches, segments or files around leave free.
+        repair: the command that mends it, as a dry run and as a shell reads it; None where none does.
         because: the cause of which this is an effect, told before it; None where it stands for itself.
     """
 
@@ -231,6 +248,7 @@ class Finding(Value):
     values: Mapping[str, int | str | None] = _NOTHING
     more: int | None = None
     by_neighbours: bool = False
+    repair: str | None = None
     because: Code | None = None
 
     @property
@@ -244,6 +262,12 @@ class Finding(Value):
     def severity(self) -> Severity:
         """The severity of this finding: its own, or that of its code."""
         return self.severity_override or self.code.severity
+
+    @property
+    def is_log_damage(self) -> bool:
+        """Whether it is an error in the bytes of a log, so that a cut before its position takes it away."""
+        is_error = self.severity is Severity.ERROR and self.position is not None
+        return is_error and self.code.name in REPAIRS["truncate"]
 
     @property
     def message(self) -> str:

@@ -9,6 +9,7 @@ from kdump.broker.losses import PartitionLosses
 from kdump.checks.causes import PartitionCauses
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
+from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import ascend, check_epochs, check_offsets, check_text
@@ -99,7 +100,7 @@ class PartitionCheck:
         return tuple(found)
 
     def check(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
-        """Yield what is wrong with the partition.
+        """Yield what is wrong with the partition, and at the end the steps to mend it, from 1 on.
 
         Args:
             results: gives those of the segment with a number among `jobs`; asked for in order.
@@ -107,6 +108,9 @@ class PartitionCheck:
 
         Reports: A01-A06, E03, F01-F09, F14, F15, K01-K07, O06, O07, P04, S01-S04, X09, and all that a segment shows.
         """
+        yield from PartitionSteps(self.directory, self.jobs).through(self._judged(results, options))
+
+    def _judged(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
         replay = Replay(self.directory)
         causes = self._causes
         for number, job in enumerate(self.jobs):

@@ -78,6 +78,7 @@ class FileSource:
         path: the file.
         name: what messages call it; the path when None.
         follow: whether a symbolic link is followed: yes for a path of the user, no inside a walk.
+        devices: take a block device too; only where the user has named it as one.
 
     Attributes:
         size: bytes, when it was opened.
@@ -89,18 +90,18 @@ class FileSource:
 
     is_near: ClassVar[bool] = True  # on this machine: a walk through the whole costs no transfer
 
-    def __init__(self, path: str, name: str | None = None, *, follow: bool = True) -> None:
+    def __init__(self, path: str, name: str | None = None, *, follow: bool = True, devices: bool = False) -> None:
         self.name = path if name is None else name
         # as the user wrote it: a Path would make "." of an empty name
-        _demand_regular(os.stat(path, follow_symlinks=follow).st_mode, path)
+        _demand_regular(os.stat(path, follow_symlinks=follow).st_mode, path, devices=devices)
         self._fd = _open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
         try:
             status = os.fstat(self._fd)
-            _demand_regular(status.st_mode, path)  # another file may have come in between
+            _demand_regular(status.st_mode, path, devices=devices)  # another file may have come in between
+            self.size = os.lseek(self._fd, 0, os.SEEK_END) if stat.S_ISBLK(status.st_mode) else status.st_size
         except BaseException:
             os.close(self._fd)
             raise
-        self.size = status.st_size
         self.modified = status.st_mtime_ns // 1_000_000
 
     def read_at(self, position: int, length: int) -> bytes:
@@ -187,10 +188,10 @@ def _open(path: str, flags: int) -> int:
         return os.open(path, flags)
 
 
-def _demand_regular(mode: int, path: str) -> None:
+def _demand_regular(mode: int, path: str, *, devices: bool) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(mode) and not (devices and stat.S_ISBLK(mode)):
         raise NotRegularError(mode, path)
 
 
