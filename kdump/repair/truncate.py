@@ -10,9 +10,8 @@ from kdump.broker.load.disk import FilePart
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.log_manager import LogManager
 from kdump.broker.losses import log_end
-from kdump.broker.producer.producer_state_manager import SNAPSHOT, offset_of
 from kdump.broker.truncate import LOADED, Cut, cut_at_offset, name_error, truncate
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Finding
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
