@@ -59,8 +59,8 @@ def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
         job: the segment.
         options: what was asked for.
 
-    Reports: F02, F03, F09, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records and
-        the producers show.
+    Reports: F02, F03, F06, F09, F13, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records
+        and the producers show.
     """
     found: list[Finding | OpenFailure] = []
     with OpenFileCache() as cache:
