@@ -210,10 +210,10 @@ class PartitionLog:
         known = self._survey
         dirty, end, time = known[_fold.DIRTY], known[_fold.HOLE_END], known[_fold.HOLE_TIME]
         if end < 0:
-            return Horizon(self.name, None, self.log_start)
+            return Horizon(self.name, self.directory.path, None, self.log_start)
         if known[_fold.DIRTY_HOLE] and dirty >= end:
             end, time = dirty, known[_fold.DIRTY_TIME]
-        return Horizon(self.name, time, end)
+        return Horizon(self.name, self.directory.path, time, end)
 
     def is_exact(self, cut: Cut) -> bool:
         """Tell whether nothing that counts has been erased or lost."""

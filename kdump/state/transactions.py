@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
+from kdump.render.times import iso
 from kdump.state.copies import Copies
 from kdump.state.doubt import Doubt
 from kdump.state.open_transactions import open_transactions
@@ -16,7 +17,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from kdump.item import Checked, PartitionChecked
     from kdump.state.open_transactions import OpenTransaction
@@ -37,13 +38,11 @@ class TransactionOptions(Value):
         at: ms; None for the end.
         hanging: only transactions that hang.
         limits: what is read at most.
-        iso: makes a time (ms) readable.
     """
 
     at: int | None
     hanging: bool
     limits: Limits
-    iso: Callable[[int], str]
 
 
 def transactions(paths: list[str], options: TransactionOptions) -> Iterator[TransactionItem]:
@@ -66,7 +65,7 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
     if not copies.partitions and is_clean:
         for path in paths:
             yield OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
-    coordinator = Coordinators(copies.of_topic(TOPIC), options.iso)
+    coordinator = Coordinators(copies.of_topic(TOPIC))
     for number in copies.of_topic(TOPIC):
         yield from _coordinator(copies, number, options, held, coordinator)
     for key in copies.partitions:
@@ -138,14 +137,12 @@ class Coordinators:
 
     Args:
         numbers: of the partitions of `__transaction_state` that are here, ascending.
-        iso: makes a time (ms) readable.
 
     Source: TransactionsCommand.FindHangingTransactionsCommand.filterHangingTransactions.
     """
 
-    def __init__(self, numbers: list[int], iso: Callable[[int], str]) -> None:
+    def __init__(self, numbers: list[int]) -> None:
         self._numbers = numbers
-        self._iso = iso
         self._by_producer: dict[int, TransactionRow] = {}
         self._last_times: dict[str, int] = {}
         self._is_exact = True
@@ -211,7 +208,7 @@ class Coordinators:
             hanging, why = self._nobody(entry.producer_id)
         else:
             its = f"transactional id {row.transactional_id} (producer {row.producer_id}, epoch {row.producer_epoch})"
-            since = self._iso(row.last_update_timestamp)
+            since = iso(row.last_update_timestamp)
             if row.state not in _WAITING:
                 hanging, why = True, [f"{its} is in {row.state} since {since}: no marker will come"]
             elif name not in row.partitions:
@@ -239,12 +236,12 @@ class Coordinators:
         if row is not None and row.state == "Ongoing" and row.start_timestamp is not None:
             ends = row.start_timestamp + row.timeout_ms
             if ends < max(last, one.last_timestamp):
-                yield f"its timeout of {row.timeout_ms} ms passed at {self._iso(ends)}"
+                yield f"its timeout of {row.timeout_ms} ms passed at {iso(ends)}"
         if last < entry.timestamp:
-            until = "is empty" if last < 0 else f"ends at {self._iso(last)}"
+            until = "is empty" if last < 0 else f"ends at {iso(last)}"
             yield (
                 f"the log of the coordinator {until}, before the transaction's last batch at "
-                f"{self._iso(entry.timestamp)}: it may not have all of it"
+                f"{iso(entry.timestamp)}: it may not have all of it"
             )
         if row is not None and row.state not in _WAITING and row.last_update_timestamp > one.last_timestamp:
             yield "the coordinator's record is newer than this log: its marker may have come since"

@@ -29,7 +29,7 @@ from kdump.exit_status import Exit
 from kdump.finding import Code, Finding, Severity
 from kdump.format.checksum import crc32c
 from kdump.render.text.findings import finding_line
-from tests.support.coordinator_records import at, transaction
+from tests.support import coordinator_records
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import write
 from tests.support.runs import FIXTURES, run_kdump
@@ -447,10 +447,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]
 
 def hanging(folder: Path) -> None:
     """Make a log directory with a transaction that no coordinator knows."""
-    time = 1_700_000_000_000
+    time, batch = 1_700_000_000_000, coordinator_records.at
     logs = {
-        "__transaction_state-0": [at(0, time, transaction("other", 1, "Empty"))],
-        "orders-0": [at(0, time, Record()), at(1, time, Record(), producer=(7, 0))],
+        "__transaction_state-0": [batch(0, time, coordinator_records.transaction("other", 1, "Empty"))],
+        "orders-0": [batch(0, time, Record()), batch(1, time, Record(), producer=(7, 0))],
     }
     write(folder, {f"{name}/{ZERO}": b"".join(data) for name, data in logs.items()})
 
