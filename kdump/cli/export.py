@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Write batches, records, findings, what groups committed and more as Parquet, JSON or CSV, by topic and partition.
+    """Write batches, records, findings, commits and more as Parquet, JSON or CSV, by topic and partition.
 
     PATH is a log.dir, a partition directory, a log, or a manifest (*.csv, *.json) of such paths. An export that was
     ended goes on where it was when the same command is given again. Exit status: 0 no damage met, 3 damage met, 5
