@@ -24,7 +24,7 @@ from kdump.cli.main import kdump
 from kdump.export import job
 from kdump.export.origin import ManifestError, Origins, read_roots
 from kdump.export.split import LogFile, Wanted, logs_of, pack, splits_of
-from kdump.export.tables import PLACE, STATE_TABLES
+from kdump.export.tables import PLACE, STATE_TABLES, TABLES
 from kdump.item import Checked, CheckedFile
 from kdump.render.json import lines as jsonl
 from kdump.storage.file_source import OpenFailure
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import click.testing
 
 SPLIT = ("batches", "records")
-ROWS = ("batches", "records", "findings", "segments")
+ROWS = [name for name in TABLES if name not in STATE_TABLES]
 MORE = [str(FIXTURES / path) for path in ("releases/0.8.2.2", "releases/2.8.2", "damage/intact")]
 SMALL = [str(NODE / f"{topic}-0") for topic in ("plain", "zstd", "txn", "compact", "__transaction_state")]
 
