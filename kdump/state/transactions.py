@@ -60,17 +60,33 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
     """
     held: list[Finding | OpenFailure] = []
     copies = Copies(paths, held.append)
-    is_clean = not any(isinstance(one, OpenFailure) and one.kind != "skipped" for one in held)
     yield from _drained(held)
-    if not copies.partitions and is_clean:
-        for path in paths:
-            yield OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
     coordinator = Coordinators(copies.of_topic(TOPIC))
-    for number in copies.of_topic(TOPIC):
-        yield from _coordinator(copies, number, options, held, coordinator)
+    for number in copies.of_topic(TOPIC):  # each stands for itself: another process may do it
+        for item in _coordinator(copies, number, options, held):
+            if isinstance(item, _Loaded):
+                coordinator.add(item)
+            else:
+                yield item
     for key in copies.partitions:
         if key[0] != TOPIC:
             yield from _partition(copies, key, options, held, coordinator)
+
+
+class _Loaded(Value):
+    """A partition of `__transaction_state`.
+
+    Args:
+        rows: its transactions.
+        partition: TOPIC-N.
+        last_time: the largest timestamp of its log, ms.
+        exact: no newer values can have been erased or lost.
+    """
+
+    rows: list[TransactionRow]
+    partition: str
+    last_time: int
+    exact: bool
 
 
 def _drained(held: list[Finding | OpenFailure]) -> Iterator[Finding | OpenFailure]:
@@ -83,8 +99,7 @@ def _coordinator(
     number: int,
     options: TransactionOptions,
     held: list[Finding | OpenFailure],
-    coordinator: Coordinators,
-) -> Iterator[TransactionItem]:
+) -> Iterator[TransactionItem | _Loaded]:
     """Yield what a partition of `__transaction_state` comes to."""
     directory, chosen = copies.choose((TOPIC, number), options.limits.max_batch_bytes)
     if chosen is not None:
@@ -95,8 +110,10 @@ def _coordinator(
     for path, chunk in log.chunks(START, cut):
         fold.add(path, chunk)
     rows = list(fold.rows(exact=log.is_exact(cut)))
+    if not log.is_exact(cut):  # a value that cannot be read is met only now
+        rows = [row.replace(exact=False) for row in rows]
     directory.close()
-    coordinator.add(rows, log.last_time, exact=log.is_exact(cut))
+    yield _Loaded(rows, log.name, log.last_time, log.is_exact(cut))
     yield from _drained(held)
     yield log.horizon
     if not options.hanging:
@@ -147,22 +164,15 @@ class Coordinators:
         self._last_times: dict[str, int] = {}
         self._is_exact = True
 
-    def add(self, rows: list[TransactionRow], last_time: int, *, exact: bool) -> None:
-        """Take a partition into account.
-
-        Args:
-            rows: its transactions.
-            last_time: the largest timestamp of its log, ms.
-            exact: no newer values can have been erased or lost.
-        """
-        self._is_exact = self._is_exact and exact
-        for row in rows:
+    def add(self, loaded: _Loaded) -> None:
+        """Take a partition into account."""
+        self._is_exact = self._is_exact and loaded.exact
+        for row in loaded.rows:
             other = self._by_producer.get(row.producer_id)
             if other is None or other.producer_epoch < row.producer_epoch:
                 self._by_producer[row.producer_id] = row
-            self._last_times[row.partition] = last_time
-        self._last_times.setdefault("", -1)
-        self._last_times[""] = max(self._last_times[""], last_time)
+        self._last_times[loaded.partition] = loaded.last_time
+        self._last_times[""] = max(self._last_times.get("", -1), loaded.last_time)
 
     def judge(self, topic: str, partition: int, one: OpenTransaction) -> OpenRow:
         """Return an open transaction with what the coordinator has to do with it.

@@ -286,9 +286,20 @@ def test_a_topic_of_which_nobody_knows_the_name_has_its_id() -> None:
 # --- what is no log directory ---------------------------------------------------------------------------------
 def test_what_is_not_there_and_what_is_no_such_directory_have_their_own_exits(tmp_path: Path) -> None:
     assert run_kdump(["groups", str(tmp_path / "nowhere")], tmp_path).exit == 10
-    assert run_kdump(["groups", str(tmp_path)], tmp_path).exit == 5
+    for verb in ("groups", "transactions"):
+        run = run_kdump([verb, str(tmp_path)], tmp_path)
+        assert (run.exit, run.stdout) == (5, b"")
+        assert run.stderr.endswith(b": neither a partition directory nor a log directory of a broker\n")
     (tmp_path / "file").write_bytes(b"")
     assert run_kdump(["groups", str(tmp_path / "file")], tmp_path).exit == 5
+
+
+def test_a_log_directory_without_internal_topics_has_nothing_to_say(tmp_path: Path) -> None:
+    write(tmp_path, {f"t-0/{file_name(0)}": at(0, T, Record())})
+    run = run_kdump(["groups", str(tmp_path)], tmp_path)
+    assert (run.exit, run.stdout) == (0, b"")
+    assert b"no partition of __consumer_offsets or __share_group_state is here" in run.stderr
+    assert run_kdump(["transactions", str(tmp_path)], tmp_path).exit == 0
 
 
 @pytest.mark.parametrize("args", [["--at", "yesterday"], ["--at", "max"], ["--diff", "1", "x"], []])
