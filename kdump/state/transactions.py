@@ -13,7 +13,6 @@ from kdump.state.open_transactions import open_transactions
 from kdump.state.partition_log import START, Limits, PartitionLog
 from kdump.state.transaction_coordinator import TOPIC, TransactionCoordinator
 from kdump.state_rows import OpenRow, TransactionRow
-from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.item import Checked, PartitionChecked
     from kdump.state.open_transactions import OpenTransaction
     from kdump.state_rows import CopyChosen, Horizon
+    from kdump.storage.file_source import OpenFailure
 
     TransactionItem = (
         TransactionRow | OpenRow | Horizon | CopyChosen | Checked | PartitionChecked | Finding | OpenFailure

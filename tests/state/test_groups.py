@@ -19,6 +19,7 @@ from tests.support.partitions import checkpoint, write
 from tests.support.partitions import name as file_name
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import Record
+from tests.support.verify_runs import held
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,6 +162,14 @@ def test_a_damaged_batch_is_passed_over_and_nothing_is_exact_from_its_time_on(tm
     assert of(found, "horizon", "exactFrom") == [None]
     assert of(groups(path, "--at", str(T + 19), exit_status=3), "commit", "exact") == [True, True]
     assert of(groups(path, "--at", str(T + 20), exit_status=3), "commit", "exact") == [False, False]
+
+
+def test_a_torn_batch_is_damage_unless_a_broker_is_writing_it(tmp_path: Path) -> None:
+    last = at(1, T, commit("g", 1, 2))
+    path = log_dir(tmp_path, at(0, T, commit("g", 0, 1)), last[:-5], **{".lock": b""})
+    assert of(groups(path, exit_status=3), "commit", "exact") == [False]
+    with held(path):
+        assert of(groups(path), "commit", "exact") == [True]
 
 
 def test_a_record_that_cannot_be_read_is_a_finding_and_the_rest_is_folded(tmp_path: Path) -> None:
