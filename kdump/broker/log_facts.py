@@ -21,7 +21,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
-from kdump.format.batch.window import Window
+from kdump.format.batch.window import Window, header_at
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
@@ -114,12 +114,8 @@ class LogFiles:
 
     def first_timestamp(self, number: int) -> int:
         """Return the largest timestamp of the first batch of a segment, -1 where there is none."""
-        head = self.log(number).read_at(0, layout.RECORDS_AT)
-        if len(head) <= layout.HEADER_UP_TO_MAGIC or head[layout.MAGIC_AT] == 0:
-            return _NO_TIME
-        is_new = head[layout.MAGIC_AT] >= layout.MAGIC_V2
-        at = layout.MAX_TIMESTAMP_AT if is_new else layout.LEGACY_TIMESTAMP_AT
-        return int.from_bytes(head[at : at + 8], "big", signed=True) if len(head) >= at + 8 else _NO_TIME
+        header = header_at(self.log(number), 0)
+        return _NO_TIME if header is None else header[layout.MAX_TIMESTAMP]
 
     def index_size(self, number: int, kind: FileKind) -> int:
         """Return the bytes of the whole entries of an index; 0 without one."""
@@ -287,9 +283,7 @@ class LogReader:
         index = TimeIndex(source, self.files.bases[number])
         if self._is_open(number):
             index.trim()
-            return index.last_entry().timestamp
-        at = (index.entries - 1) * index.entry_size
-        return int.from_bytes(source.read_at(at, 8), "big", signed=True) if index.entries else _NO_TIME
+        return index.last_entry().timestamp
 
     def outline(self, number: int) -> Outline | None:
         """Return what the headers of a log say; None, and a problem is reported, where it cannot be read."""

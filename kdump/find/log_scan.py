@@ -18,6 +18,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import Buffer, Window
+from kdump.format.kernels import wire
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 
@@ -88,7 +89,7 @@ def proven_magic(window: Window) -> int | None:
     if window.count != 1:
         return None
     at = window.cell(0, layout.POSITION) - window.origin
-    size = int.from_bytes(window.view[at + layout.SIZE_AT : at + layout.LOG_OVERHEAD], "big", signed=True)
+    size = wire.i32(window.view, at + layout.SIZE_AT)
     magic = int.from_bytes(window.view[at + layout.MAGIC_AT : at + layout.MAGIC_AT + 1], "big", signed=True)
     has = size + layout.LOG_OVERHEAD, magic
     proven = window.cell(0, layout.SIZE), window.cell(0, layout.MAGIC)

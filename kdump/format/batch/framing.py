@@ -15,6 +15,7 @@ from kdump.format.batch.gap import Gap
 from kdump.format.batch.offset_order import offsets_at
 from kdump.format.batch.window import WINDOW_SIZE, crc_of_range
 from kdump.format.checksum import crc32
+from kdump.format.kernels import wire
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Judge:
     def _is_v2(self, position: int, end: int) -> bool:
         if end - position < layout.RECORDS_AT:
             return False
-        stored = int.from_bytes(self._source.read_at(position + layout.CRC_AT, 4), "big")
+        stored = wire.u32(self._source.read_at(position + layout.CRC_AT, 4), 0)
         return stored == crc_of_range(self._source, position + layout.ATTRIBUTES_AT, end, layout.MAGIC_V2)
 
     def _legacy_magic(self, position: int, end: int) -> int | None:
@@ -142,7 +143,7 @@ class Judge:
         if end - position > WINDOW_SIZE:
             return None
         data = self._source.read_at(position, end - position)
-        stored = int.from_bytes(data[layout.LEGACY_CRC_AT : layout.MAGIC_AT], "big")
+        stored = wire.u32(data, layout.LEGACY_CRC_AT)
         body = data[layout.MAGIC_AT + 1 :]
         return next((magic for magic in (0, 1) if crc32(bytes([magic]) + body) == stored), None)
 
@@ -170,7 +171,7 @@ class Judge:
 
 def length_finding(source: Source, header: bytes, position: int, end: int) -> Finding:
     """Return the finding of a batch whose CRC tells another length than its header."""
-    found = int.from_bytes(header[8:12], "big", signed=True)
+    found = wire.i32(header, layout.SIZE_AT)
     expected = end - position - layout.LOG_OVERHEAD
     if found < layout.MIN_SIZE_V0:
         code = Code.L05

@@ -20,6 +20,7 @@ from kdump.format.batch.header_checks import HeaderChecks
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.window import WINDOW_SIZE, Buffer, Window, crc_of_range
 from kdump.format.checksum import crc32, crc32c
+from kdump.format.kernels import wire
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -235,12 +236,12 @@ class CheckedWalk:
         """A batch that is larger than a window."""
         position = self.border.position
         header = bytes(self._buffer.view[: layout.RECORDS_AT])
-        size = int.from_bytes(header[8:12], "big", signed=True) + layout.LOG_OVERHEAD
-        magic = int.from_bytes(header[16:17], "big", signed=True)
+        size = wire.i32(header, layout.SIZE_AT) + layout.LOG_OVERHEAD
+        magic = int.from_bytes(header[layout.MAGIC_AT : layout.MAGIC_AT + 1], "big", signed=True)
         start = position + (layout.ATTRIBUTES_AT if magic >= layout.MAGIC_V2 else layout.MAGIC_AT)
         at = layout.CRC_AT if magic >= layout.MAGIC_V2 else layout.LEGACY_CRC_AT
         crc = crc_of_range(self._source, start, position + size, magic)
-        if crc == int.from_bytes(header[at : at + 4], "big"):
+        if crc == wire.u32(header, at):
             yield from self._hand_out(position, size, magic)
             return
         rows = array("q", bytes(8 * layout.BATCH_WIDTH))
@@ -284,5 +285,5 @@ def _is_v2(window: Window, k: int) -> bool:
     start, size = window.cell(k, layout.POSITION) - window.origin, window.cell(k, layout.SIZE)
     if size < layout.RECORDS_AT:
         return False
-    stored = int.from_bytes(window.view[start + layout.CRC_AT : start + layout.ATTRIBUTES_AT], "big")
+    stored = wire.u32(window.view, start + layout.CRC_AT)
     return stored == crc32c(window.view[start + layout.ATTRIBUTES_AT : start + size])

@@ -195,7 +195,7 @@ class TextSink:
         elif isinstance(item, Complaint):
             self._complaints.add(item)
         elif isinstance(item, FileStart):
-            self._findings.end_of_file(self._path)
+            self._findings.end_of_file()
             self._path = item.path
             if self._contents is not None:
                 self._writer.contents = self._contents()
@@ -225,7 +225,7 @@ class TextSink:
         Args:
             dead: Kafka's tool died.
         """
-        self._findings.end_of_file(self._path)
+        self._findings.end_of_file()
         self._writer.flush()
         if not dead:
             for line in self._complaints.lines():
