@@ -129,7 +129,7 @@ def verify(
         start: clean, unclean, full or all: predict what a broker does at its next start after that.
         config: settings of the broker and its topics for `start`, by name.
         now: the broker's clock for `start`: ms, a datetime or text; None for this machine's.
-        jobs: processes to use.
+        jobs: processes to use; 0 for one on each core.
         max_batch_bytes: the records of a larger batch are not read.
         max_uncompressed_bytes: the records of one batch are read up to this size.
 

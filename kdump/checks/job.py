@@ -171,11 +171,6 @@ class SegmentSummary(Value):
         )
 
 
-def nothing_known(job: SegmentJob) -> SegmentSummary:
-    """Return the facts of a segment that could not be judged."""
-    return SegmentSummary(0, 0, job.base_offset, False, False, False, False, None, {})
-
-
 def times_of(window: Window, first: int | None, largest: int | None) -> tuple[int | None, int | None]:
     """Return the timestamp of the first batch and the largest of all, ms; batches with a wrong CRC say nothing.
 

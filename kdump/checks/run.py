@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from contextlib import closing
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.loose import check_loose
 from kdump.checks.next_steps import PersonSteps
-from kdump.checks.workers import Workers
+from kdump.checks.segment import check_segment
 from kdump.finding import Finding, Severity
-from kdump.item import Progress, Step
+from kdump.item import Step
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
+from kdump.workers import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,17 +35,15 @@ class LocalVerify:
             options: what was asked for.
         """
         jobs = [job for check in checks for job in check.jobs]
-        sizes = [size for check in checks for size in check.sizes]
-        done = list(accumulate(sizes, initial=0))
-        with Workers(jobs, sizes, options) as workers:
-            first = 0
+        total = sum(size for check in checks for size in check.sizes) if options.progress else None
+
+        def judge(at: int) -> Iterator[Result]:
+            return check_segment(jobs[at], options)
+
+        with in_order(range(len(jobs)), judge, options.jobs, total=total) as judged:
+            segments = iter(judged)
             for check in checks:
-
-                def results(number: int, first: int = first) -> Iterator[Result]:
-                    return _progress(workers.of(first + number), done[first + number], done[-1], options)
-
-                yield check.check(results, options)
-                first += len(check.jobs)
+                yield check.check(lambda _: next(segments), options)
 
 
 def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | None = None) -> Iterator[Item]:
@@ -127,12 +125,3 @@ def partitions_of(paths: Sequence[str]) -> Iterator[PartitionCheck]:
     for path, is_directory in expanded(paths):
         if is_directory:
             yield from DirectoryCheck(path).partitions
-
-
-def _progress(results: Iterator[Result], done: int, total: int, options: VerifyOptions) -> Iterator[Result]:
-    """Say how far all segments together have got."""
-    for result in results:
-        if not isinstance(result, Progress):
-            yield result
-        elif options.progress:
-            yield Progress(done + result.done, total, result.path)

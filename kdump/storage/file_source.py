@@ -57,7 +57,12 @@ class FileShrankError(OSError):
 
     def __init__(self, path: str, position: int) -> None:
         super().__init__(errno.ESTALE, f"the file shrank while it was read: nothing at byte {position}", path)
+        self._path = path
         self.position = position
+
+    def __reduce__(self) -> tuple[type[FileShrankError], tuple[str, int]]:
+        """Go to another process."""
+        return type(self), (self._path, self.position)
 
 
 class ReadFailedError(OSError):

@@ -18,6 +18,7 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
     from kdump.format.source import Source
 
@@ -71,6 +72,16 @@ class Resync:
         # The batch found last: searches that begin before it end there, while its offset is above the floor.
         self._known: int | None = None
         self._known_from = 0
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What it has found and spent."""
+        budgets = self._budget, self._weak_budget, self._search_budget
+        return (*budgets, self.spent_from, self._known, self._known_from)
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Go on with what another one over the same log has found and spent."""
+        self._budget, self._weak_budget, self._search_budget, self.spent_from, self._known, self._known_from = state
 
     def is_batch(self, position: int, floor: int = layout.UNKNOWN) -> bool:
         """Tell whether a batch with the right CRC begins at a position.

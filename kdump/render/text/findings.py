@@ -61,19 +61,22 @@ class FindingLines:
 
     Args:
         line: takes one line without its end.
+
+    Attributes:
+        found: in the file in hand.
     """
 
     def __init__(self, line: Callable[[str], None]) -> None:
         self._line = line
-        self._found = FileFindings()
+        self.found = FileFindings()
 
     def __call__(self, finding: Finding) -> None:
         """Write a finding, unless four of its kind were written for this file."""
-        if self._found.add(finding):
+        if self.found.add(finding):
             self._line(finding_line(finding))
 
     def end_of_file(self) -> None:
         """Say how many findings of each kind were folded, and begin with the next file."""
-        for folded in self._found.folded():
+        for folded in self.found.folded():
             self._line(fold_line(folded))
-        self._found = FileFindings()
+        self.found = FileFindings()
