@@ -59,8 +59,8 @@ def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
         job: the segment.
         options: what was asked for.
 
-    Reports: F02, F03, F09, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records and
-        the producers show.
+    Reports: F02, F03, F06, F09, F13, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records
+        and the producers show.
     """
     found: list[Finding | OpenFailure] = []
     with OpenFileCache() as cache:
@@ -258,6 +258,8 @@ class _SegmentCheck:
             end = Progress(window.end(window.count), log.size, self._path)
             yield from self._handing_on(self._headers(window, walk.checks.offsets), end)
             epochs.step(window)
+            for finding in epochs.findings(self._blamed, self._last_batch_at):  # the last may still be blamed
+                self._report(finding)
             if options.deep:
                 for chunk in reader.chunks(window):
                     self._records += chunk.filled
@@ -271,7 +273,7 @@ class _SegmentCheck:
         if walk.checks.offsets.last is not None:
             self._end = walk.checks.offsets.last + 1
         self._off_epochs = epochs.contradicts_all
-        for finding in epochs.findings(self._blamed):
+        for finding in epochs.findings(self._blamed, log.size):
             self._report(finding)
         end = Progress(log.size, log.size, self._path)
         yield from self._handing_on(self._finish(log, walk.checks.offsets.last), end)

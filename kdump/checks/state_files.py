@@ -88,15 +88,23 @@ class CheckpointFold:
                 Finding(Code.E03, self._file, position, size, False, first, last, field, expected, epoch)
             )
 
-    def findings(self, blamed: set[int]) -> Iterator[Finding]:
-        """Yield what was found.
+    def findings(self, blamed: set[int], end: int) -> Iterator[Finding]:
+        """Yield what was found of the batches before a position, and forget them.
 
         Args:
-            blamed: positions of batches whose offset is wrong: what epoch it has is not known.
+            blamed: positions of batches whose offset is wrong: what epoch it has is not known. Those before the
+                position are forgotten too.
+            end: position up to which it is known which offsets are wrong.
 
         Reports: E03.
         """
-        return (one for one in self._found if one.position not in blamed)
+        found, self._found = self._found, []
+        for one in found:
+            if one.position is not None and one.position >= end:
+                self._found.append(one)
+            elif one.position not in blamed:
+                yield one
+        blamed.difference_update([position for position in blamed if position < end])
 
 
 MOST_PRODUCERS = 400_000  # of a snapshot that is compared with its log: they are held in memory

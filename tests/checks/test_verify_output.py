@@ -36,7 +36,7 @@ from kdump.item import Checked, CheckedFile, PartitionChecked, Progress, Step
 from kdump.render.escape import escape
 from kdump.render.json.verify import VerifyJson
 from kdump.render.tally import Tally
-from kdump.render.terminal.numbers import counted, size, span
+from kdump.render.terminal.numbers import byte_span, counted, size, span
 from kdump.render.terminal.progress import Bar, short_path
 from kdump.render.terminal.verify import VerifyTable
 from kdump.render.text.findings import finding_line
@@ -364,13 +364,13 @@ def test_the_table_of_a_damaged_partition() -> None:
         "    note, 1 file not read",
         "",
         "  00000000000000000042.log",
-        "  \u2503 error L07 wrong-length           bytes 3,000..3,089   batchLength found 77 expected 78",
+        "  \u2503 error L07 wrong-length           bytes 3000..3089   batchLength found 77 expected 78",
         "  \u2503   the batch length 77 is wrong",
         f"  \u2503   -> {Code.L07.remedy}",
-        "  \u2503 error B01 crc-mismatch           bytes 1,000..1,499   offsets 50..59",
+        "  \u2503 error B01 crc-mismatch           bytes 1000..1499   offsets 50..59",
         "  \u2503   stored crc 0x000000ab, computed 0x000000cd; 10 records cannot be trusted",
         f"  \u2503   -> {Code.B01.remedy}",
-        "  \u2503 warning B06 attributes-reserved   bytes 2,000..2,060",
+        "  \u2503 warning B06 attributes-reserved   bytes 2000..2060",
         "  \u2503   reserved attribute bits are set (0x0100)",
         f"  \u2503   -> {Code.B06.remedy}",
         "  00000000000000000042.timeindex",
@@ -523,7 +523,8 @@ def test_sizes_are_rounded(number: int, text: str) -> None:
 def test_numbers_have_separators() -> None:
     assert (counted(1, "file"), counted(1200, "file")) == ("1 file", "1,200 files")
     assert (counted(1, "batch", "batches"), counted(0, "batch", "batches")) == ("1 batch", "0 batches")
-    assert (span(1000, 1000, "byte"), span(1000, 2000, "byte")) == ("byte 1,000", "bytes 1,000..2,000")
+    assert (span(1000, 1000, "offset"), span(1000, 2000, "offset")) == ("offset 1,000", "offsets 1,000..2,000")
+    assert (byte_span(1000, 1), byte_span(1000, 1001)) == ("byte 1000", "bytes 1000..2000")
     assert span(7, 6, "byte") == "byte 7"  # a place between two bytes
 
 

@@ -7,6 +7,7 @@ they look at each row.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Report, Severity
@@ -315,7 +316,7 @@ def _after(known: tuple[int, int] | None, epoch: int, following: int) -> int:
     return known[1] if following < 0 and known is not None and known[0] == epoch else following
 
 
-_REMEMBERED = 100_000  # producers; more than a broker keeps for one partition in practice
+_REMEMBERED = 100_000  # producers, the last ones; more than a broker keeps for one partition in practice
 
 
 class SequenceFold:
@@ -403,8 +404,9 @@ class SequenceFold:
             elif field is not None:
                 self._blame(Code.P01, window, k, producer, field, sequence, (known[1] - 1) % _SEQUENCES)
         self.producers[producer] = epoch, _after(known, epoch, following)
-        if len(self.producers) > _REMEMBERED:
-            del self.producers[next(iter(self.producers))]
+        if len(self.producers) > 2 * _REMEMBERED:  # many at once: the first of a dict is found past all that have gone
+            self.producers = dict(islice(self.producers.items(), _REMEMBERED, None))
+
 
     def _blame(self, code: Code, window: Window, k: int, producer: int, field: str, found: int, previous: int) -> None:
         self._report(
