@@ -42,7 +42,7 @@ MAN = ROOT / "man"
 README = (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").is_file() else ""
 PAGES = [
     "kdump.1", "kdump-dump.1", "kdump-verify.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-retention.1",
-    "kdump-reindex.1", "kdump-truncate.1", "kdump-patch-header.1", "kdump-undo.1", "kdump-resume.1",
+    "kdump-reindex.1", "kdump-truncate.1", "kdump-patch-header.1", "kdump-salvage.1", "kdump-undo.1", "kdump-resume.1",
     "kdump-export.1", "kdump-partition-for.1", "kdump-completion.1", "kdump-python.3",
     "kdump-json.5", "kdump-findings.7",
 ]  # fmt: skip
