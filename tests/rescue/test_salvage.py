@@ -7,6 +7,8 @@ import json
 import os
 import struct
 import zlib
+from contextlib import suppress
+from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +33,9 @@ if TYPE_CHECKING:
 LIMITS = Limits(1 << 26, 1 << 26)
 OPTIONS = SalvageOptions(1 << 30, None, None, False, LIMITS, False)
 CASES = damage_cases(FIXTURES / "damage")
-OUTSIDE = {*range(17)}  # bytes of a header that no CRC covers
-STICKS = {"R01", "R02", "R03", "R04", "R06", "C01", "C02", "C04", "C05", "C07", "B05", "B07", "B08", "B09", "B11", "P03"}
+STICKS = set(
+    ["R01", "R02", "R03", "R04", "R06", "C01", "C02", "C04", "C05", "C07", "B05", "B07", "B08", "B09", "B11", "P03"]
+)
 
 
 class Quick(FileOps):
@@ -110,7 +113,7 @@ def test_rows_cover_every_offset_once(case: Damage, tmp_path: Path) -> None:
     assert [row["type"] for row in rows[-2:]] == ["salvage", "summary"]
     spans = [(row["offset"], row["lastOffset"]) for row in rows if row["type"] in ("kept", "loss")]
     assert all(first <= last for first, last in spans)
-    assert all(last + 1 == first for (_, last), (first, _) in zip(spans, spans[1:], strict=False))
+    assert all(last + 1 == first for (_, last), (first, _) in pairwise(spans))
 
 
 @pytest.mark.parametrize("part", range(10))
@@ -124,6 +127,18 @@ def test_copies_heal_each_other(part: int, tmp_path: Path) -> None:
         got = batches(to / "plain-0")
         assert {offset for offset in got if made.truth.parts.get(offset) != got[offset]} == set(), (seed, made.what)
         assert made.intact <= set(got), (seed, made.what)
+
+
+def test_doubtful_records_go_into_a_file_of_their_own(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.name == "b01-payload-mid-last")
+    case.build(tmp_path / "d")
+    assert run_kdump(["salvage", "d", "--to", "out", "--doubtful", "doubtful.jsonl"], tmp_path).exit == 3
+    rows = [json.loads(text) for text in (tmp_path / "doubtful.jsonl").read_text().splitlines()]
+    assert [(row["type"], row["offset"], row["doubtful"]) for row in rows] == [
+        ("record", 238, True),
+        ("record", 239, True),
+    ]
+    assert run_kdump(["salvage", "d", "--to", "out2", "--doubtful", "doubtful.jsonl"], tmp_path).exit == 2
 
 
 # --- divergence ---------------------------------------------------------------------------------------------
@@ -224,7 +239,7 @@ class Faulty(FileOps):
     def __init__(self, at: int, error: BaseException | None) -> None:
         self.at, self.calls, self._error = at, 0, error
 
-    def call(self, name: str, function: Callable[..., Any], *args: object, **named: object) -> Any:  # noqa: ANN401
+    def call(self, name: str, function: Callable[..., Any], *args: object, **named: object) -> Any:
         """Make a call, or fail."""
         number, self.calls = self.calls, self.calls + 1
         if self._error is not None and number == self.at:
@@ -242,10 +257,8 @@ def test_nothing_has_its_final_name_before_it_is_whole(error: BaseException, tmp
     for at in range(0, count.calls, 3):
         to = tmp_path / str(at)
         items: list[Any] = []
-        try:
+        with suppress(Killed):
             items = list(salvage([source], Wanted(str(to), None, ()), OPTIONS, Faulty(at, error)))
-        except Killed:
-            pass
         if (to / partition).exists():
             assert {path.name: path.read_bytes() for path in (to / partition).iterdir()} == whole
             assert (to / f"{partition}.salvage.jsonl").exists()
