@@ -192,6 +192,126 @@ class Checked(Value):
     records: int
 
 
+class CarvedRun(Value):
+    """Batches that carve found following each other in an image, and the file that has them.
+
+    Args:
+        file: path of the file, below the directory as the user wrote it.
+        image: path of the image, as the user wrote it.
+        kind: "log", or "snapshot" for the content of a `.checkpoint` file.
+        extents: position and bytes of each stretch of the image.
+        batches, records: how many.
+        offset, last_offset: of the first and the last record.
+        epochs, producer_ids: of its batches, rising.
+        first_timestamp, max_timestamp: the lowest and the highest, ms since the epoch; None where batches have none.
+        partition: topic and number that it belongs to; None where nothing tells.
+        evidence: sentences that say why, or what speaks against.
+    """
+
+    file: str
+    image: str
+    kind: str
+    extents: tuple[tuple[int, int], ...]
+    batches: int
+    records: int
+    offset: int
+    last_offset: int
+    epochs: tuple[int, ...]
+    producer_ids: tuple[int, ...]
+    first_timestamp: int | None
+    max_timestamp: int | None
+    partition: tuple[str, int] | None
+    evidence: tuple[str, ...]
+
+
+class Freeable(Value):
+    """What retention frees of a partition, or of several.
+
+    Args:
+        size: bytes of the logs that a broker deletes now.
+        segments: how many.
+        next_at: when it deletes more, as all is now, ms; None for never.
+        next_size: bytes of the logs that it deletes then.
+        why: the reason of what goes now; None where nothing does.
+    """
+
+    size: int
+    segments: int
+    next_at: int | None
+    next_size: int
+    why: str | None
+
+
+class Usage(Value):
+    """What uses the space, for one name. Sizes are in bytes, times in ms since the epoch.
+
+    Args:
+        by: what the name is one of: topic, partition, kind, codec, producer, day, group, key.
+        name: None for what has no name, or is not listed; a key as it is.
+        log_size, index_size, other_size, leftover_size: of the files.
+        allocated: on the disk.
+        files, segments, batches, records: how many.
+        key_size, value_size, uncompressed: None where records were not read.
+        first_timestamp, max_timestamp: the lowest and the highest; None where there is none.
+        superseded, superseded_size: records that a newer one replaces; None where that was not asked for.
+        exact: the sums are those of the name; else at most `error` is missing.
+        error: bytes.
+        freeable: None where the row is not of partitions.
+        waits: why compaction waits.
+        assumed: what was assumed of the configuration.
+    """
+
+    by: str
+    name: str | bytes | None
+    log_size: int
+    index_size: int
+    other_size: int
+    leftover_size: int
+    allocated: int
+    files: int
+    segments: int
+    batches: int
+    records: int
+    key_size: int | None
+    value_size: int | None
+    uncompressed: int | None
+    first_timestamp: int | None
+    max_timestamp: int | None
+    superseded: int | None
+    superseded_size: int | None
+    exact: bool
+    error: int
+    freeable: Freeable | None = None
+    waits: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return self.log_size + self.index_size + self.other_size + self.leftover_size
+
+
+class Growth(Value):
+    """How fast something grows, by the timestamps of its batches.
+
+    Args:
+        name: as in `Usage`; None for all.
+        per_day: bytes a day; None where the batches tell no time.
+        from_timestamp, to_timestamp: of the batches that count, ms.
+        set_aside: batches with odd timestamps, which do not count.
+        full_at: ms; None for never.
+        days_left: 0 where it is full; None for never.
+    """
+
+    name: str | bytes | None
+    per_day: int | None
+    from_timestamp: int | None
+    to_timestamp: int | None
+    set_aside: int
+    full_at: int | None
+    days_left: float | None
+
+
 class SegmentChecked(Value):
     """A segment is judged, before the `Checked` of its files.
 
@@ -261,7 +381,7 @@ class Loss(Value):
         certainty: LOST: no intact bytes of them are here. DOUBTFUL: bytes are here that no CRC vouches for, or that a
             consumer cannot read though their CRC is right. ABSENT: never here, or compacted away.
         because: names of the codes that say why.
-        elsewhere: paths of the replicas that have all of them intact.
+        elsewhere: paths of the replicas that have all of them intact; None where replicas were not compared.
     """
 
     path: str
@@ -274,7 +394,7 @@ class Loss(Value):
     records: int | None
     certainty: Certainty
     because: tuple[str, ...]
-    elsewhere: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] | None = None
 
     @property
     def offsets(self) -> int:
@@ -310,7 +430,10 @@ class Planned(Value):
         partition: name of the directory.
         directory: as the user wrote it.
         operations: in the order in which they are made.
-        bytes_lost, records_lost: that are cut from logs.
+        bytes_lost, records_lost: that are cut from logs; records that can be read today.
+        offsets_lost: between the old and the new end.
+        log_end_before: where the log ends now by its last batch, a torn one too where its header stands; None where
+            that is not known.
         log_end_offset: afterwards; None where it is not known.
         announces: what there is to know of it, a sentence each.
         kept: files of the kinds that the command is about and that are left alone.
@@ -332,6 +455,8 @@ class Planned(Value):
     journal: str | None
     arguments: tuple[str, ...]
     is_refused: bool
+    offsets_lost: int = 0
+    log_end_before: int | None = None
 
 
 class SegmentFate(Value):
@@ -364,6 +489,9 @@ class Prediction(Value):
             batches whose CRC is right.
         assumed: what the answer hangs on and nobody said, in words.
         segments: what becomes of each; none where it does not load.
+        hidden_records: that stay on disk and can be read today, and that no reader gets any more; none of them is cut.
+        reused_offsets: first and last of those that are given out again; None for none.
+        cause: code and file of what keeps it from loading; None where it loads.
     """
 
     path: str
@@ -379,11 +507,37 @@ class Prediction(Value):
     records_lost: int
     assumed: tuple[str, ...]
     segments: tuple[SegmentFate, ...]
+    hidden_records: int = 0
+    reused_offsets: tuple[int, int] | None = None
+    cause: tuple[str, str] | None = None
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether the broker loads the partition and leaves its logs and indexes as they are."""
-        return self.loads and all(segment.action == "keep" for segment in self.segments)
+        """Whether the broker loads the partition, leaves its logs and indexes as they are, and serves all of it."""
+        is_kept = all(segment.action == "keep" for segment in self.segments)
+        return self.loads and is_kept and self.reused_offsets is None and not self.hidden_records
+
+    @property
+    def harm(self) -> tuple[bool, int, int, int]:
+        """What it costs, to put several in order: the least first."""
+        reused = 0 if self.reused_offsets is None else self.reused_offsets[1] - self.reused_offsets[0] + 1
+        return not self.loads, self.records_lost + self.hidden_records, reused, self.bytes_lost
+
+
+class Step(Value):
+    """What to do next about what was found; several in an order that works.
+
+    Args:
+        n: its number, from 1 on.
+        command: as a dry run and as a shell reads it; None where a person acts.
+        why: what it does, and what it costs.
+        instead: numbers of the steps that this one makes unnecessary.
+    """
+
+    n: int
+    command: str | None
+    why: str
+    instead: tuple[int, ...] = ()
 
 
 class Progress(Value):
@@ -422,6 +576,9 @@ if TYPE_CHECKING:
         | Loss
         | Planned
         | Prediction
+        | Step
         | Progress
         | Figures
+        | Usage
+        | Growth
     )

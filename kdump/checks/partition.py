@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.checks.job import SegmentJob, SegmentSummary
+from kdump.broker.losses import PartitionLosses
+from kdump.checks.causes import PartitionCauses
+from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
+from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import ascend, check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
+from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked
@@ -56,7 +60,9 @@ class PartitionCheck:
         self.sizes = [_size(directory, job.files[FileKind.LOG]) for job in self.jobs]
         self.checkpoint_findings: list[Finding] = []
         self._end = self._bases[0] if self._bases else 0
-        self._has_epochs = False
+        self._has_epochs = self._is_damaged = False
+        self._causes = PartitionCauses(directory)
+        self._losses = PartitionLosses(self.path, directory.name, self._start)
         self._is_read = True  # up to the end of the last log so far
         self._done: set[str] = set()
 
@@ -75,25 +81,51 @@ class PartitionCheck:
             only,
             is_raft_log=self.name is not None and self.name.is_raft_log,
             next_base=self.directory.next_base(base),
+            known_ends=self._known_ends() if base == self._bases[-1] else (),
         )
 
+    def _known_ends(self) -> tuple[tuple[int, str], ...]:
+        """Offsets that the log has reached, by the names of snapshots and by checkpoints; and what shows it."""
+        directory = self.directory
+        found = [
+            (file.name.base_offset or 0, Code.S02.name)
+            for file in directory.contents.files
+            if file.name.kind is FileKind.SNAPSHOT
+        ]
+        if directory.key is not None:
+            for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION):
+                offset = directory.log_dir.offset(kind, directory.key)
+                if offset is not None:
+                    found.append((offset, Code.K01.name))
+        return tuple(found)
+
     def check(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
-        """Yield what is wrong with the partition.
+        """Yield what is wrong with the partition, and at the end the steps to mend it, from 1 on.
 
         Args:
             results: gives those of the segment with a number among `jobs`; asked for in order.
             options: what was asked for.
 
-        Reports: A01-A06, E03, F01-F09, K01-K05, O06, O07, P04, S01-S04, and all that a segment shows.
+        Reports: A01-A06, E03, F01-F09, F14, F15, K01-K07, O06, O07, P04, S01-S04, X09, and all that a segment shows.
         """
+        yield from PartitionSteps(self.directory, self.jobs).through(self._judged(results, options))
+
+    def _judged(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
         replay = Replay(self.directory)
+        causes = self._causes
         for number, job in enumerate(self.jobs):
             for result in results(number):
-                if isinstance(result, SegmentSummary):
-                    yield from self._after(job, result, replay, deep=options.deep)
+                if isinstance(result, LostInLog):
+                    if result.is_short:
+                        self._losses.compacted()
+                    yield from self._losses.take(result.file, result.ranges)
+                elif isinstance(result, SegmentSummary):
+                    yield from causes.settle(job, result, self._after(job, result, replay, deep=options.deep))
                 else:
-                    yield result
-        yield from self._rest(replay, options)
+                    yield from causes.take(result)
+        for item in self._rest(replay, options):
+            yield causes.late(item) if isinstance(item, Finding) else item
+        yield from self._losses.rest()
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size)
@@ -107,7 +139,9 @@ class PartitionCheck:
             elif job.only is None:
                 yield one
         self._end = max(self._end, facts.end_offset)
+        self._losses.reached(facts.end_offset)
         self._is_read = facts.is_read
+        self._is_damaged |= facts.damaged
         self._has_epochs = self._has_epochs or facts.has_epochs
         self._done.update(job.files.values())
         if job.is_last and job.only is None:
@@ -137,7 +171,11 @@ class PartitionCheck:
         key = self.directory.key
         if key is not None and self._bases:
             log_dir, name = self.directory.log_dir, self.directory.name
-            self.checkpoint_findings.extend(check_offsets(log_dir, key, name, self._last_end))
+            found = check_offsets(log_dir, key, name, self._last_end)
+            self.checkpoint_findings.extend(self._causes.late(one) for one in found)
+        if self._bases and not self._is_damaged:
+            may_be_cut = not self._causes.explains_end
+            yield from why_gone(self.directory, self._last_end, has_holes=self._causes.has_holes, may_be_cut=may_be_cut)
         yield Checked(tuple(shown), 0, 0)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
@@ -162,6 +200,8 @@ class PartitionCheck:
         """A snapshot of the metadata log: it has the format of a log, and offsets of its own."""
         job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, is_alone=True)
         for result in check_segment(job, options):
+            if isinstance(result, LostInLog):
+                continue
             if not isinstance(result, SegmentSummary):
                 yield result
             elif FileKind.LOG in result.sizes:

@@ -12,6 +12,7 @@ import click
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
+    jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
@@ -56,6 +57,7 @@ class RetentionSink(Protocol):
 @click.option(
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
 )
+@jobs_option
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -71,8 +73,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = _bar()
     options = RetentionOptions(
-        _config(given),
-        _now(given["now"]),
+        configured(given),
+        now_of(given["now"]),
         given["high_watermark"],
         given["log_start_offset"],
         given["compaction"] or given["clean"],
@@ -81,6 +83,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         bar is not None,
         given["max_batch_bytes"],
         given["max_uncompressed_bytes"],
+        given["jobs"],
     )
     sink = _sink(given)
     try:
@@ -102,8 +105,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     sys.exit(outcome.exit)
 
 
-def _config(given: dict[str, Any]) -> Config:
-    """Read the configuration; a mistake in it is one in the use."""
+def configured(given: dict[str, Any]) -> Config:
+    """Return the configuration that the options say; a mistake in it is one in the use."""
     from kdump.broker.config import Config, check_name
     from kdump.cli.options.broker import properties_of
 
@@ -130,7 +133,8 @@ def _printable(text: str) -> str:
     return escape(text)
 
 
-def _now(text: str | None) -> int:
+def now_of(text: str | None) -> int:
+    """Return the clock that --now says, ms; a mistake in it is one in the use."""
     if text is None:
         return time.time_ns() // 1_000_000
     from kdump.find.query import Ask, time_query

@@ -14,6 +14,7 @@ from kdump.compat.kafka_stream import INVALID, JavaError, Thrown, read_messages
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.codec.base import CompressionType
+from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ class LegacyMessage:
         self._key_at = layout.LEGACY_TIMESTAMP_AT + (0 if is_v0 else 8)
         self.magic = data[layout.MAGIC_AT]
         self.attributes = data[layout.LEGACY_ATTRIBUTES_AT]
-        self.offset = int.from_bytes(data[: layout.SIZE_AT], "big", signed=True)
+        self.offset = wire.i64(data, layout.OFFSET_AT)
         time = data[layout.LEGACY_TIMESTAMP_AT : self._key_at]
         self.timestamp = -1 if is_v0 else int.from_bytes(time, "big", signed=True)
 
@@ -99,7 +100,7 @@ class LegacyMessage:
             What Java throws when it is asked for the sizes.
         """
         at = row[layout.R_AT]
-        stored = int.from_bytes(self._data[layout.LEGACY_CRC_AT : layout.MAGIC_AT], "big")
+        stored = wire.u32(self._data, layout.LEGACY_CRC_AT)
         row[layout.R_OFFSET] = row[layout.R_DELTA] = self.offset
         row[layout.R_TIMESTAMP] = self.timestamp
         row[layout.R_SEQUENCE] = -1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Buffer, Window, crc_of_range
+from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,7 @@ class KafkaWalk:
                 yield window_or_none
                 self.position += window_or_none.cell(0, layout.SIZE)
             elif not at:
-                size = int.from_bytes(self._buffer.view[8:12], "big", signed=True) + layout.LOG_OVERHEAD
+                size = wire.i32(self._buffer.view, layout.SIZE_AT) + layout.LOG_OVERHEAD
                 if size > self._limit:
                     yield self._header(size, whole=False)
                     self.position += size
@@ -93,7 +94,7 @@ class KafkaWalk:
         """What Kafka makes of a header that is no whole batch: an end, a failure, or a batch all the same."""
         if status in (layout.END, layout.PAST_END):
             return None
-        size = int.from_bytes(self._source.read_at(self.position + layout.SIZE_AT, 4), "big", signed=True)
+        size = wire.i32(self._source.read_at(self.position + layout.SIZE_AT, 4), 0)
         if status == layout.TOO_SMALL:
             self.failure = (
                 "org.apache.kafka.common.errors.CorruptRecordException: Found record size "

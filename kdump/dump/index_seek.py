@@ -16,6 +16,7 @@ from kdump.format.batch import layout
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
 
@@ -132,7 +133,7 @@ class Starts:
         header = self._source.read_at(position, layout.RECORDS_AT)
         if header[layout.MAGIC_AT] < layout.MAGIC_V2 and header[layout.LEGACY_ATTRIBUTES_AT] & layout.CODEC_MASK:
             return 0 if by_offset else position  # a wrapper: where its records begin is not in its header
-        base = int.from_bytes(header[:8], "big", signed=True)
+        base = wire.i64(header, layout.OFFSET_AT)
         if base > entry.offset:
             found = Finding(Code.X05, name, offset=entry.offset, found=position, values={"base": base})
             self._report(found)

@@ -16,6 +16,7 @@ from kdump.format.batch import layout
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import A_LINK, NO_FILE, expanded
 from kdump.storage.file_source import OpenFailure
@@ -244,7 +245,7 @@ def _by_index(source: Source, index: OffsetIndex, targets: Sequence[int]) -> lis
         before = index.entry(low - 1) if low else None
         if found and here.position <= found[-1].position:
             continue
-        offset = int.from_bytes(source.read_at(here.position, 8), "big", signed=True)
+        offset = wire.i64(source.read_at(here.position, 8), 0)
         above = index.base_offset - 1 if before is None else before.offset
         if not (above < offset <= here.offset and resync.is_batch(here.position, above)):
             return None
@@ -260,7 +261,7 @@ def _leads_to(source: Source, start: int, stop: int) -> bool:
         if start >= stop:
             return start == stop
         header = source.read_at(start + layout.SIZE_AT, 4)
-        size = int.from_bytes(header, "big", signed=True)
+        size = wire.i32(header, 0)
         if size < layout.MIN_SIZE_V0:
             return False
         start += layout.LOG_OVERHEAD + size

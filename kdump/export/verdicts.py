@@ -47,6 +47,7 @@ def finding_row(finding: Finding, origins: Origins) -> Row:
         "found": _text(finding.found),
         "message": printable(finding.message),
         "remedy": printable(finding.remedy),
+        "repair": finding.repair,
         "count": finding.count,
         "because": None if finding.because is None else finding.because.name,
         "more": finding.more,
@@ -70,7 +71,7 @@ def loss_row(loss: Loss, origins: Origins) -> Row:
         "records": loss.records,
         "certainty": loss.certainty.value,
         "because": list(loss.because),
-        "elsewhere": [printable(path) for path in loss.elsewhere],
+        "elsewhere": [printable(path) for path in loss.elsewhere or ()],
     }
 
 

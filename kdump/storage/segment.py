@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
+from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import size as _size
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from kdump.storage.open_files import CachedFile, OpenFileCache
 
 _CHUNK = 1024  # entries of an index
+_ENTRIES_BEFORE = 3  # of an index: each is some batches after the one before
+_FAR = 16 * 1024 * 1024  # bytes: an index with such a hole is not the whole index
+_NEAR = 256 * 1024  # bytes that are searched without an index
 
 
 class UnreadableError(Exception):
@@ -27,6 +31,10 @@ class UnreadableError(Exception):
     def __init__(self, problem: OpenFailure) -> None:
         super().__init__(problem.sentence)
         self.problem = problem
+
+    def __reduce__(self) -> tuple[type[UnreadableError], tuple[OpenFailure]]:
+        """Go to another process."""
+        return type(self), (self.problem,)
 
 
 def sibling(path: str, suffix: str) -> str:
@@ -159,6 +167,39 @@ class Segment:
         except OSError:
             return ()
 
+    def some_before(self, position: int) -> int | None:
+        """Return where a batch with the right CRC begins, some batches before a position; None where none was found.
+
+        The offset index names it; without one that is right the bytes before the position are searched.
+
+        Args:
+            position: in the log, bytes.
+        """
+        from kdump.format.batch.resync import Resync
+
+        log = self.log
+        resync = Resync(log, tuple)
+        source = self.file(FileKind.INDEX)
+        if not isinstance(source, OpenFailure):
+            index = self._trimmed
+            low, high = 0, index.entries
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (middle + 1, high) if index.entry(middle).position <= position else (low, middle)
+            begin = index.entry(low - _ENTRIES_BEFORE).position if low >= _ENTRIES_BEFORE else 0
+            if 0 <= position - begin <= _FAR and resync.is_batch(begin):
+                return begin
+        found = resync.after(max(0, position - _NEAR), layout.UNKNOWN)
+        return None if found.magic is not None or found.spent or found.position >= position else found.position
+
+    @cached_property
+    def _trimmed(self) -> OffsetIndex:
+        """The entries of the offset index without zeros behind them; none where there is no file."""
+        source = self.file(FileKind.INDEX)
+        index = self._offsets(_empty(self.path_of(FileKind.INDEX)) if isinstance(source, OpenFailure) else source)
+        index.trim()
+        return index
+
     def check_end(self, last: int | None, next_base: int | None) -> Iterator[Finding]:
         """Yield what the next segment and the offset index say about the end of the log.
 
@@ -193,6 +234,33 @@ class Segment:
             known = self._index_end(size)
             if known is not None and known >= after and _size(self.path) == size:
                 yield self._missing(size, after, known, f"its index goes on to {known}", Severity.ERROR)
+
+    def known_ends(self, position: int, last: int, largest: int | None) -> Iterator[tuple[int, str]]:
+        """Yield offsets that the log must have reached by its indexes, and the codes of what they show then.
+
+        An entry of the offset index counts when it points behind the last right batch, one of the time index when it
+        has a timestamp above all that are here: a wrong bit in an entry alone is no witness.
+
+        Args:
+            position: of the last right batch; -1 for none.
+            last: its last offset, the offset before the first possible one where there is none.
+            largest: timestamp of the right batches, ms; None for none.
+
+        Raises:
+            OSError: an index cannot be read.
+        """
+        known = self._index_end(position + 1)
+        if known is not None and known > last:
+            yield known + 1, "X07"
+        source = self.file(FileKind.TIMEINDEX)
+        if not isinstance(source, OpenFailure):
+            from kdump.format.index.offset_and_time import TimeIndex
+
+            index = TimeIndex(source, self.base_offset)
+            index.trim()
+            entry = index.entry(index.entries - 1) if index.entries else None
+            if entry is not None and entry.offset > last and entry.timestamp > (-1 if largest is None else largest):
+                yield entry.offset + 1, "T04"
 
     def _missing(self, size: int, first: int, last: int, why: str, severity: Severity) -> Finding:
         return Finding(

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import zlib
 
-import cramjam
 import lz4.block
 import lz4.frame
 import pytest
+import snappy
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,7 +60,7 @@ def read_as_kafka(codec: int, data: bytes, magic: int = 2, limit: int = LIMIT) -
 def xerial(data: bytes, block: int = 32768) -> bytes:
     parts = [XERIAL]
     for start in range(0, len(data), block):
-        part = bytes(cramjam.snappy.compress_raw(data[start : start + block]))
+        part = snappy.compress(data[start : start + block])
         parts += [struct.pack(">i", len(part)), part]
     return b"".join(parts)
 
@@ -125,7 +125,7 @@ def test_streams_written_one_after_the_other_are_one_section(codec: int) -> None
 
 
 def test_a_raw_snappy_block_without_framing_is_read() -> None:
-    section = bytes(cramjam.snappy.compress_raw(TEXT))
+    section = snappy.compress(TEXT)
     assert read(SNAPPY, section) == (TEXT, None)
     assert read_as_kafka(SNAPPY, section) == TEXT
 
@@ -314,7 +314,7 @@ def test_sizes_that_frames_declare_are_compared_with_the_data() -> None:
 BOMBS = """
 import gzip, resource, struct, sys
 from pathlib import Path
-import cramjam, lz4.frame
+import lz4.frame, snappy
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 from kdump.compat.kafka_reader import open_as_kafka
 from kdump.format.codec.decompress import CompressionType, Decompressor
@@ -334,7 +334,7 @@ for codec, data, code in (
     (2, liar, "C04"),
     (2, XERIAL + struct.pack(">i", len(liar)) + liar, "C04"),
     (2, XERIAL + struct.pack(">i", 0x7FFFFFFF) + liar, "C02"),
-    (2, bytes(cramjam.snappy.compress_raw(bytes(1 << 26))), "C03"),
+    (2, snappy.compress(bytes(1 << 26)), "C03"),
 ):
     stream = Decompressor(codec, memoryview(data), 2, 1 << 24)
     target, total = memoryview(bytearray(1 << 20)), 0

@@ -153,14 +153,22 @@ def test_all_that_brokers_wrote_is_dumped_by_schema(tree: Path) -> None:
     assert found[-1]["bytes"] == sum(row["size"] for row in found if row["type"] == "file")
 
 
-def test_every_type_of_the_manual_is_printed_by_some_command() -> None:
+def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> None:
     node = "kafka-4.3.1/clean/node1"
     found = {row["type"] for row in whole(CLEAN / "node1", "--print-data-log")}
     found |= {row["type"] for row in rows(["dump", "--stats", "--format", "json", node])}
     found |= {row["type"] for row in rows(["verify", "--format", "json", f"{node}/txn-0"])}
-    found.add("loss")
+    lost = ["verify", "--format", "json", "--start", "clean", "damage/intact/compacted/logdir"]
+    found |= {row["type"] for row in rows(lost)}
+    found |= {row["type"] for row in rows(["truncate", "--format", "json", "--at-damage", f"{node}/txn-0"])}
     found |= {row["type"] for row in rows(["find-offset", "--format", "json", f"{node}/txn-0", "0"])}
+    found |= {row["type"] for row in rows(["du", "--full-at", "1T", "--format", "json", f"{node}/txn-0"])}
     found |= {row["type"] for row in rows(["partition-for", "--format", "json", "group"])}
+    for args in (["groups"], ["groups", "--diff", "0", "end"], ["transactions"]):
+        found |= {row["type"] for row in rows([*args, "--format", "json", node])}
+    (tmp_path / "image").write_bytes((CLEAN / "node1/txn-0/00000000000000000000.log").read_bytes())
+    carved = run_kdump(["carve", "image", "--to", "out", "--format", "json"], tmp_path)
+    found |= {json.loads(line)["type"] for line in carved.stdout.splitlines()}
     assert found == set(SCHEMAS) - {"bytes"}
 
 
@@ -178,7 +186,7 @@ def test_damage_is_dumped_and_verified_by_schema(case: Any, tmp_path: Path) -> N
     status = run_kdump(["dump", "--deep-iteration", "."], tree).exit
     assert found[-1]["exit"] == status, "the same verdict as that of the text"
     assert (found[-1]["errors"] > 0) == (status in (3, 6))
-    rows(["verify", "--format", "json", "."], tree, exits=codes)
+    rows(["verify", "--format", "json", "--start", "clean", "."], tree, exits=codes)
 
 
 def test_answers_of_find_are_as_the_manual_says() -> None:

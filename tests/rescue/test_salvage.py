@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 LIMITS = Limits(1 << 26, 1 << 26)
 OPTIONS = SalvageOptions(1 << 30, None, None, False, LIMITS, False)
 CASES = damage_cases(FIXTURES / "damage")
-STICKS = set(
-    ["R01", "R02", "R03", "R04", "R06", "C01", "C02", "C04", "C05", "C07", "B05", "B07", "B08", "B09", "B11", "P03"]
-)
+STICKS = {
+    *("R01", "R02", "R03", "R04", "R06", "C01", "C02", "C04", "C05", "C07"),
+    *("B05", "B07", "B08", "B09", "B11", "P03"),
+}
 
 
 class Quick(FileOps):

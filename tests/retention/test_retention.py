@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kdump.broker.config import Config, check_name
+from kdump.broker.log_facts import LogFiles, LogReader
 from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first_deleted, rolling
 from kdump.finding import Finding
 from kdump.format.batch.window import Buffer
 from kdump.format.source import BytesSource
 from kdump.render.json.lines import line
 from kdump.render.json.retention import retained_json
-from kdump.retention.log_facts import LogFiles, LogReader
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir

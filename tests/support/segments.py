@@ -200,9 +200,10 @@ def compress(codec: int, data: bytes, *, magic: int = 2, raw: bool = False) -> b
 
 def snappy_block(data: bytes) -> bytes:
     """One raw block of snappy."""
-    from cramjam import snappy
+    import snappy
 
-    return bytes(snappy.compress_raw(data))
+    packed: bytes = snappy.compress(data)
+    return packed
 
 
 def xerial(data: bytes, chunk: int = 32768) -> bytes:

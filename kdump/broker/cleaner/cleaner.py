@@ -179,8 +179,8 @@ class Cleaner:
         self._progress = progress
         self._buffer: Buffer | None = None
         limits = log_to_clean.max_uncompressed_bytes
-        self._reader = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes)
-        self._again = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes)
+        self._reader = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, streams=True)
+        self._again = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, streams=True)
         self._markers = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes)
         self._transactions = CleanedTransactions()
         self._keep = memoryview(bytearray(ROWS))
@@ -369,7 +369,7 @@ class Cleaner:
         for i in range(count):
             at = made[i * layout.M_WIDTH + layout.M_AT]
             if at >= 0:
-                end = at + layout.LOG_OVERHEAD + int.from_bytes(data[at + 8 : at + 12], "big")
+                end = at + layout.LOG_OVERHEAD + wire.u32(data, at + layout.SIZE_AT)
                 crc = crc32c(data[at + layout.ATTRIBUTES_AT : end])
                 data[at + layout.CRC_AT : at + layout.ATTRIBUTES_AT] = crc.to_bytes(4, "big")
         self._write(data)

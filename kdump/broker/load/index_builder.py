@@ -11,6 +11,7 @@ from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.format.batch import _scan, layout
 from kdump.format.index.offset_and_time import OffsetPosition, TimestampOffset
 from kdump.format.java_values import ARGUMENT
+from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
     from kdump.format.batch.window import Window
@@ -160,5 +161,5 @@ def _max_timestamps(window: Window) -> array[int]:
         for k, magic in enumerate(window.column(layout.MAGIC)):
             if magic < 0:
                 at = window.cell(k, layout.POSITION) - window.origin + layout.LEGACY_TIMESTAMP_AT
-                times[k] = int.from_bytes(window.view[at : at + 8], "big", signed=True)
+                times[k] = wire.i64(window.view, at)
     return times

@@ -19,6 +19,7 @@ from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex, TimestampOffset
 from kdump.format.index.transaction_index import AbortedTxn, TransactionIndex
 from kdump.format.java_values import ARGUMENT
+from kdump.format.kernels import wire
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ class _Recovery:
         if not failure.startswith(_KAFKA):
             return failure
         field = self._log.read_at(self._valid + layout.SIZE_AT, 4)
-        return _too_small(int.from_bytes(field, "big", signed=True) + layout.LOG_OVERHEAD)
+        return _too_small(wire.i32(field, 0) + layout.LOG_OVERHEAD)
 
 
 def _trusted_rows(window: Window) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.load.disk import Disk
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.producer.producer_state_manager import offset_of
+from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.source import BytesSource
 from kdump.storage.names import java_name
 from kdump.value import Value
@@ -79,7 +80,7 @@ def _next_offset(disk: Disk, facts: PartitionFacts, base: int) -> int:
     stem = f"{base:020}"
     log, index = disk.get(f"{stem}.log{_SWAP}"), disk.get(f"{stem}.index{_SWAP}")
     if index is None:
-        entry = 8
+        entry = OffsetIndex.entry_size
         disk.write(f"{stem}.index{_SWAP}", bytes(facts.max_index_bytes // entry * entry))
     files = {f"{stem}.log": log or BytesSource(b""), f"{stem}.index": index or BytesSource(b"")}
     alone = LoadedSegments(Disk(files, wants_contents=True), facts)

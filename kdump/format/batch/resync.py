@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import crc_of_range
+from kdump.format.kernels import wire
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
     from kdump.format.source import Source
 
@@ -71,6 +73,16 @@ class Resync:
         self._known: int | None = None
         self._known_from = 0
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What it has found and spent."""
+        budgets = self._budget, self._weak_budget, self._search_budget
+        return (*budgets, self.spent_from, self._known, self._known_from)
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Go on with what another one over the same log has found and spent."""
+        self._budget, self._weak_budget, self._search_budget, self.spent_from, self._known, self._known_from = state
+
     def is_batch(self, position: int, floor: int = layout.UNKNOWN) -> bool:
         """Tell whether a batch with the right CRC begins at a position.
 
@@ -81,8 +93,8 @@ class Resync:
         header = self._source.read_at(position, layout.RECORDS_AT)
         if len(header) <= layout.HEADER_UP_TO_MAGIC:
             return False
-        offset = int.from_bytes(header[:8], "big", signed=True)
-        size = int.from_bytes(header[8:12], "big", signed=True)
+        offset = wire.i64(header, layout.OFFSET_AT)
+        size = wire.i32(header, layout.SIZE_AT)
         end = position + layout.LOG_OVERHEAD + size
         if size < layout.MIN_SIZE_V0 or end > self._end or offset <= floor:
             return False
@@ -91,13 +103,14 @@ class Resync:
     def _right_magic(self, header: bytes, position: int, end: int) -> int | None:
         """The magic under which [position, end) has the right CRC; the one it carries is tried first."""
         magic = header[layout.MAGIC_AT]
+        magic -= (magic & 0x80) << 1  # a negative one is below 2, as the scan reads it
         for tried in (0, layout.MAGIC_V2) if magic < layout.MAGIC_V2 else (layout.MAGIC_V2,):
             if tried and end - position < layout.RECORDS_AT:
                 continue
             at = layout.CRC_AT if tried else layout.LEGACY_CRC_AT
             start = position + (layout.ATTRIBUTES_AT if tried else layout.MAGIC_AT)
             self._budget -= end - start
-            stored = int.from_bytes(header[at : at + 4], "big")
+            stored = wire.u32(header, at)
             if crc_of_range(self._source, start, end, tried) == stored:
                 return tried or magic
         return None
@@ -159,7 +172,7 @@ class Resync:
 
     def _is_above(self, position: int, floor: int) -> bool:
         """Whether the batch that begins at a position has an offset above the floor; the end of the log has."""
-        return position == self._end or int.from_bytes(self._source.read_at(position, 8), "big", signed=True) > floor
+        return position == self._end or wire.i64(self._source.read_at(position, 8), 0) > floor
 
     def _hints_after(self, position: int) -> Sequence[int]:
         if self._hints is None:
@@ -187,7 +200,7 @@ class Resync:
     def _confirmed(self, place: int, floor: int, bound: int) -> bool:
         """Whether a batch begins at a plausible header: its CRC is right, and what follows agrees."""
         header = self._source.read_at(place, layout.LOG_OVERHEAD)
-        end = place + layout.LOG_OVERHEAD + int.from_bytes(header[8:12], "big")
+        end = place + layout.LOG_OVERHEAD + wire.u32(header, layout.SIZE_AT)
         if end not in (bound, self._end):
             after = self._source.read_at(end, layout.RECORDS_AT).ljust(layout.RECORDS_AT, b"\0")
             if not _scan.plausible(after, 0, end, self._end, floor):
@@ -212,11 +225,11 @@ class _OwnCrc:
             return
         magic = header[layout.MAGIC_AT]
         if header_makes_sense(header, layout.MAGIC_V2, floor):
-            stored = int.from_bytes(header[layout.CRC_AT : layout.CRC_AT + 4], "big")
+            stored = wire.u32(header, layout.CRC_AT)
             least = position + layout.RECORDS_AT
             self._ways.append([layout.MAGIC_V2, stored, 0, position + layout.ATTRIBUTES_AT, least])
         if magic < layout.MAGIC_V2 and header_makes_sense(header, magic, floor):
-            stored = int.from_bytes(header[layout.LEGACY_CRC_AT : layout.LEGACY_CRC_AT + 4], "big")
+            stored = wire.u32(header, layout.LEGACY_CRC_AT)
             least = position + layout.LOG_OVERHEAD + (layout.MIN_SIZE_V1 if magic else layout.MIN_SIZE_V0)
             self._ways.append([magic, stored, 0, position + layout.MAGIC_AT, least])
 

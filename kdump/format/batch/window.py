@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import _scan, layout
 from kdump.format.checksum import crc32, crc32c
+from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +86,28 @@ class Window:
     def fill_crcs(self) -> None:
         """Compute the CRC of each batch into its column."""
         _scan.fill_crcs(self.view, self.origin, self.rows, self.count, crc32, crc32c)
+
+
+def header_at(source: Source, position: int) -> array[int] | None:
+    """Return the header at a position as a row, with the length and the magic that it says; no CRC is computed.
+
+    Args:
+        source: the log.
+        position: of the header.
+
+    Returns:
+        BATCH_WIDTH columns; None where the file ends before the header does.
+    """
+    header = source.read_at(position, layout.RECORDS_AT)
+    if len(header) <= layout.HEADER_UP_TO_MAGIC:
+        return None
+    magic = int.from_bytes(header[layout.MAGIC_AT : layout.MAGIC_AT + 1], "big", signed=True)
+    if len(header) < (layout.RECORDS_AT if magic >= layout.MAGIC_V2 else _SMALLEST_BATCH):
+        return None
+    row = array("q", bytes(8 * layout.BATCH_WIDTH))
+    size = layout.LOG_OVERHEAD + wire.i32(header, layout.SIZE_AT)
+    _scan.header_row(header.ljust(layout.RECORDS_AT, b"\0"), 0, position, size, magic, row)
+    return row
 
 
 def crc_of_range(source: Source, start: int, end: int, magic: int, value: int = 0) -> int:

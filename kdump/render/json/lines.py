@@ -11,7 +11,7 @@ from kdump.render.escape import escape
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
-    from kdump.item import LookupAnswer, Loss, Prediction
+    from kdump.item import LookupAnswer, Loss, Prediction, Step
 
 
 def line(type_: str, fields: dict[str, object]) -> str:
@@ -39,6 +39,7 @@ def finding_json(finding: Finding) -> str:
             "found": safe_value(finding.found),
             "message": safe_text(finding.message),
             "remedy": safe_text(finding.remedy),
+            "repair": finding.repair,
             "count": finding.count,
             "because": None if finding.because is None else finding.because.name,
             "more": finding.more,
@@ -78,7 +79,7 @@ def loss_json(loss: Loss) -> str:
             "records": loss.records,
             "certainty": loss.certainty.value,
             "because": list(loss.because),
-            "elsewhere": [name(path) for path in loss.elsewhere],
+            "elsewhere": [name(path) for path in loss.elsewhere or ()],
         },
     )
 
@@ -99,9 +100,20 @@ def prediction_json(one: Prediction) -> str:
             "logEndOffset": one.log_end_offset,
             "bytesLost": one.bytes_lost,
             "recordsLost": one.records_lost,
+            "hiddenRecords": one.hidden_records,
+            "reusedOffsets": None if one.reused_offsets is None else list(one.reused_offsets),
+            "cause": None if one.cause is None else {"code": one.cause[0], "file": name(one.cause[1])},
             "assumed": [safe_text(what) for what in one.assumed],
             "segments": segments,
         },
+    )
+
+
+def step_json(step: Step) -> str:
+    """Return the line of what to do next."""
+    return line(
+        "step",
+        {"n": step.n, "command": step.command, "why": safe_text(step.why), "instead": list(step.instead)},
     )
 
 

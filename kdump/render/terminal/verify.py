@@ -13,14 +13,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
-from kdump.item import Checked, Loss, PartitionChecked, Prediction
+from kdump.item import Checked, Loss, PartitionChecked, Prediction, Step
 from kdump.render.escape import escape
+from kdump.render.fold import FileFindings
 from kdump.render.tally import NO_RECORDS, Tally, status
 from kdump.render.terminal.numbers import counted, size, span
 from kdump.render.terminal.page import Page
-from kdump.render.text.findings import FindingCounts
 from kdump.render.text.losses import LossSum
-from kdump.render.text.verify import prediction_sentences
+from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class VerifyTable:
         self._unread: Counter[str] = Counter()
         self._ends: dict[str, int | None] = {}
         self._predictions: dict[str, list[Prediction]] = {}
+        self._steps: list[Step] = []
         self._lost: LossSum | None = None
 
     def __call__(self, item: Item) -> None:
@@ -86,13 +87,14 @@ class VerifyTable:
         self._tally.see(item)
         if isinstance(item, Loss):
             self._loss(item)
-            return
-        self._losses()
-        if isinstance(item, Checked):
+        elif isinstance(item, Checked):
             self._checked(item.files)
         elif isinstance(item, PartitionChecked):
             self._partition(item)
             self._ends[item.path] = item.end_offset
+            self._losses()
+        elif isinstance(item, Step):
+            self._steps.append(item)
         elif isinstance(item, Prediction):
             self._predictions.setdefault(item.path, []).append(item)
         elif isinstance(item, Finding | OpenFailure) and (self._wanted is None or self._wanted(item)):
@@ -113,6 +115,7 @@ class VerifyTable:
         self._page.folded()
         if self._wanted is None:
             self._forecast()
+            self._page.steps([(one.n, one.command, f"{one.why}{instead_of(one)}") for one in self._steps])
         if self._wanted is not None and self._page.is_empty:
             return
         seconds = self._clock() - self._began
@@ -122,7 +125,7 @@ class VerifyTable:
         self._page.last(_totals(self._tally, fold=self._fold), f"{right}   exit {code}" if code else right)
 
     def _loss(self, loss: Loss) -> None:
-        """Add up the losses of a partition: they come one after the other."""
+        """Add up the losses of a partition, up to its end."""
         if self._wanted is not None:
             return
         if self._lost is None or self._lost.path != loss.path:
@@ -145,7 +148,10 @@ class VerifyTable:
                 quiet += 1
                 continue
             name = self._safe(rows[0].partition if self._is_alone else path)
-            told = [(row.start, prediction_sentences(row, self._ends.get(path))) for row in rows]
+            rows.sort(key=lambda row: row.harm)
+            told = [
+                (row.start, prediction_sentences(row, self._ends.get(path)), bool(hidden_sentence(row))) for row in rows
+            ]
             self._page.forecast(f"{name}, next start of a broker", told)
         if quiet:
             whose = "" if quiet == len(self._predictions) else "more "
@@ -226,8 +232,7 @@ class VerifyTable:
         self._let_go()
 
     def _block(self, heading: str | None, file: _File) -> None:
-        folded = [(f"{code.name} {code.slug}", severity, more) for code, severity, more in file.folded()]
-        kept = [one for one in folded if one[1] is not Severity.NOTE]  # notes are counted at the end
+        kept = [one for one in file.folded() if one.severity is not Severity.NOTE]  # notes are counted at the end
         self._page.block(heading, file.held, kept)
 
     def _let_go(self) -> None:
@@ -235,7 +240,7 @@ class VerifyTable:
         self._count = 0
 
 
-class _File(FindingCounts):
+class _File(FileFindings):
     """What was found in one file, and what of it is still to be written."""
 
     def __init__(self, *, fold: bool) -> None:

@@ -1,7 +1,7 @@
 """What verify finds, as plain text: one fact a line, in stable words that scripts can match.
 
 A line `STATUS<TAB>PATH` for each file, its findings below it, one summary line at the end. Nothing grows with a file:
-of each code and severity a hundred findings are held until the status of their file is known. Without folding they
+of each code and severity four findings are held until the status of their file is known. Without folding they
 are not held at all, and stand above the status lines of their group instead.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.item import Checked, Loss, Prediction
+from kdump.item import Checked, Loss, PartitionChecked, Prediction, Step
 from kdump.render.escape import escape
+from kdump.render.fold import FileFindings
 from kdump.render.tally import Tally, status
 from kdump.render.terminal.numbers import counted, size
-from kdump.render.text.findings import FindingCounts, finding_line, fold_line
+from kdump.render.text.findings import finding_line, fold_line
 from kdump.render.text.losses import LossSum
 from kdump.storage.file_source import OpenFailure
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kdump.item import Item, SegmentFate
 
 
-_OK = status(FindingCounts().severities())
+_OK = status(FileFindings().severities())
 _UNREAD = "UNREAD"
 _LOST = (("offsetsLost", "offsets_lost"), ("recordsLost", "records_lost"), ("recordsUnknown", "records_unknown"))
 
@@ -36,7 +37,7 @@ class VerifyText:
         write: takes text for stdout.
         error: takes one line for stderr.
         tally: adds up.
-        fold: write out a hundred findings of each kind in a file, and count the rest.
+        fold: write out four findings of each code in a file, and count the rest and the effects of a cause.
         wanted: tells what is shown when little is to be shown; None for everything.
     """
 
@@ -64,13 +65,17 @@ class VerifyText:
         self._tally.see(item)
         if isinstance(item, Loss):
             self._loss(item)
-            return
-        self._losses()
-        if isinstance(item, Checked):
+        elif isinstance(item, PartitionChecked):
+            self._losses()
+        elif isinstance(item, Checked):
             self._close([file.path for file in item.files])
         elif isinstance(item, Prediction):
             if self._wanted is None:
                 self._line(prediction_line(item))
+        elif isinstance(item, Step):
+            if self._wanted is None:
+                self._close(())
+                self._line(step_line(item))
         elif isinstance(item, Finding | OpenFailure) and (self._wanted is None or self._wanted(item)):
             if isinstance(item, Finding):
                 self._finding(item)
@@ -91,7 +96,7 @@ class VerifyText:
             self._line(f"checked partitions={first} {rest} unchecked={len(self._tally.unchecked)}")
 
     def _loss(self, loss: Loss) -> None:
-        """Add up the losses of a partition: they come one after the other."""
+        """Add up the losses of a partition, up to its end."""
         if self._wanted is not None:
             return
         if self._lost is None or self._lost.path != loss.path:
@@ -138,15 +143,15 @@ class VerifyText:
             self._line(f"{word}\t{escape(path)}")
         for line in file.lines:
             self._line(line)
-        for code, severity, more in file.folded():
-            self._line(fold_line(code, severity, path, more))
+        for folded in file.folded():
+            self._line(fold_line(folded))
 
     def _line(self, line: str) -> None:
         self._is_silent = False
         self._to(f"{line}\n")
 
 
-class _File(FindingCounts):
+class _File(FileFindings):
     """What was found in one file, and the lines that say so."""
 
     def __init__(self, *, fold: bool) -> None:
@@ -155,6 +160,20 @@ class _File(FindingCounts):
 
 
 _MOST = 6  # segments that a sentence names
+
+
+def step_line(step: Step) -> str:
+    """Return one line: what to do, a command with its reason as a comment of the shell."""
+    what = escape(step.why) if step.command is None else f"{step.command}  # {escape(step.why)}"
+    return f"step {step.n}: {what}{instead_of(step)}"
+
+
+def instead_of(step: Step) -> str:
+    """Return the numbers of the steps that one makes unnecessary, in brackets; nothing where there are none."""
+    if not step.instead:
+        return ""
+    noun = "step" if len(step.instead) == 1 else "steps"
+    return f" (then {noun} {', '.join(map(str, step.instead))} may be left out)"
 
 
 def prediction_line(one: Prediction) -> str:
@@ -166,11 +185,28 @@ def prediction_line(one: Prediction) -> str:
     else:
         parts.append(f"stops={one.stops} class={one.reason_class}")
     parts.append(f"lost_bytes={one.bytes_lost} lost_records={one.records_lost}")
+    if one.hidden_records:
+        parts.append(f"hidden_records={one.hidden_records}")
+    if one.reused_offsets is not None:
+        parts.append(f"reused_offsets={one.reused_offsets[0]}..{one.reused_offsets[1]}")
+    if one.cause is not None:
+        parts.append(f'cause={one.cause[0]}:"{escape(one.cause[1])}"')
     parts += [f"segment={it.base_offset}:{it.action}:{it.size}" for it in one.segments if it.action != "keep"]
     parts += [f'assumed="{escape(what)}"' for what in one.assumed]
     if one.reason is not None:
         parts.append(f'reason="{escape(one.reason)}"')
-    return " ".join(parts)
+    hidden = hidden_sentence(one)
+    return " ".join(parts) + (f": {hidden}" if hidden else "")
+
+
+def hidden_sentence(one: Prediction) -> str:
+    """Return what stays on disk and is not served any more, and what is given out again; empty for nothing."""
+    found = [f"HIDES {counted(one.hidden_records, 'record')}"] if one.hidden_records else []
+    if one.reused_offsets is not None:
+        first, last = one.reused_offsets
+        found.append(f"offset {first} will be" if first == last else f"offsets {first}..{last} will be")
+        found[-1] += " given out again"
+    return "; ".join(found)
 
 
 def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
@@ -186,11 +222,13 @@ def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
         return [*found, f"before that it cuts away {lost}"] if lost else found
     was = "" if end in (None, one.log_end_offset) else f" (was {end:,})"
     done = _done(one.segments)
-    found = [f"loads, end offset {one.log_end_offset:,}{was}: {done or 'keeps everything'}"]
+    all_kept = "changes no file" if one.hidden_records or one.reused_offsets else "keeps everything"
+    found = [f"loads, end offset {one.log_end_offset:,}{was}: {done or all_kept}"]
     if lost:
         offsets = max(0, (end or 0) - (one.log_end_offset or 0))
         found.append(f"{offsets:,} offsets, {lost} lost" if offsets else f"{lost} lost")
-    return found
+    hidden = hidden_sentence(one)
+    return [*found, hidden] if hidden else found
 
 
 def _lost(one: Prediction) -> str:
@@ -209,7 +247,7 @@ def _done(segments: Iterable[SegmentFate]) -> str:
 
 def _phrase(action: str, segments: list[SegmentFate]) -> str:
     if action == "truncate":
-        return " and ".join(f"cuts {one.base_offset} at byte {one.size:,}" for one in segments)
+        return " and ".join(f"cuts {one.base_offset} at byte {one.size}" for one in segments)
     words = {
         "rebuild-index": "rebuilds the indexes of",
         "empty": "empties",

@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.cleaner.cleaner import LastRecord
+from kdump.broker.cleaner.cleaner_manager import cleanable
 from kdump.broker.failure import BrokerError
 from kdump.broker.producer.producer_append import StateManager
 from kdump.broker.producer.replay import Producers
@@ -20,7 +21,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
-from kdump.format.batch.window import Window
+from kdump.format.batch.window import Window, header_at
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
@@ -31,6 +32,8 @@ from kdump.storage.segment import UnreadableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from kdump.broker.cleaner.cleaner_manager import Cleanable
+    from kdump.broker.config import TopicConfig
     from kdump.format.batch.window import Buffer
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
     from kdump.format.index.transaction_index import AbortedTxn
@@ -111,12 +114,8 @@ class LogFiles:
 
     def first_timestamp(self, number: int) -> int:
         """Return the largest timestamp of the first batch of a segment, -1 where there is none."""
-        head = self.log(number).read_at(0, layout.RECORDS_AT)
-        if len(head) <= layout.HEADER_UP_TO_MAGIC or head[layout.MAGIC_AT] == 0:
-            return _NO_TIME
-        is_new = head[layout.MAGIC_AT] >= layout.MAGIC_V2
-        at = layout.MAX_TIMESTAMP_AT if is_new else layout.LEGACY_TIMESTAMP_AT
-        return int.from_bytes(head[at : at + 8], "big", signed=True) if len(head) >= at + 8 else _NO_TIME
+        header = header_at(self.log(number), 0)
+        return _NO_TIME if header is None else header[layout.MAX_TIMESTAMP]
 
     def index_size(self, number: int, kind: FileKind) -> int:
         """Return the bytes of the whole entries of an index; 0 without one."""
@@ -183,6 +182,15 @@ class LogReader:
         self._outlines: dict[int, Outline | None] = {}
         self._status: dict[int, tuple[int, int]] = {}  # size in bytes, time in ms
         self._is_told = False
+
+    def know(self, number: int, seen: Outline) -> None:
+        """Take what the headers of a log say from somebody who has read them.
+
+        Args:
+            number: of the segment.
+            seen: what they say.
+        """
+        self._outlines[number] = seen
 
     def facts(
         self, start: int | None, watermark: int | None, largest: Mapping[int, int], *, timeless: bool = False
@@ -275,9 +283,7 @@ class LogReader:
         index = TimeIndex(source, self.files.bases[number])
         if self._is_open(number):
             index.trim()
-            return index.last_entry().timestamp
-        at = (index.entries - 1) * index.entry_size
-        return int.from_bytes(source.read_at(at, 8), "big", signed=True) if index.entries else _NO_TIME
+        return index.last_entry().timestamp
 
     def outline(self, number: int) -> Outline | None:
         """Return what the headers of a log say; None, and a problem is reported, where it cannot be read."""
@@ -388,3 +394,21 @@ def last_records(producers: Mapping[int, ProducerStateEntry], now: int, expirati
         for producer, one in producers.items()
         if one.current_txn_first_offset >= 0 or now - one.timestamp < expiration
     }
+
+
+def cleanable_part(
+    files: LogFiles, log: LogFacts, producers: Mapping[int, ProducerStateEntry], config: TopicConfig, now: int
+) -> Cleanable:
+    """Return what the cleaner may clean of a log, and why no more.
+
+    Args:
+        files: of the partition.
+        log: the log.
+        producers: at its end.
+        config: of its topic.
+        now: the clock, ms.
+    """
+    open_at = [one.current_txn_first_offset for one in producers.values() if one.current_txn_first_offset >= 0]
+    stable = min([log.high_watermark, *open_at])
+    checkpoint = files.log_dir.offset(FileKind.CLEANER, files.key) if files.key is not None else None
+    return cleanable(log, checkpoint, stable, config, now, files.first_timestamp)

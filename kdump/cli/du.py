@@ -1,0 +1,133 @@
+"""`kdump du`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.cli.options.common import (
+    fail_on_option,
+    help_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+)
+from kdump.cli.retention import configured, now_of
+from kdump.exit_status import RunStatus
+from kdump.item import Progress
+from kdump.render.commentary import fail_to_write, say
+from kdump.render.tally import Tally
+from kdump.usage.options import BY, UsageOptions
+
+if TYPE_CHECKING:
+    from kdump.render.json.usage import UsageJson
+    from kdump.render.terminal.progress import Bar
+    from kdump.render.text.usage import UsageText
+
+_SIZE = re.compile(r"([0-9]+)([KMGT]?)")
+_TOP_KEYS = 20
+
+
+@click.command("du", add_help_option=False, short_help="Tell what uses the space.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--by", type=click.Choice(BY), default="topic", show_default=True, help="What has a row each.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The N largest; the rest is one row.  [default: all, of keys 20]",
+)
+@click.option("--superseded", is_flag=True, help="Count the records that a newer one of the same key replaces.")
+@click.option("--full-at", metavar="SIZE", help="Say too how fast it grows, and when it has this size: 500G, 2T.")
+@click.option("--config", metavar="FILE", help="Topic and broker settings, as Java properties (server.properties).")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting; wins over --config.")
+@click.option("--now", metavar="TIME", help="The clock: ms, ISO 8601, now+2d.  [default: now]")
+@click.option(
+    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+)
+@max_batch_bytes_option
+@max_uncompressed_bytes_option
+@fail_on_option
+@help_option
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Tell which topics, partitions, keys, producers, groups, codecs or days use the space.
+
+    PATH is a log.dir, a partition directory or a file. The rows add up to the sizes of all files below it; what has no
+    name of its own is in the last one. Beside a partition stands what retention frees now and next. Nothing is changed.
+    Exit status: 0 done, 3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
+    """
+    from kdump.usage.run import usage
+
+    tally = Tally()
+    outcome = RunStatus(given["fail_on"], compat=False)
+    bar = _bar()
+    top = given["top"] or (_TOP_KEYS if given["by"] == "key" else None)
+    options = UsageOptions(
+        given["by"],
+        top,
+        given["superseded"],
+        _size(given["full_at"]),
+        now_of(given["now"]),
+        configured(given),
+        given["max_batch_bytes"],
+        given["max_uncompressed_bytes"],
+        bar is not None,
+    )
+    sink = _sink(given["layout"], tally)
+    for item in usage([os.fspath(path) for path in given["paths"]], options):
+        if isinstance(item, Progress):
+            if bar is not None and item.total:
+                bar.show(item)
+            continue
+        if bar is not None:
+            bar.hide()
+        outcome.see(item)
+        sink(item)
+    if bar is not None:
+        bar.hide()
+    try:
+        sink.end(outcome.exit)
+        sys.stdout.flush()
+    except OSError as error:
+        fail_to_write(error)
+    sys.exit(outcome.exit)
+
+
+def _size(text: str | None) -> int | None:
+    """Bytes, with K, M, G or T of 1024."""
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text.strip().upper())
+    if found is None:
+        raise click.UsageError("--full-at wants a size in bytes, or with K, M, G or T: 500G, 2T")
+    return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
+
+
+def _bar() -> Bar | None:
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    from kdump.render.terminal.progress import Bar
+
+    return Bar("du", sys.stderr)
+
+
+def _sink(layout: str, tally: Tally) -> UsageJson | UsageText:
+    if layout == "json":
+        from kdump.render.json.usage import UsageJson
+
+        return UsageJson(_write, say, tally)
+    import shutil
+
+    from kdump.render.text.usage import UsageText
+
+    return UsageText(_write, say, tally, shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+    except OSError as error:
+        fail_to_write(error)

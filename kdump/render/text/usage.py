@@ -1,0 +1,134 @@
+"""What uses the space, as text: one name a line, bytes first, so that `sort -n` and a person find the largest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Finding, Severity
+from kdump.item import Growth, Usage
+from kdump.render.escape import escape
+from kdump.render.terminal.numbers import counted, size
+from kdump.render.text.findings import finding_line
+from kdump.render.times import moment
+from kdump.storage.file_source import OpenFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.item import Item
+    from kdump.render.tally import Tally
+
+_BAR = 24  # cells of the longest bar
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+class UsageText:
+    """Writes rows as lines; on a terminal with bars and rounded numbers.
+
+    Args:
+        write: takes text for stdout.
+        error: takes one line for stderr.
+        tally: adds up.
+        terminal: columns of the terminal; None for a pipe.
+    """
+
+    def __init__(
+        self, write: Callable[[str], None], error: Callable[[str], None], tally: Tally, terminal: int | None
+    ) -> None:
+        self._write = write
+        self._error = error
+        self._tally = tally
+        self._terminal = terminal
+        self._rows: list[Usage] = []  # of a terminal: the longest bar is known at the end
+
+    def __call__(self, item: Item) -> None:
+        """Write one item."""
+        self._tally.see(item)
+        if isinstance(item, Usage):
+            if self._terminal is None:
+                self._write(f"{escape(_line(item))}\n")
+            else:
+                self._rows.append(item)
+        elif isinstance(item, Growth):
+            self._chart()
+            self._write(f"{escape(_growth_line(item))}\n")
+        elif isinstance(item, Finding):
+            if item.severity is not Severity.NOTE:
+                self._error(finding_line(item))
+        elif isinstance(item, OpenFailure):
+            self._error(f"kdump: {escape(item.sentence)}")
+
+    def end(self, _status: int) -> None:
+        """Write what was held."""
+        self._chart()
+
+    def _chart(self) -> None:
+        """Write the rows with bars, the longest for the largest."""
+        rows, self._rows = self._rows, []
+        if not rows:
+            return
+        width = max(40, self._terminal or 80)
+        largest = max((row.size for row in rows), default=0) or 1
+        total = sum(row.size for row in rows) or 1
+        room = width - 9 - 6 - _BAR - 4
+        for row in rows:
+            label = _shortened(escape(_name(row)), room)
+            self._write(f"{size(row.size):>9} {100 * row.size / total:4.0f}% {_bar(row.size, largest)}  {label}\n")
+        self._write(f"{size(total):>9}        in {counted(sum(row.files for row in rows), 'file')}\n")
+
+
+def _bar(value: int, largest: int) -> str:
+    eighths = value * _BAR * len(_EIGHTHS) // largest
+    whole, part = divmod(eighths, len(_EIGHTHS))
+    return ("█" * whole + (_EIGHTHS[part] if part else "")).ljust(_BAR)
+
+
+def _shortened(text: str, room: int) -> str:
+    """A text that fits, its middle left out."""
+    if len(text) <= room:
+        return text
+    head = (room - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (room - 1 - head) :]}"
+
+
+def _moment(time: int | None) -> str:
+    """A time as a person reads it, as ms where no calendar has it."""
+    return "never" if time is None else moment(time) or str(time)
+
+
+def _name(row: Usage) -> str:
+    if row.name is None:
+        return "(other)"
+    return row.name.decode("utf-8", "backslashreplace") if isinstance(row.name, bytes) else row.name
+
+
+def _line(row: Usage) -> str:
+    parts = [f"{row.size} {_name(row)} by={row.by} log={row.log_size} index={row.index_size} other={row.other_size}"]
+    parts.append(f"leftover={row.leftover_size} allocated={row.allocated} files={row.files} segments={row.segments}")
+    parts.append(f"batches={row.batches} records={row.records}")
+    if row.key_size is not None:
+        parts.append(f"keys={row.key_size} values={row.value_size} uncompressed={row.uncompressed}")
+    if row.superseded is not None:
+        parts.append(f"superseded={row.superseded} superseded_bytes={row.superseded_size}")
+    if row.first_timestamp is not None:
+        parts.append(f"first={_moment(row.first_timestamp)} last={_moment(row.max_timestamp)}")
+    if not row.exact:
+        parts.append(f"exact=false error={row.error}")
+    if (free := row.freeable) is not None:
+        when = "never" if free.next_at is None else f"{free.next_size}@{_moment(free.next_at)}"
+        parts.append(f"freeable={free.size} freeable_segments={free.segments} next={when}")
+    parts += [f"compaction_waits={why!r}" for why in row.waits]
+    return " ".join(parts)
+
+
+def _growth_line(one: Growth) -> str:
+    name = "(all)" if one.name is None else _name_of(one.name)
+    if one.per_day is None:
+        return f"growth {name}: the timestamps tell none"
+    full = "never full" if one.full_at is None else f"full in {one.days_left} days, {_moment(one.full_at)}"
+    aside = f"; {counted(one.set_aside, 'batch', 'batches')} with odd timestamps set aside" if one.set_aside else ""
+    return f"growth {name}: {one.per_day} bytes a day; {full}{aside}"
+
+
+def _name_of(name: str | bytes) -> str:
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name

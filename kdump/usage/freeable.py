@@ -1,0 +1,90 @@
+"""What retention frees of a partition, and why compaction waits, from what the walk over its logs has seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.broker.log_facts import LogFiles, LogReader, cleanable_part, producers_at
+from kdump.broker.retention import delete, first_deleted
+from kdump.format.batch.window import Buffer
+from kdump.format.source import BytesSource
+from kdump.item import Freeable
+from kdump.storage.segment import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kdump.broker.segment_reading import Outline
+    from kdump.storage.partition_dir import PartitionDir
+    from kdump.usage.options import UsageOptions
+
+
+def freeable(
+    partition: PartitionDir, seen: Mapping[int, Outline], options: UsageOptions
+) -> tuple[Freeable, tuple[str, ...], tuple[str, ...]] | None:
+    """Return what retention frees, why compaction waits, and what was assumed; None where that cannot be known.
+
+    Args:
+        partition: its directory.
+        seen: by base offset what the headers of each log say.
+        options: configuration and clock.
+    """
+    try:
+        files = LogFiles(partition, lambda _one: None, options.max_batch_bytes)
+        if not files.bases or files.topic is None:
+            return None
+        reader = LogReader(files, Buffer(BytesSource(b""), 1 << 18))
+        for number, base in enumerate(files.bases):
+            if base in seen:
+                reader.know(number, seen[base])
+        log = reader.facts(None, None, {})
+        config = options.config.of_topic(files.topic)
+        gone = delete(log, config, options.now)
+        sizes = [segment.size for segment in log.segments]
+        count = len(gone.reasons)
+        later = [
+            (at, size)
+            for at, size in zip(first_deleted(log, config, options.now), sizes, strict=True)
+            if at is not None and at > options.now
+        ]
+        next_at = min((at for at, _ in later), default=None)
+        free = Freeable(
+            sum(sizes[:count]),
+            count,
+            next_at,
+            sum(size for at, size in later if at == next_at),
+            gone.reasons[0] if gone.reasons else None,
+        )
+        waits: tuple[str, ...] = ()
+        if config.compact:
+            part = cleanable_part(files, log, producers_at(files, log.end_offset), config, options.now)
+            if not part.chosen:
+                waits = (*part.why, _ratio(part.dirty_ratio, config.min_cleanable_dirty_ratio))
+        assumed = options.config.assumed(files.topic)
+        return free, waits, (assumed,) if assumed else ()
+    except (UnreadableError, OSError):
+        return None
+
+
+def _ratio(found: float | None, wanted: float) -> str:
+    return f"dirty ratio {found or 0:.2f} of {wanted:.2f}"
+
+
+def together(
+    parts: list[tuple[Freeable, tuple[str, ...], tuple[str, ...]]],
+) -> tuple[Freeable | None, tuple[str, ...], tuple[str, ...]]:
+    """Add up what is said of several partitions."""
+    if not parts:
+        return None, (), ()
+    free = [one for one, _, _ in parts]
+    next_at = min((one.next_at for one in free if one.next_at is not None), default=None)
+    reasons = dict.fromkeys(one.why for one in free if one.why is not None)
+    merged = Freeable(
+        sum(one.size for one in free),
+        sum(one.segments for one in free),
+        next_at,
+        sum(one.next_size for one in free if one.next_at == next_at and next_at is not None),
+        "; ".join(reasons) or None,
+    )
+    waits = tuple(dict.fromkeys(why for _, some, _ in parts for why in some))
+    return merged, waits, tuple(dict.fromkeys(what for _, _, some in parts for what in some))

@@ -1,0 +1,60 @@
+"""Names for batches and records: codec, day, group."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from kdump.format.batch import layout
+from kdump.format.codec.decompress import CompressionType
+
+_MS = 1000
+_DAY = 86_400_000
+_days: dict[int, str | None] = {}
+
+
+def codec_name(attributes: int) -> str | None:
+    """Return the name of a batch's codec, None where Kafka has none.
+
+    Args:
+        attributes: of the batch.
+    """
+    try:
+        return CompressionType(attributes & layout.CODEC_MASK).label
+    except ValueError:
+        return None
+
+
+def day(timestamp: int) -> str | None:
+    """Return the day of a timestamp in UTC, None for one that no calendar has.
+
+    Args:
+        timestamp: ms since the epoch.
+    """
+    if timestamp < 0:
+        return None
+    number = timestamp // _DAY
+    if number not in _days:
+        if len(_days) > 100_000:
+            _days.clear()
+        try:
+            _days[number] = datetime.fromtimestamp(number * _DAY // _MS, UTC).date().isoformat()
+        except (ValueError, OverflowError, OSError):
+            _days[number] = None
+    return _days[number]
+
+
+def group_of(key: bytes) -> str | None:
+    """Return the group that a record of __consumer_offsets is about, None where the key names none.
+
+    Args:
+        key: of the record.
+
+    Source: org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde: each key begins with version and group.
+    """
+    end = 4 + int.from_bytes(key[2:4], "big")
+    if len(key) < 4 or len(key) < end or key[0] != 0 or key[2] > 127:
+        return None
+    try:
+        return key[4:end].decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,44 @@
+"""What du was asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.broker.config import Config
+
+BY_HEADERS = ("codec", "producer", "day")
+BY_RECORDS = ("group", "key")
+BY = ("topic", "partition", "kind", *BY_HEADERS, *BY_RECORDS)
+
+
+class UsageOptions(Value):
+    """What was asked for.
+
+    Args:
+        by: one of BY.
+        top: rows with a name; None for all.
+        superseded: count the records that a newer one of the same key replaces.
+        full_at: bytes at which a disk is full; None: growth is not asked for.
+        now: the clock, ms since the epoch.
+        config: of the broker and its topics.
+        max_batch_bytes, max_uncompressed_bytes: limits.
+        progress: say how far it is.
+    """
+
+    by: str
+    top: int | None
+    superseded: bool
+    full_at: int | None
+    now: int
+    config: Config
+    max_batch_bytes: int
+    max_uncompressed_bytes: int
+    progress: bool = False
+
+    @property
+    def reads_records(self) -> bool:
+        """Whether headers are not enough."""
+        return self.superseded or self.by in BY_RECORDS

@@ -1,0 +1,298 @@
+"""`du`: its rows add up to what lies on the disk, and each equals a count over the text of Kafka's own layout."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kdump.usage import rows as sums
+from kdump.usage.rows import Names
+from tests.support.runs import FIXTURES, run_kdump
+from tests.support.segments import GZIP, batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
+DIRS = sorted({path.parent for path in FIXTURES.glob("**/meta.properties")})
+BY = ("topic", "partition", "kind", "codec", "producer", "day", "group", "key")
+BATCH = re.compile(r"baseOffset: .* producerId: (-?\d+) .* \w+: (-?\d+) size: (\d+) .*compresscodec: (\w+)")
+
+
+def du(*args: str | Path, cwd: Path = FIXTURES, status: int = 0) -> list[dict[str, Any]]:
+    run = run_kdump(["du", "--format", "json", *map(str, args)], cwd)
+    assert run.exit == status, run.stderr
+    found = [json.loads(line) for line in run.stdout.splitlines()]
+    assert found[-1]["type"] == "summary"
+    return found[:-1]
+
+
+def named(found: list[dict[str, Any]]) -> dict[Any, dict[str, Any]]:
+    return {
+        json.dumps(row["name"]) if isinstance(row["name"], dict) else row["name"]: row
+        for row in found
+        if row["type"] == "usage"
+    }
+
+
+def on_disk(path: Path) -> tuple[int, int]:
+    files = [os.lstat(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names]
+    return sum(one.st_size for one in files), len(files)
+
+
+@cache
+def dumped() -> list[tuple[str, int, int, int, str]]:
+    """Partition, producer, time, bytes and codec of each batch, from the text of Kafka 4.3."""
+    found: list[tuple[str, int, int, int, str]] = []
+    for folder in sorted(NODE.iterdir()):
+        if not folder.is_dir() or folder.name.endswith("-delete"):
+            continue
+        for path in sorted(folder.glob("*.log")):
+            text = run_kdump(["dump", "--compat", "4.3", "--files", str(path)], FIXTURES).stdout.decode()
+            for line in text.splitlines():
+                if one := BATCH.match(line):
+                    producer, time, size, codec = one.groups()
+                    found.append((folder.name, int(producer), int(time), int(size), codec))
+    return found
+
+
+# --- sums -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("folder", DIRS, ids=lambda path: str(path.relative_to(FIXTURES)))
+def test_rows_add_up_to_the_sizes_of_all_files(folder: Path) -> None:
+    for by in BY[:: 1 if folder == NODE else 3]:
+        found = [
+            json.loads(line)
+            for line in run_kdump(["du", "--format", "json", "--by", by, str(folder)], folder).stdout.splitlines()
+        ]
+        usage = [row for row in found if row["type"] == "usage"]
+        size, files = on_disk(folder)
+        assert sum(row["bytes"] for row in usage) == size, by
+        assert sum(row["files"] for row in usage) == files, by
+        assert usage[-1]["name"] is None
+        assert all(
+            row["bytes"] == sum(row[f"{part}Bytes"] for part in ("log", "index", "other", "leftover")) for row in usage
+        )
+        if by != "key":
+            sizes = [row["bytes"] for row in usage[:-1]]
+            assert sizes == sorted(sizes, reverse=True)
+
+
+def test_what_top_leaves_out_is_in_the_last_row() -> None:
+    for by in BY:
+        whole, few = (named(du("--by", by, "--top", n, NODE)).values() for n in ("100000", "2"))
+        assert len(few) <= 3
+        for key in ("bytes", "logBytes", "files", "segments", "batches", "records"):
+            assert sum(row[key] for row in whole) == sum(row[key] for row in few), (by, key)
+
+
+def test_partitions_and_topics_have_the_files_of_their_directories() -> None:
+    found = named(du("--by", "partition", NODE))
+    for folder in NODE.iterdir():
+        if folder.is_dir() and not folder.name.endswith("-delete"):
+            assert (found[folder.name]["bytes"], found[folder.name]["files"]) == on_disk(folder)
+    topics = named(du(NODE))
+    assert topics["__consumer_offsets"]["bytes"] == sum(on_disk(NODE / f"__consumer_offsets-{n}")[0] for n in range(3))
+    assert topics["deleted"]["leftoverBytes"] == topics["deleted"]["bytes"] > 0
+    assert topics["deleted"]["batches"] == 0
+
+
+# --- what the batches say -----------------------------------------------------------------------------------------
+def counted(of: int) -> Counter[Any]:
+    found: Counter[Any] = Counter()
+    for one in dumped():
+        found[one[of]] += one[3]
+    return found
+
+
+def test_codecs_are_those_of_the_text_of_kafka() -> None:
+    found = {name: row["bytes"] for name, row in named(du("--by", "codec", NODE)).items() if name is not None}
+    assert found == counted(4)
+
+
+def test_producers_are_those_of_the_text_of_kafka() -> None:
+    wanted = {str(name): size for name, size in counted(1).items() if name >= 0}
+    found = {name: row["bytes"] for name, row in named(du("--by", "producer", NODE)).items() if name is not None}
+    assert found == wanted
+
+
+def test_days_are_those_of_the_text_of_kafka() -> None:
+    wanted: Counter[str] = Counter()
+    for _, _, time, size, _ in dumped():
+        if time >= 0:
+            try:
+                wanted[datetime.fromtimestamp(time / 1000, UTC).date().isoformat()] += size
+            except (ValueError, OverflowError):
+                continue
+    found = {name: row["bytes"] for name, row in named(du("--by", "day", NODE)).items() if name is not None}
+    assert found == wanted
+
+
+def records(folder: Path, depth: str = "--print-data-log") -> Iterator[dict[str, Any]]:
+    for line in run_kdump(["dump", depth, "--format", "json", str(folder)], FIXTURES).stdout.splitlines():
+        row = json.loads(line)
+        if row["type"] == "record" and row["control"] is None:
+            yield row
+
+
+def test_groups_are_those_of_the_decoded_keys() -> None:
+    wanted: Counter[str] = Counter()
+    for number in range(3):
+        run = run_kdump(
+            ["dump", "--offsets-decoder", "--format", "json", str(NODE / f"__consumer_offsets-{number}")], FIXTURES
+        )
+        for line in run.stdout.splitlines():
+            row = json.loads(line)
+            if row["type"] == "record" and row.get("decodedKey"):
+                data = row["decodedKey"]["data"]
+                group = data.get("group", data.get("groupId"))
+                if group is not None:
+                    wanted[group] += 1
+    found = {name: row["records"] for name, row in named(du("--by", "group", NODE)).items() if name is not None}
+    assert found == wanted
+
+
+def named_key(key: object) -> str | None:
+    return json.dumps(key) if isinstance(key, dict) else key  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("topic", ["compact-0", "plain-0", "tombstone-0", "idem-0", "zstd-0"])
+def test_keys_and_superseded_records_equal_a_brute_force(topic: str) -> None:
+    last: dict[str | None, int] = {}
+    seen = [
+        (named_key(row["key"]), row["offset"], row["keySize"], max(row["valueSize"], 0))
+        for row in records(NODE / topic)
+    ]
+    keyed = [one for one in seen if one[0] is not None]
+    for key, offset, _, _ in keyed:
+        last[key] = offset
+    found = named(du("--by", "key", "--top", "100000", "--superseded", NODE / topic))
+    for name in last:
+        mine = [one for one in keyed if one[0] == name]
+        row = found[name]
+        assert row["records"] == len(mine)
+        assert (row["keyBytes"], row["valueBytes"]) == (sum(one[2] for one in mine), sum(one[3] for one in mine))
+        assert row["supersededRecords"] == sum(one[1] < last[name] for one in mine)
+        assert row["exact"]
+        assert row["errorBytes"] == 0
+    total = sum(row["supersededRecords"] for row in found.values())
+    assert total == sum(offset < last[key] for key, offset, _, _ in keyed)
+    by_topic = named(du("--superseded", NODE / topic)).values()
+    assert sum(row["supersededRecords"] for row in by_topic) == total
+    order = [row["keyBytes"] + row["valueBytes"] for name, row in found.items() if name is not None]
+    assert order == sorted(order, reverse=True)
+
+
+def test_compressed_bytes_belong_to_no_key(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(batch(0, [b"v" * 50] * 3, codec=GZIP) + batch(3, [b"v" * 9]))
+    found = named(du("--by", "key", "t-0", cwd=tmp_path))
+    assert found["key"]["records"] == 4
+    assert found["key"]["valueBytes"] == 159
+    assert 0 < found["key"]["bytes"] < 30
+
+
+# --- the sketch ---------------------------------------------------------------------------------------------------
+def test_a_full_sketch_is_wrong_by_at_most_what_it_says() -> None:
+    names, truth = Names(room=50), Counter[int]()
+    for n in range(20_000):
+        key = n % 7 if n % 3 else n % 3001
+        truth[key] += 1 + n % 5
+        names.of(key)[sums.WEIGHT] += 1 + n % 5
+    assert 0 < names.error < sum(truth.values()) / 40
+    for key, weight in truth.items():
+        found = names.sums.get(key)
+        assert weight - names.error <= (found[sums.WEIGHT] if found else 0) <= weight
+
+
+def test_the_largest_of_too_many_keys_are_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kdump.usage import fold
+
+    monkeypatch.setattr(fold, "Names", lambda: Names(room=20))
+    from tests.support.segments import Record
+
+    parts = []
+    for n in range(300):
+        few = Record(b"x" * 400, b"big%d" % (n % 3))
+        parts.append(batch(2 * n, [few, Record(b"x", b"k%d" % n)]))
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(b"".join(parts))
+    from kdump.broker.config import Config
+    from kdump.item import Usage
+    from kdump.usage.options import UsageOptions
+    from kdump.usage.run import usage
+
+    options = UsageOptions("key", 3, False, None, 0, Config({}), 1 << 30, 1 << 30)
+    found = [one for one in usage([str(tmp_path / "t-0")], options) if isinstance(one, Usage)]
+    assert [(one.name, one.records, one.exact) for one in found[:3]] == [(b"big%d" % n, 100, True) for n in range(3)]
+    assert sum(one.size for one in found) == len(b"".join(parts))
+
+
+# --- damage, growth, retention -----------------------------------------------------------------------------------
+def test_damage_is_counted_and_told_and_never_an_end(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    good = batch(0) + batch(1)
+    bad = bytearray(batch(2))
+    bad[70] ^= 1
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(good + bytes(bad) + batch(3) + b"\0" * 100)
+    found = du("--by", "codec", "t-0", cwd=tmp_path, status=3)
+    assert {row["code"] for row in found if row["type"] == "finding"} >= {"B01"}
+    usage = named(found)
+    assert usage["none"]["bytes"] == len(good) + len(batch(3))
+    assert sum(row["bytes"] for row in usage.values()) == len(good) + len(bad) + len(batch(3)) + 100
+
+
+def test_growth_sets_odd_timestamps_aside(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    day, path = 86_400_000, tmp_path / "t-0" / f"{0:020}.log"
+    start = 1_700_000_000_000
+    parts = [batch(n, base_timestamp=start + n * day) for n in range(11)] + [batch(11, base_timestamp=5)]
+    path.write_bytes(b"".join(parts))
+    os.utime(path, (start / 1000 + 864_000, start / 1000 + 864_000))
+    size = len(b"".join(parts))
+    found = du("--full-at", str(size * 3), "--now", str(start), "t-0", cwd=tmp_path)
+    growth = {row["name"]: row for row in found if row["type"] == "growth"}
+    assert set(growth) == {"t", None}
+    row = growth["t"]
+    assert row["setAsideBatches"] == 1
+    assert (row["fromTimestamp"], row["toTimestamp"]) == (start, start + 10 * day)
+    assert row["bytesPerDay"] == len(parts[0]) * 11 // 10
+    assert row["fullAt"] == pytest.approx(start + row["daysLeft"] * day, rel=1e-3)
+    full = [row for row in du("--full-at", "1K", "--now", "0", NODE) if row["type"] == "growth" and row["name"] is None]
+    assert full[0]["daysLeft"] == 0
+
+
+def test_freeable_is_what_retention_deletes() -> None:
+    args = ["--set", "retention.bytes=3000", "--set", "retention.ms=999999999999", "--now", "1795219700000"]
+    rows = [
+        json.loads(line)
+        for line in run_kdump(["retention", *args, "--format", "json", str(NODE)], FIXTURES).stdout.splitlines()
+    ]
+    found = named(du("--by", "partition", *args, NODE))
+    some = 0
+    for row in rows:
+        if row["type"] == "retention":
+            gone = [one for one in row["segments"] if one["deleted"]]
+            free = found[row["partition"]]["freeable"]
+            assert (free["bytes"], free["segments"]) == (sum(one["size"] for one in gone), len(gone)), row["partition"]
+            later = [
+                one["firstDeletedAt"]
+                for one in row["segments"]
+                if not one["deleted"] and one["firstDeletedAt"] is not None
+            ]
+            assert free["nextAt"] == min(later, default=None)
+            some += len(gone)
+    assert some > 3
+
+
+def test_wrong_uses_are_said(tmp_path: Path) -> None:
+    assert run_kdump(["du", "--full-at", "much", "."], tmp_path).exit == 2
+    assert run_kdump(["du", "nothing"], tmp_path).exit == 10
+    assert b"neither a partition directory nor a log directory" in run_kdump(["du", "."], tmp_path).stderr
