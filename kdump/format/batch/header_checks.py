@@ -407,7 +407,6 @@ class SequenceFold:
         if len(self.producers) > 2 * _REMEMBERED:  # many at once: the first of a dict is found past all that have gone
             self.producers = dict(islice(self.producers.items(), _REMEMBERED, None))
 
-
     def _blame(self, code: Code, window: Window, k: int, producer: int, field: str, found: int, previous: int) -> None:
         self._report(
             Finding(
