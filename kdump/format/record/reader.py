@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.record import _records
-from kdump.format.record.chunk import KEPT, LARGE, OVER_LIMIT, Chunk, RecordProblem, shifted
+from kdump.format.record.chunk import LARGE, OVER_LIMIT, Chunk, RecordProblem, shifted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,12 +34,13 @@ class RecordReader:
     Args:
         max_uncompressed: bytes that the records of one batch may have when decompressed.
         max_batch: bytes that a batch may have for its records to be read.
-        cut: bytes that key, value and headers of a record over LARGE are cut to; None to hold it whole.
+        cut: bytes that key, value and headers of a record over LARGE are cut to, for who looks at `Chunk.cut`; None to
+            hold it whole.
     """
 
     _plain_is_cut = True  # a large record that is not compressed is cut too: else its rows point into the window
 
-    def __init__(self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, cut: int | None = KEPT) -> None:
+    def __init__(self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, cut: int | None = None) -> None:
         self._cut = cut
         self._limit = max_uncompressed
         self._max_batch = max_batch
