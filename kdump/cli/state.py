@@ -10,6 +10,7 @@ import click
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
+    jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
@@ -50,6 +51,7 @@ _OPTIONS = (
     click.option(
         "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
     ),
+    jobs_option,
     raw_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
