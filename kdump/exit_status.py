@@ -1,4 +1,4 @@
-"""What the exit status says. Scripts rely on it: numbers are only ever added."""
+"""The exit status. Scripts rely on it: numbers are only ever added."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class RunStatus:
         self._errors = True
 
     def nothing(self) -> None:
-        """What was asked for is not there."""
+        """Note that what was asked for was not found."""
         self._missing = True
 
     def unreadable(self) -> None:

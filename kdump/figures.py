@@ -1,4 +1,4 @@
-"""What the logs of a directory come to: plain values that `dump --stats` shows. Sizes are in bytes, times in ms."""
+"""The statistics of the logs of a directory, for `dump --stats`. Sizes are in bytes, times in ms."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class SizeFigures(Value):
 
 
 class Figures(Value):
-    """What the logs of a directory come to.
+    """The statistics of the logs of a directory.
 
     Args:
         path: of the directory, as the user wrote it; empty for the current one.

@@ -1,4 +1,4 @@
-"""Where an offset is, and which offset belongs to a time."""
+"""Find offsets and times in a partition: `find_offset` and `find_time`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Location(Value):
-    """Where something is.
+    """The place of a record.
 
     Attributes:
         offset: of the record, or the end of the log that was asked for; None for a batch without such a record.

@@ -1,4 +1,4 @@
-"""A log and what it holds, batch by batch and record by record."""
+"""`Log`: the batches, records and findings of one log."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Log:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the latest reading has found so far; where nothing was read yet, all is read now."""
+        """The findings of the latest reading so far; where nothing was read yet, all is read now."""
         if self._findings is None:
             for _ in self._reader({}, deep=True)():
                 pass

@@ -1,4 +1,4 @@
-"""How a broker finds offsets and times: by the indexes, and then by reading on from where they point.
+"""How a broker finds offsets and times: by the indexes, then by reading from the position that they give.
 
 The answers are a broker's, wrong ones of a wrong index included; what it throws is a `Refused`. The batches are read
 by Kafka's walk, and no CRC decides anything: a broker does not look at it when it reads.

@@ -1,4 +1,4 @@
-"""What a lookup gives: a batch, a record, or what a broker throws."""
+"""The results of a lookup: a batch, a record, or an exception of the broker."""
 
 from __future__ import annotations
 

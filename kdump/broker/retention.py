@@ -1,4 +1,4 @@
-"""What a broker deletes of a log, when, and why; and whether an append rolls the active segment.
+"""Retention: which segments a broker deletes, when and why, and whether an append rolls the active segment.
 
 Pure functions over facts. All three reasons begin at the oldest segment that is left and stop at the first one that
 may not go, so a young segment protects all after it. The clock is the broker's wall clock.
@@ -62,7 +62,7 @@ class LogFacts(Value):
 
 
 class Deletion(Value):
-    """What one round of deletion does.
+    """One round of deletion.
 
     Args:
         reasons: of the segments that go, from the oldest on.
@@ -149,7 +149,7 @@ def _may_go(log: LogFacts, number: int) -> bool:
 
 
 class ActiveSegment(Value):
-    """What counts of the active segment when something is appended.
+    """The facts of the active segment that decide whether an append rolls it.
 
     Args:
         base_offset: from its name.
@@ -168,7 +168,7 @@ class ActiveSegment(Value):
 
 
 class Append(Value):
-    """What is appended: bytes, the largest timestamp (ms), the last offset."""
+    """An append: bytes, the largest timestamp (ms), the last offset."""
 
     size: int
     timestamp: int

@@ -1,4 +1,4 @@
-"""What a broker does with the segments of one partition, as one value for whoever shows it."""
+"""The results of retention and compaction for one partition, as values for the sinks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Retained(Value):
-    """What a broker does with the segments of one partition.
+    """The results of retention for one partition.
 
     Args:
         path: of the directory.
@@ -46,7 +46,7 @@ class Retained(Value):
 
 
 class Compacted(Value):
-    """What the cleaner does with one partition.
+    """The results of compaction for one partition.
 
     Args:
         path: of the directory.

@@ -31,7 +31,7 @@ _ODD = (
 
 
 class ReadableSegment(Protocol):
-    """What is read of a segment."""
+    """The part of a segment that is read."""
 
     @property
     def base_offset(self) -> int:
@@ -166,7 +166,7 @@ class Reading:
 
 
 class Outline(NamedTuple):
-    """What the headers of a log say of it as a whole.
+    """The headers of a log, summed up.
 
     Args:
         largest: the largest timestamp of the batches with the right CRC, ms; -1 for none.

@@ -1,4 +1,4 @@
-"""What is left of a partition when its log is cut: a pure function over facts, nothing is written.
+"""UnifiedLog.truncateTo: the files and offsets of a partition after a cut, as a pure function over facts.
 
 A broker that truncates cuts the log before the first batch that reaches the target, keeps of the indexes what lies
 before it, and of epochs and snapshots what is not beyond. Here nobody trusts the indexes: the batch is searched in the
@@ -35,7 +35,7 @@ _OF_SEGMENT = (".log", ".index", ".timeindex", ".txnindex", SNAPSHOT)
 
 
 class Cut(Value):
-    """Where a log is cut: before the first batch that is not wholly before it.
+    """The place of a cut: before the first batch that is not wholly before it.
 
     Args:
         base_offset: of the segment.
@@ -106,7 +106,7 @@ def truncate(facts: PartitionFacts, target: Cut) -> Outcome:
 
 
 def _kept(log: Source, target: Cut, most: int) -> int:
-    """How many bytes lie before the cut, as far as batches follow each other."""
+    """The number of bytes before the cut, as far as batches follow each other."""
     end = log.size if target.position is None else min(max(target.position, 0), log.size)
     if target.position is not None and end == log.size:
         return end

@@ -1,4 +1,4 @@
-"""What the commands that write have in common: options, plans shown, refusals, and the check of the result."""
+"""The commands that write: plans shown, refusals, and the check of the result."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def gracefully() -> Iterator[None]:
 
 
 class Examined:
-    """What verify found before anything was done.
+    """The result of verify before a repair.
 
     Attributes:
         outcome: what it would exit with.

@@ -1,4 +1,4 @@
-"""`dump --compat`: what DumpLogSegments shows, in its order, its mistakes and the place where it dies included.
+"""`dump --compat`: the output of DumpLogSegments in its order, with its mistakes and the place where it dies.
 
 It never does what the tool does to a disk: nothing is created, trimmed or opened for writing.
 """

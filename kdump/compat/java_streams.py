@@ -1,4 +1,4 @@
-"""Java's decompressing streams as Kafka 4.3.1 uses them: what a read returns and throws."""
+"""Java's decompressing streams as Kafka 4.3.1 uses them: the results and exceptions of each read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads through a program of the user: one line of Base64 in, one line of JSON out.
+"""Payloads decoded by a program of the user: one line of Base64 in, one line of JSON out.
 
 Strategy: one process for the run, one question at a time, so that an answer can never be taken for that of another
 record. What the program does is not trusted: it has `PATIENCE` for each answer, an answer has a largest size, and

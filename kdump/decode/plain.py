@@ -1,4 +1,4 @@
-"""Keys and values that are one value: the decoders behind --key-decoder-class and --value-decoder-class.
+"""The decoder classes of Kafka for keys and values: --key-decoder-class and --value-decoder-class.
 
 Source: org.apache.kafka.tools.DumpLogSegments.DecoderMessageParser, org.apache.kafka.tools.api.StringDecoder,
 IntegerDecoder, LongDecoder, DefaultDecoder

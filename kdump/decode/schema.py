@@ -1,4 +1,4 @@
-"""The one reader of all messages: a message of the table and a version make a list of readers.
+"""The one reader of all messages: from a message of the table and a version to a list of field readers.
 
 Which fields are there, how each is read and what may be null is settled once, when a version is first met;
 per record nothing of the table is looked at again.
@@ -21,7 +21,7 @@ TagReader = Callable[[bytes, int, dict[str, Value]], tuple[dict[str, Value], int
 
 
 class ReadMode(IntEnum):
-    """How messages are read.
+    """The way in which messages are read.
 
     EXACT: as the classes of a release read them. BOUNDED: but arrays and tag sections only up to the limits that Kafka
     has from 4.4 on. OPEN: so bounded, and what the table does not know stays: unknown tagged fields are kept, and a

@@ -176,7 +176,7 @@ def octets(field: str, flexible: bool, nullable: bool) -> Reader:
 
 
 class Room:
-    """What a record may still hold: nothing that is read may take much more memory than its bytes.
+    """The memory that a record may still take: no value may take much more than its bytes.
 
     Attributes:
         left: elements and unknown tagged fields.

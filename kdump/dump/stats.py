@@ -243,7 +243,7 @@ class Transactions:
 
     @property
     def open_count(self) -> int:
-        """How many are open."""
+        """The number of open transactions."""
         return len(self._open)
 
     def oldest(self) -> tuple[OpenTransaction, ...]:

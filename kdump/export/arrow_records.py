@@ -1,4 +1,4 @@
-"""Arrow arrays from the records of a chunk: what the kernels have in columns, and keys and values in one copy."""
+"""Arrow arrays from the records of a chunk: columns of the kernels, and one copy of keys and values."""
 
 from __future__ import annotations
 

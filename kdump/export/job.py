@@ -1,4 +1,4 @@
-"""An export that can be ended at any moment and run again: what is to be done, what is done, and by whom.
+"""An export that can be interrupted and run again: its plan, its progress, and its workers.
 
 The plan is written first, and stays: a second run with the same words goes on with it. A part of the plan is one file
 of rows, which appears whole; what became of it is noted after that. So a part without a note is written again, under
@@ -53,7 +53,7 @@ class ExportPart(Value):
 
 
 class Result(Value):
-    """What became of a part.
+    """The result of a part.
 
     Args:
         name: of the part.
@@ -71,7 +71,7 @@ class Result(Value):
 
 
 class ExportTarget(Value):
-    """Where an export goes, and how.
+    """The target of an export: directory, format, table and columns.
 
     Args:
         directory: it.
@@ -87,7 +87,7 @@ class ExportTarget(Value):
 
     @property
     def state(self) -> str:
-        """Where plan and notes are."""
+        """The directory of the plan and the notes."""
         return os.path.join(self.directory, STATE)
 
     def file(self, folder: str, name: str) -> RowFile:
@@ -135,7 +135,7 @@ def _parts(splits: Iterable[Split]) -> list[ExportPart]:
 
 
 class ExportPlan(Value):
-    """What an export does.
+    """The plan of an export.
 
     Args:
         parts: the files of rows.

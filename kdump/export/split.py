@@ -1,4 +1,4 @@
-"""Logs in pieces: which batches a task reads, so that all pieces together are the log.
+"""Splits of logs: which batches each task reads, so that all splits together are the log.
 
 A piece owns the batches that begin in it, and begins where a batch does. That is decided once, when the pieces are
 made: at an entry of the offset index, where the batch there has the right CRC, fits the offsets of the index, and is
@@ -166,7 +166,7 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[
 
 
 def _not_followed(found: Contents) -> Iterator[OpenFailure]:
-    """What may have rows, and is left out."""
+    """Files that may have rows, but are not followed."""
     for path, reason in ((skipped.path, skipped.reason) for skipped in found.skipped):
         name = parse_name(os.path.basename(path))
         is_log = name.is_live and name.kind is FileKind.LOG

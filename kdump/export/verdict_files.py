@@ -1,4 +1,4 @@
-"""Findings, segments and losses as files, written while they go by to whoever else wants them."""
+"""Findings, segments and losses written to files while their items pass to another sink."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Summary:
 
 
 class LogDirRow(Value):
-    """What a log directory comes to.
+    """The totals of a log directory.
 
     Args:
         host: by the manifest; empty where it says none.

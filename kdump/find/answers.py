@@ -1,4 +1,4 @@
-"""What was found, as answers: the place and its records, or a sentence why there is none."""
+"""The answers of find: a batch and its records, or a sentence why nothing was found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`find-offset` and `find-time`: a broker's answer, and the data's beside it where something on the way is wrong.
+"""`find-offset` and `find-time`: a broker's answer, and that of the data where a lookup met damage.
 
 Decisions: the offset of an answer is that of the first record at or after the one that was asked for, in the batch
 that a broker would send; a batch may end before such a record, after compaction: then it is null and a consumer reads
@@ -90,7 +90,7 @@ _UNFINISHED = {
 
 
 class Limits(Value):
-    """How much is read of one batch, bytes: compressed, and uncompressed."""
+    """The limits of one batch, bytes: compressed, and uncompressed."""
 
     max_batch_bytes: int
     max_uncompressed_bytes: int
@@ -245,7 +245,7 @@ class Finder:
         return self._sentences.before_start(query.number, self._partition.start_offset)
 
     def _nothing(self, query: Query) -> str:
-        """Why a broker finds no record for a question about time, when it throws nothing."""
+        """The reason why a broker finds no record for a question about time, if it throws nothing."""
         number, largest = self._lookup.believed
         if query.ask is not Ask.MAX or largest < 0:
             return self._sentences.no_time(query)
@@ -289,7 +289,7 @@ class Finder:
 
 
 def _unread(error: UnreadableError | OSError) -> tuple[Finding | OpenFailure, str]:
-    """What a file that cannot be read is to the run, and the sentence of the answer."""
+    """Report a file that cannot be read, and return the sentence of the answer."""
     if isinstance(error, UnreadableError):
         problem = error.problem
         return Finding(Code.V02, problem.path) if problem.missing else problem, problem.sentence

@@ -1,4 +1,4 @@
-"""What the data itself answers: every true batch of the segments, whatever their indexes say.
+"""The answer of the data itself: every intact batch of the segments, without their indexes.
 
 Strategy: each segment is walked once with the checked walk, which reports its damage. What is kept of it are runs of
 `RUN` batches with their highest offset and time; a question reads the batches of one run again. So any number of
@@ -333,4 +333,4 @@ class LogScan:
 
 
 def _ignore(_finding: Finding) -> None:
-    """What is wrong here was reported when the run was made."""
+    """Ignore what was already reported when the run was made."""

@@ -1,4 +1,4 @@
-"""Questions as users write them."""
+"""The questions of users: offsets and times as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIKELY = range(10**11, 10**13)  # ms, 1973 to 2286: other numbers may be second
 
 
 class Ask(Enum):
-    """What is asked."""
+    """The kind of a question."""
 
     OFFSET = "offset"
     TIME = "time"

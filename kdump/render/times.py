@@ -1,4 +1,4 @@
-"""Times and spans of time for people."""
+"""Times and durations for people."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _check_room(plan: Plan, quarantine: str) -> None:
 
 @contextmanager
 def _nothing_changed() -> Iterator[None]:
-    """What fails here has changed nothing."""
+    """Errors within it have changed nothing."""
     try:
         yield
     except OSError as error:
@@ -209,7 +209,7 @@ def _patched_sha256(fd: int, change: Change) -> str:
 
 
 class Means(NamedTuple):
-    """What a repair works with; tests put in their own.
+    """The tools of a repair; tests put in their own.
 
     Args:
         ops: makes the calls that change something.
@@ -362,7 +362,7 @@ class Work:
 
 @contextmanager
 def part_way(path: str, verb: str = "resume") -> Iterator[None]:
-    """What fails here leaves a journal behind."""
+    """Errors within it leave a journal behind."""
     try:
         yield
     except (OSError, RefusedError, KeyboardInterrupt) as error:

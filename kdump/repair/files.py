@@ -1,4 +1,4 @@
-"""How one change of a file is made, and taken back; each of it may be done again after a crash."""
+"""One change of a file, carried out and taken back; each step may be repeated after a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked at before anything is changed: each refusal says what is in the way, and what to do."""
+"""The checks before anything is changed: each refusal says what is in the way, and what to do."""
 
 from __future__ import annotations
 

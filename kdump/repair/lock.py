@@ -1,4 +1,4 @@
-"""The lock of a log directory, as a broker takes it, and who has the files open.
+"""The lock of a log directory, taken as a broker takes it, and the processes that have the files open.
 
 A broker holds a POSIX record lock on `<log.dir>/.lock`. It is taken here as an open-file-description lock: that
 excludes a broker all the same, and does not vanish when this process closes another descriptor of the file. A free lock
@@ -199,7 +199,7 @@ class DirectoryLock:
 
 
 class Users(Value):
-    """Who has files open.
+    """The processes that have files open.
 
     Args:
         found: a sentence for each process and file.

@@ -1,4 +1,4 @@
-"""What `kdump patch-header` would do: fields of batch headers outside the CRC that can have one value only.
+"""The plan of `kdump patch-header`: header fields outside the CRC for which only one value is possible.
 
 A base offset is determined by both neighbours, or by one when a single bit makes the difference; a length and a magic
 by the CRC, which is right with one value of them; a leader epoch by both neighbours, or by the checkpoint between them,
@@ -106,7 +106,7 @@ class _Headers:
 
     @property
     def batches(self) -> int:
-        """How many batches have a patch."""
+        """The number of batches with a patch."""
         return len(self._positions)
 
     def solve(self, checkpoint: dict[int, Finding]) -> list[str]:
@@ -186,7 +186,7 @@ def _by_checkpoint(name: str, findings: Iterable[Finding]) -> dict[int, Finding]
 
 
 def _bounded(finding: Finding, checkpoint: dict[int, Finding]) -> Finding:
-    """Where an epoch lies between two others, the checkpoint tells which one it is."""
+    """The epoch between two others that the checkpoint names."""
     known = checkpoint.get(-1 if finding.position is None else finding.position)
     if finding.code not in (Code.E01, Code.E02) or finding.expected is not None or known is None:
         return finding

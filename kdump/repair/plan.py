@@ -1,4 +1,4 @@
-"""What a repair would do to one partition directory: changes of files, and what they cost."""
+"""The plan of a repair: the changes of files in one partition directory, and what they cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ID_DIGITS = 16
 
 
 class Content(Protocol):
-    """What a file is to have: known by its hash, made again when it is needed.
+    """The new content of a file: known by its hash, made again when it is needed.
 
     Attributes:
         size: bytes.
@@ -64,7 +64,7 @@ class Patch(Value):
 
 
 class Change(Value):
-    """What becomes of one file.
+    """The change of one file.
 
     Args:
         name: in the partition directory.
@@ -108,7 +108,7 @@ class Change(Value):
 
 
 class Plan(Value):
-    """What a repair would do to one partition directory.
+    """The plan for one partition directory.
 
     Args:
         command: reindex, truncate or patch-header.

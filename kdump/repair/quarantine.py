@@ -1,4 +1,4 @@
-"""The quarantine of one repair: copies of all that it takes away, under names that no broker looks at."""
+"""The quarantine of one repair: copies of all that it replaces or removes, under names that no broker reads."""
 
 from __future__ import annotations
 

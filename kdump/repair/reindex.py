@@ -126,7 +126,7 @@ _PATCH = "kdump patch-header restores it where it is determined, or --up-to-dama
 
 
 class ReindexOptions(Value):
-    """What is asked for.
+    """The options of reindex.
 
     Args:
         interval: index.interval.bytes; None to infer it from the indexes that are there.
@@ -340,7 +340,7 @@ def _content(done: Recovered, kind: FileKind) -> bytes:
 
 
 def _damage(done: Recovered, size: int) -> str:
-    """Why a recovery has not come to the end of a log; empty when it has."""
+    """The reason why a recovery did not reach the end of a log; empty when it did."""
     if done.failure is not None:
         why = done.failure.exception.rpartition(".")[2] if " " not in done.failure.exception else done.failure.exception
         where = f"a broker does not get past the batch at byte {done.failure.position} ({why})"

@@ -1,4 +1,4 @@
-"""What `kdump truncate` would do: the outcome of a cut as changes of files, and what it costs."""
+"""The plan of `kdump truncate`: a cut as changes of files, and what it costs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _BEYOND = (Code.O06, Code.O07)
 
 
 class CutTarget(Value):
-    """Where to cut; one of the three.
+    """The target of a cut; one of the three.
 
     Args:
         offset: the first offset that goes.

@@ -132,7 +132,7 @@ def _partition(task: _Task) -> Iterator[RetentionItem]:
 
 
 def _rows(reader: LogReader, task: _Task) -> list[RetentionItem]:
-    """What is said of a partition: the cleaner first, as it reads what retention wants to know."""
+    """The items of a partition: compaction first, as it reads what retention needs."""
     options, files = task.options, reader.files
     config = options.config.of_topic(files.topic)
     files.check_names()

@@ -190,7 +190,7 @@ def _there(directory: str, work: Callable[[Any], Iterator[Any]], group: Any) -> 
 
 
 def _stage(context: SparkContext) -> tuple[int, str]:
-    """How many tasks of the running stage are done, and what it is called."""
+    """The finished tasks of the running stage, and its name."""
     tracker = context.statusTracker()
     for id_ in tracker.getActiveStageIds():
         stage = tracker.getStageInfo(id_)

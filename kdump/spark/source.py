@@ -113,7 +113,7 @@ class _Options:
 
     @property
     def roots(self) -> list[Root]:
-        """What the user named: `load(path)`, or `load([path, ...])`, which Spark hands over as JSON."""
+        """The paths of the user: `load(path)`, or `load([path, ...])`, which Spark hands over as JSON."""
         text = self._given.get("paths")
         paths = json.loads(text) if text else []
         if "path" in self._given:
@@ -129,7 +129,7 @@ class _Options:
 
     @property
     def tasks(self) -> int:
-        """How many tasks there should be at least."""
+        """The least number of tasks."""
         return self._number("minPartitions") or os.cpu_count() or 1
 
     @property
@@ -155,7 +155,7 @@ class _Options:
 
     @property
     def verify(self) -> VerifyOptions:
-        """How findings and segments are looked for."""
+        """The options of verify for findings and segments."""
         deep, resync, contiguous = not self._flag("shallow"), not self._flag("noResync"), self._flag("contiguous")
         return VerifyOptions(deep, resync, contiguous).replace(**self.limits)
 
@@ -173,7 +173,7 @@ class KafkaSegments(DataSource):
         return spark_schema(_Options(dict(self.options)).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What plans and reads."""
+        """The planner and reader."""
         options = _Options({**dict(self.options), "columns": ",".join(schema.names)})
         return _SplitReader(options) if options.table in SPLIT_TABLES else _WholeReader(options)
 

@@ -1,4 +1,4 @@
-"""Files as sources: only read, never waited for, never changed, of the size that they had at open."""
+"""Files as sources: opened read-only, never waited for, with a size fixed at open."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPECIAL = (
 
 
 class OpenFailure(Value):
-    """Why a file is not read at all.
+    """The reason why a file is not read.
 
     Args:
         path: as the user wrote it.

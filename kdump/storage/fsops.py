@@ -1,4 +1,4 @@
-"""Every system call by which kdump changes something: the only module that writes.
+"""The only module that writes: every system call that changes something.
 
 All of them go through `FileOps.call`, by name, so that a test can end the process there, let the call fail, or record
 what it did. Names are relative to the descriptor of a directory, and no symbolic link is followed.

@@ -66,7 +66,7 @@ class PartitionDir:
 
     @cached_property
     def listing(self) -> DirectoryListing:
-        """What lies in it."""
+        """The listing of the directory."""
         return DirectoryListing(self.path)
 
     @cached_property
@@ -286,7 +286,7 @@ class InputDirectory:
 
     @property
     def contents(self) -> Contents:
-        """What lies in it, in order; partition directories are none of it."""
+        """The entries in order, without partition directories."""
         return self._itself.contents
 
     def listed(self) -> Iterator[PartitionDir]:

@@ -1,4 +1,4 @@
-"""A segment: the files of one base offset, each opened once, when it is asked for, and only read."""
+"""A segment: the files of one base offset, each opened once, on demand, read-only."""
 
 from __future__ import annotations
 

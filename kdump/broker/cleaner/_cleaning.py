@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Kernel: what the log cleaner does with records: the offset map, which of them stay, and the batches that they make.
+"""Kernel: the records of a cleaner pass: its offset map, the retained records, and the rewritten batches.
 
 Compiled by Cython when a compiler is there, interpreted with the same results when not.
 

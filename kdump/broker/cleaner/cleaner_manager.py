@@ -1,4 +1,4 @@
-"""Which part of a log the cleaner may clean, whether it takes the log, and how it puts segments together.
+"""LogCleanerManager: the cleanable part of a log, whether the cleaner takes it, and how it groups segments.
 
 Pure functions over facts; what a pass leaves of the records is in `kdump.broker.cleaner`.
 
@@ -26,7 +26,7 @@ BELOW, ABOVE = "it is below the log start offset", "it is above the log end offs
 
 
 class Cleanable(Value):
-    """What may be cleaned of a log.
+    """The cleanable part of a log.
 
     Args:
         first_dirty_offset: where the part begins that no pass has seen.
@@ -51,12 +51,12 @@ class Cleanable(Value):
 
     @property
     def total_bytes(self) -> int:
-        """What the ratio is of."""
+        """The bytes that the dirty ratio is a part of."""
         return self.clean_bytes + self.cleanable_bytes
 
     @property
     def dirty_ratio(self) -> float | None:
-        """How much of the log is dirty; None where there is nothing."""
+        """The dirty part of the log; None for an empty log."""
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else None
 
 

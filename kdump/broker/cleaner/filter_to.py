@@ -1,4 +1,4 @@
-"""What the log cleaner makes of the batches of one window.
+"""MemoryRecords.filterTo: the batches of one window without the records that the cleaner removes.
 
 Uncompressed batches go through a kernel, many at once. One that is compressed, a wrapper, or larger than a chunk of
 records is looked at by itself: its records are read once more when some of them are written anew.

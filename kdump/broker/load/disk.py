@@ -1,4 +1,4 @@
-"""The files of a partition directory as a broker changes them while it loads the partition: in memory only.
+"""The files of a partition directory while a broker loads it: every change is made in memory only.
 
 Strategy: what is not changed stays the source that it was, what is cut is a part of it, and only what is written anew
 (indexes, snapshots, the epoch checkpoint) has bytes of its own. A partition can have thousands of segments, so the

@@ -1,4 +1,4 @@
-"""A log directory as a broker finds it: which partitions it has, what its checkpoints say of them, what it dies of."""
+"""LogManager's view of one log.dir at start: its partitions, their checkpoints, and what stops it loading."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
 
 
 class Cause(Value):
-    """Why a broker does not start, or not with a log directory.
+    """The reason why a broker does not start, or takes a log directory offline.
 
     Args:
         stops: what ends.
@@ -47,7 +47,7 @@ def worst(causes: Sequence[Cause]) -> Cause:
 
 
 class Settings(Value):
-    """What decides besides the files.
+    """The settings of a load, besides the files.
 
     Args:
         now: the broker's clock, ms since the epoch.

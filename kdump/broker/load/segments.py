@@ -1,4 +1,4 @@
-"""The segments of a partition while a broker loads it: their logs and offset indexes as the disk has them by then."""
+"""The segments of a partition during a load: their logs and offset indexes in their present state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker does with a segment whose offsets are too far above its base offset: it makes several of it."""
+"""LocalLog.splitOverflowedSegment: several segments from one whose offsets do not fit its indexes."""
 
 from __future__ import annotations
 

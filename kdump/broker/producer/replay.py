@@ -1,4 +1,4 @@
-"""What producers and transactions do in a log, replayed as a broker does it: a segment at a time, in any order.
+"""Producers and transactions of a log, replayed as a broker does it: a segment at a time, in any order.
 
 Strategy: what a segment takes over from those before it stays open in its result, and `Producers.after` puts it in. Of
 batches without transaction only the last one of each producer in a window is looked at: it tells all that the others
@@ -55,7 +55,7 @@ class Abort(NamedTuple):
 
 
 class SegmentProducers(Value):
-    """What the batches of one segment say about producers, whatever came before them.
+    """The producers in the batches of one segment, independent of the batches before it.
 
     Args:
         file: the log, as the user wrote its path.
@@ -77,7 +77,7 @@ class SegmentProducers(Value):
 
 
 class Producers(Value):
-    """What a broker knows of all producers at one offset.
+    """The state of all producers at one offset.
 
     Args:
         entries: the state of each producer by its id.

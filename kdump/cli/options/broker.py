@@ -1,4 +1,4 @@
-"""The options that say how a broker is configured, and what its clock says, for those who predict what it does."""
+"""Options for the settings and the clock of a broker: --config, --set and --now."""
 
 from __future__ import annotations
 

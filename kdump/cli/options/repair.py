@@ -1,4 +1,4 @@
-"""Options that the commands which write have in common, and what their paths stand for."""
+"""Options of the commands that write, and the partitions that their paths name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folds that judge batches by their headers and their neighbours, fed by one walk.
+"""Checks of batch headers against their neighbours: offsets, epochs and sequences, in one walk.
 
 Strategy: the scan has marked every header that breaks a cheap rule. Of a window without marks the folds look at the
 last row only, when it goes on where they are; else at the first rows too, which settle what they hold. Of the others

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class HeaderFacts(NamedTuple):
-    """What the folds look at of one batch.
+    """The fields of one batch that the folds compare.
 
     Args:
         position, size: bytes.
@@ -94,7 +94,7 @@ class OffsetFold:
         self._good, self._held, self._lost = one, None, False
 
     def after_loss(self) -> None:
-        """What follows comes after bytes that were lost: missing offsets are no news."""
+        """Expect missing offsets: bytes were lost before the next batch."""
         self._settle(None)
         self._lost = True
 

@@ -1,4 +1,4 @@
-"""Finding the next batch where the chain of lengths is lost.
+"""Find the next batch after the chain of lengths is lost.
 
 Strategy: a length lies outside the CRC, so after damage it proves nothing. What proves a boundary is a CRC. Two of
 them are asked, in one pass over the bytes after the damage: the CRC of the damaged batch itself (if it is right up to
@@ -32,7 +32,7 @@ _SMALL = 64 * 1024  # a candidate without a header after it is tried up to this 
 
 
 class Boundary(Value):
-    """Where the search ended.
+    """The end of a search.
 
     Args:
         position: the next confirmed boundary, the end of the log when there is none.

@@ -1,4 +1,4 @@
-"""The checked walk: every byte of a log belongs to a batch or to a reported gap, whatever the bytes are.
+"""The checked walk: every byte of a log belongs to a batch or to a reported gap, however damaged the log is.
 
 Strategy: the scan follows the chain of lengths as Kafka does, a window at a time. A batch with the right CRC proves
 its own end, so nearly every window passes on as it is. Where a CRC is wrong or a length makes no sense, `Judge`
@@ -33,7 +33,7 @@ _AFTER_DAMAGE = 4096  # bytes of the first window after damage: what follows may
 
 
 class Border(Value):
-    """What a walk must know of the range before its own.
+    """The state of the log before the range of a walk.
 
     Args:
         position: a confirmed boundary, where the walk begins.
@@ -142,13 +142,13 @@ class CheckedWalk:
         return window, at, status
 
     def _before(self, window: Window, stop: int) -> int:
-        """How many of the rows begin before `stop`."""
+        """The number of rows that begin before `stop`."""
         if not window.count or window.cell(window.count - 1, layout.POSITION) < stop:
             return window.count
         return sum(position < stop for position in window.column(layout.POSITION))
 
     def _confirmed_rows(self, window: Window, rows: int) -> int:
-        """How many of the first rows have the right CRC, or a row after them that confirms their length."""
+        """The number of first rows with the right CRC, or with a row after them that confirms their length."""
         if window.all_trusted:
             if window.suspicions & layout.ODD_MAGIC:
                 self._unknown_magics(window, rows)

@@ -1,4 +1,4 @@
-"""gzip: members of RFC 1952, read with the zlib of the interpreter."""
+"""gzip: members of RFC 1952, read with Python's zlib."""
 
 from __future__ import annotations
 

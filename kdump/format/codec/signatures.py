@@ -1,4 +1,4 @@
-"""What a section looks like, when it is not what the batch says."""
+"""Recognise the codec of a section by its first bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reading records gives: chunks of columns, and why the records of a batch end early."""
+"""Chunks of records in columns, and the reasons why the records of a batch end early."""
 
 from __future__ import annotations
 

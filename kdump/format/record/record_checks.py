@@ -1,4 +1,4 @@
-"""What reading the records of a batch with the right CRC can show: findings of the families R, C, B10 and P03."""
+"""Findings of the records of a batch with the right CRC: families R and C, B10 and P03."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches and records as JSON lines, through one buffer to one sink of bytes."""
+"""Batches and records as JSON lines, through one buffer."""
 
 from __future__ import annotations
 

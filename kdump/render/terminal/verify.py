@@ -236,7 +236,7 @@ class VerifyTable:
 
 
 class _File(FindingCounts):
-    """What was found in one file, and what of it is still to be written."""
+    """The findings of one file, and those still to be written."""
 
     def __init__(self, *, fold: bool) -> None:
         super().__init__(fold=fold)

@@ -16,7 +16,7 @@ FOLD_AFTER = 100  # findings of one code in one file that are written out
 
 
 class FindingCounts:
-    """How much was found in one file, and what of it is not written out.
+    """The number of findings in one file, and of those not written out.
 
     Args:
         fold: write out a hundred of each code and severity; without it all.

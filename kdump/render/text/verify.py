@@ -147,7 +147,7 @@ class VerifyText:
 
 
 class _File(FindingCounts):
-    """What was found in one file, and the lines that say so."""
+    """The findings of one file, and their lines."""
 
     def __init__(self, *, fold: bool) -> None:
         super().__init__(fold=fold)

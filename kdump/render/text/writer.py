@@ -1,4 +1,4 @@
-"""Kafka's layout as text: the lines of every kind of file, through one buffer to one sink of bytes."""
+"""Kafka's layout as text: the lines of every kind of file, through one buffer."""
 
 from __future__ import annotations
 
