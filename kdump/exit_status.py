@@ -56,7 +56,7 @@ class RunStatus:
 
     Args:
         fail_on: error, warning or never.
-        compat: Kafka's tool is mirrored: what it only prints is no error.
+        compat: Kafka's tool is mirrored: what it only prints is not an error.
     """
 
     def __init__(self, fail_on: str, *, compat: bool) -> None:

@@ -72,7 +72,7 @@ class Batch(Value):
 class Rows(Generic[_Row, _Columns]):
     """The batches or the records of a reading: iterate it for one after the other, or take them by columns.
 
-    Each iteration reads anew.
+    Each iteration reads the log again.
     """
 
     def __init__(

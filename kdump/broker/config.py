@@ -155,7 +155,7 @@ class Config:
         given: texts by name; names that are not known are passed over.
 
     Raises:
-        ValueError: a text is no value of its setting; the message is one sentence.
+        ValueError: a text is not a value of its setting; the message is one sentence.
     """
 
     def __init__(self, given: Mapping[str, str]) -> None:

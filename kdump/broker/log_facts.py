@@ -265,7 +265,7 @@ class LogReader:
         return number == len(self.files.bases) - 1 and not self.files.directory.was_closed
 
     def _is_recovered(self, number: int) -> bool:
-        """Whether the time index is not what counts: a broker makes it anew when it starts, or knows better."""
+        """Whether the time index is not what counts: a broker rebuilds it at start, or knows better."""
         if not self.files.has(number, FileKind.INDEX) or self._is_open(number):
             return True
         log_dir, key = self.files.log_dir, self.files.key
@@ -360,7 +360,7 @@ def _newest(files: LogFiles, end_offset: int) -> tuple[int | None, Producers]:
 
 
 def _replayed(files: LogFiles, known: Producers, start: int) -> Producers:
-    """Go on from a snapshot to the end of the log, as far as a broker gets."""
+    """Replay from a snapshot to the end of the log, as far as a broker gets."""
     manager = StateManager(known, start, files.name, "", _LIMIT, _LIMIT)
     first = max((number for number, base in enumerate(files.bases) if base <= start), default=0)
     try:

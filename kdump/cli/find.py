@@ -115,7 +115,7 @@ class FindSink(Protocol):
 
 
 class Bad:
-    """A line of stdin that is no question; `error` says why."""
+    """A line of stdin that is not a question; `error` says why."""
 
     def __init__(self, text: str, error: str) -> None:
         self.text = text

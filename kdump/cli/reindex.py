@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kdump.repair.reasons import Reasons
 
 
-@click.command("reindex", add_help_option=False, short_help="Build missing and unsound indexes anew.")
+@click.command("reindex", add_help_option=False, short_help="Rebuild missing or corrupt indexes.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @apply_option
 @quarantine_option
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 )
 @click.option("--config", metavar="FILE", help="Configuration of the broker or a topic: Java properties.")
 @click.option("--up-to-damage", is_flag=True, help="Index a damaged log up to the damage, as a broker would.")
-@click.option("--force", is_flag=True, help="Build sound indexes anew too.")
+@click.option("--force", is_flag=True, help="Rebuild sound indexes too.")
 @click.option("--snapshot", is_flag=True, help="Build wrong and missing producer snapshots too.")
 @click.option("--output", type=click.Path(file_okay=False), metavar="DIR", help="Write the new indexes here, aside.")
 @format_option
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Build missing and unsound indexes anew, byte for byte as a broker does when it recovers the segment.
+    """Rebuild missing or corrupt indexes, byte for byte as a broker does when it recovers the segment.
 
     PATH is a partition directory, a log.dir or a file of a segment. Without --apply nothing is changed, and what would
     be is shown. Logs are never changed, and sound indexes are left alone. Exit status: 0 done, or nothing to do; 3 an
@@ -82,7 +82,7 @@ def _path(repair: Repair, path: str, given: dict[str, Any]) -> None:
         elif (named := segment_bases(path)) is not None:
             directory, bases = named
         else:
-            raise RefusedError(f"{path}: is no file of a segment under the name that a broker gives it")
+            raise RefusedError(f"{path}: is not a segment file with the name that a broker gives it")
         for partition, reasons, examined in repair.examine_each(directory):
             with repair.guarded():
                 _partition(

@@ -56,7 +56,7 @@ class Repair:
         self._pending = self._severe = False
         self._unclean_warning = False
 
-    # --- what is there --------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------------
     def examine(self, paths: list[str], see: Callable[[Finding], None], *, deep: bool) -> Examined:
         """Let verify judge some paths before anything is planned.
 

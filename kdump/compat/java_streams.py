@@ -138,7 +138,7 @@ class GzipInput:
 class SnappyInput:
     """SnappyInputStream of snappy-java 1.1.10.
 
-    A read goes on over chunks until it is full: a bad chunk costs what the read had from the chunk before.
+    A read continues over chunks until it is full: a bad chunk costs what the read had from the chunk before.
 
     Args:
         data: the whole section.

@@ -233,7 +233,7 @@ def read_messages(
 
 
 def _length(stream: ChunkedStream) -> bytes:
-    """The bytes of a varint; at the end of a stream Java reads -1, which goes on as a byte does."""
+    """The bytes of a varint; at the end of a stream Java reads -1, and continues as with a byte."""
     head = bytearray()
     while not head or (head[-1] >= 0x80 and len(head) < layout.LONGEST_VARINT):
         head.append(stream.read() & 0xFF)

@@ -76,7 +76,7 @@ class DecoderCommand:
         if made is None:
             if answer is not None:
                 what = answer[:_SHOWN].decode("utf-8", "replace")
-                self._report(f"its answer is no JSON: {what}" if what.strip() else "its answer is empty", offset)
+                self._report(f"its answer is not JSON: {what}" if what.strip() else "its answer is empty", offset)
             return Decoded(shown_key, self._value.text(value))
         return Decoded(shown_key, made, payload_object=Form("json").object(made))
 
@@ -113,7 +113,7 @@ class DecoderCommand:
             why = self._how_it_ended()
         except OSError as error:
             why = f"it cannot be run: {error.strerror}"
-        self._report(f"{why}; the payloads from here on are shown as they are", offset)
+        self._report(f"{why}; from here on payloads are shown undecoded", offset)
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
         self.close()

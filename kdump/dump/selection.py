@@ -123,7 +123,7 @@ class Filter:
         self._kept = array("q")
         self._shown = array("q")
         self._mask = bytearray()
-        self._is_shown = self._has_records = False  # the batch that the next chunk may go on with
+        self._is_shown = self._has_records = False  # the batch that the next chunk may continue
 
     @property
     def is_full(self) -> bool:

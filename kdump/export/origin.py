@@ -94,7 +94,7 @@ def _upwards(path: str) -> Iterable[str]:
 
 
 def printable(path: str) -> str:
-    """Return a name as text columns have it: bytes that are no UTF-8 are written out."""
+    """Return a name as text columns have it: bytes that are not UTF-8 are written out."""
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

@@ -31,7 +31,7 @@ _HELD = 4096  # rows of one file
 class VerdictFiles:
     """Writes the rows of one table, a file for each partition directory.
 
-    An export of these tables that was ended is begun anew: what it has written is removed first.
+    An interrupted export of these tables starts again: what it has written is removed first.
 
     Args:
         target: where to, and which table.

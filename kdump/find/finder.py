@@ -145,7 +145,7 @@ class Finder:
             yield answer
 
     def _report(self, finding: Finding) -> None:
-        """Take a finding; what only compaction explains is no news here, and what was told is none either."""
+        """Take a finding; findings that only compaction explains are left out, and repeated ones."""
         if finding.severity is Severity.NOTE:
             return
         told = (finding.code, finding.file, finding.position, finding.message)

@@ -9,7 +9,7 @@
    that of the plan: indexes before the log, as a broker believes an index that is longer than its log.
 6. Everything is read once more; the journal, `done`.
 
-Whatever happens after the journal is there, `resume` goes on from it and `undo` goes back.
+Whatever happens after the journal is there, `resume` finishes the repair and `undo` takes it back.
 """
 
 from __future__ import annotations
@@ -279,10 +279,11 @@ class Work:
                 file.clear()
 
     def check_resume(self) -> bool:
-        """Refuse before anything is written when the repair cannot be gone on with; tell whether something is left."""
+        """Refuse before anything is written when the repair cannot be resumed; tell whether something is left."""
         state = self.journal.state
         if state in (UNDOING, UNDONE):
-            what = "is being undone: go on with kdump undo" if state == UNDOING else "was undone: run the command again"
+            was_undone = state == UNDONE
+            what = "was undone: run the command again" if was_undone else "is being undone: finish it with kdump undo"
             raise RefusedError(f"{self.journal.path}: this repair {what}")
         if state != DONE:
             self.demand((BEFORE,) if state == PLANNED else None)
@@ -367,7 +368,9 @@ def part_way(path: str, verb: str = "resume") -> Iterator[None]:
         yield
     except (OSError, RefusedError, KeyboardInterrupt) as error:
         other = "undo" if verb == "resume" else "resume"
-        then = f"go on with kdump {verb} {path}" + ("" if verb == "undo" else f", or back with kdump {other} {path}")
+        then = f"finish it with kdump {verb} {path}"
+        if verb != "undo":
+            then += f", or take it back with kdump {other} {path}"
         sentence = (
             error.sentence
             if isinstance(error, RefusedError)

@@ -38,7 +38,7 @@ class File:
         self._quarantine = quarantine
         self._ops = ops
 
-    # --- what is there --------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------------
     def where(self) -> str:
         """Return which of its states the file is in: BEFORE, AFTER, BETWEEN or OTHER."""
         state = state_of(self._directory, self.name)

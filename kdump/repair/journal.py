@@ -241,7 +241,7 @@ def demand_ours(path: str, found: FileState, owners: set[int], *, sticky: bool =
         raise RefusedError(f"{path}: belongs to user {found.uid}, who may change it; run as that user")
     if found.mode & _OTHERS and not (sticky and found.mode & stat.S_ISVTX):
         why = f"others may write it (mode {found.mode:04o}), so nobody knows who has"
-        raise RefusedError(f"{path}: {why}; when you know that it is as it was: chmod go-w {path}")
+        raise RefusedError(f"{path}: {why}; when you know that nobody changed it: chmod go-w {path}")
 
 
 def _read(path: str, fd: int) -> bytes:

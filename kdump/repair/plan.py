@@ -69,7 +69,7 @@ class Change(Value):
     Args:
         name: in the partition directory.
         action: rebuild-index, create, replace, truncate, empty, delete or patch.
-        before: what is there; None for nothing.
+        before: the present state; None where there is no file.
         size: bytes afterwards, 0 where the file goes.
         like: the file whose owner and rights a new one gets.
         content: what it is to have; None for a file that is cut, patched or goes.

@@ -131,7 +131,7 @@ class ReindexOptions(Value):
     Args:
         interval: index.interval.bytes; None to infer it from the indexes that are there.
         up_to_damage: index what lies before damage in a log; else a damaged log is left alone.
-        force: build sound indexes anew too.
+        force: rebuild sound indexes too.
         snapshot: producer snapshots as well.
         bases: of the segments that are meant; None for all.
     """
@@ -262,7 +262,7 @@ class _Planner:
         log = file_name(base, FileKind.LOG)
         state = state_of(self._fd, log)
         if state is None or state.kind != "regular":
-            self._refused.append(f"{self._path(log)}: is no regular file; only such are read")
+            self._refused.append(f"{self._path(log)}: is not a regular file; only regular files are read")
             return
         limit = self._reasons.wrong_offsets.get(log)
         if limit is not None and not self._options.up_to_damage:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def resume(path: str, means: Means | None = None) -> Applied:
-    """Go on with a repair that was ended in the middle.
+    """Resume an interrupted repair.
 
     Args:
         path: of its journal.

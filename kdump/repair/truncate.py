@@ -271,6 +271,6 @@ def _announces(
         if offset is not None and offset > end:
             found.append(f"{kind.value}: {what} is {offset}, and a broker lowers it to {end}")
     if log_dir.is_clean:
-        found.append(f"{FileKind.CLEAN_SHUTDOWN.value} is there: a broker will take the files as they are")
+        found.append(f"{FileKind.CLEAN_SHUTDOWN.value} exists: a broker will load the files without recovery")
     found += outcome.notes
     return tuple(found)

@@ -106,7 +106,7 @@ class _Options:
         try:
             return int(digits.removesuffix(unit)) * _UNITS[unit]
         except ValueError:
-            raise OptionError(f"option {name}: '{text}' is no number") from None
+            raise OptionError(f"option {name}: '{text}' is not a number") from None
 
     def _flag(self, name: str) -> bool:
         return self._given.get(name.lower(), "false").strip().lower() == "true"

@@ -43,7 +43,7 @@ class OpenFailure(Value):
 
 
 class NotRegularError(OSError):
-    """The path leads to something that is no regular file and no directory; `what` says to what."""
+    """The path leads to neither a regular file nor a directory; `what` says to what."""
 
     def __init__(self, mode: int, path: str) -> None:
         super().__init__(errno.EINVAL, "not a regular file", path)

@@ -94,7 +94,7 @@ class FileOps:
         self._again("ftruncate", os.ftruncate, fd, size)
 
     def sync(self, fd: int) -> None:
-        """Wait until a file or a directory is on the disk. Once this has failed, what is there is not known."""
+        """Wait until a file or a directory is on the disk. Once this has failed, the state of the disk is unknown."""
         self._again("fsync", os.fsync, fd)
 
     # --- owner, rights, attributes, times -------------------------------------------------------------------

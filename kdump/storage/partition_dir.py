@@ -281,7 +281,7 @@ class InputDirectory:
 
     @property
     def is_log_dir(self) -> bool:
-        """Whether it is taken for a log.dir: it has no file of a segment, and is not named as a partition directory."""
+        """Whether it is taken for a log.dir: it has no segment file, and is not named as a partition directory."""
         return self.log_dir.path == self.path
 
     @property

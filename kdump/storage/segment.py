@@ -192,7 +192,7 @@ class Segment:
         elif next_base is None:
             known = self._index_end(size)
             if known is not None and known >= after and _size(self.path) == size:
-                yield self._missing(size, after, known, f"its index goes on to {known}", Severity.ERROR)
+                yield self._missing(size, after, known, f"its index extends to {known}", Severity.ERROR)
 
     def _missing(self, size: int, first: int, last: int, why: str, severity: Severity) -> Finding:
         return Finding(

@@ -323,8 +323,8 @@ def test_settings_come_from_a_file_and_from_the_command_line_which_wins(tmp_path
         (["--config", "none"], "no such file: none"),
         (["--config", "bad"], "Malformed"),
         (["--config", "."], "is a directory"),
-        (["--now", "soon"], "is no time"),
-        (["--now", "max"], "is no time of a clock"),
+        (["--now", "soon"], "is not a valid time"),
+        (["--now", "max"], "is not a valid time"),
         (["--high-watermark", "-1"], "--high-watermark"),
     ],
 )

@@ -133,7 +133,7 @@ class CleanedSegment:
         self.batch_rows = Packed(4)
         self._collect = collect
         self._runs = Packed(2)
-        self._open = array("q", bytes(16 * (ROWS + 1)) if collect else b"")  # the last run may go on
+        self._open = array("q", bytes(16 * (ROWS + 1)) if collect else b"")  # the last run may continue
         self._filled = 0
 
     def add_records(self, chunk: Chunk, keep: memoryview) -> None:

@@ -180,7 +180,7 @@ class _Loader:
             if name.endswith(_INDEXES):
                 if disk.get(f"{offset_of(name):020}.log") is None:
                     disk.delete(name)
-                    self.notes.append(f"{name}: deleted, there is no log for it")
+                    self.notes.append(f"{name}: deleted, it has no log")
             elif name.endswith(".log"):
                 self._open(offset_of(name))
 

@@ -42,7 +42,7 @@ class Cause(Value):
 
 
 def worst(causes: Sequence[Cause]) -> Cause:
-    """Return the one that decides: a broker goes on to load when it knows that a log directory goes offline."""
+    """Return the one that decides: a broker continues to load when it knows that a log directory goes offline."""
     return min(causes, key=lambda one: (not one.is_first, one.stops is not Stops.BROKER))
 
 

@@ -60,7 +60,7 @@ class SegmentProducers(Value):
     Args:
         file: the log, as the user wrote its path.
         entries: the last state of each producer by its id; INHERITED is what no batch has said. The batch is INHERITED
-            as long as the epoch is as before. A transaction from before goes on in one that begins here before the
+            as long as the epoch is as before. A transaction from before continues in one that begins here before the
             first end marker.
         ends: number of the first end marker of each producer that has one.
         aborts: ABORT markers in file order: those of transactions that began here, and the first end markers.
@@ -102,7 +102,7 @@ class Producers(Value):
         return cls({entry.producer_id: entry for entry in entries}, True, offset)
 
     def after(self, segment: SegmentProducers, report: Report) -> tuple[Producers, list[AbortedTxn]]:
-        """Go on to the end of a segment.
+        """Continue to the end of a segment.
 
         Args:
             segment: the one that begins here.

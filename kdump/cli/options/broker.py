@@ -35,7 +35,7 @@ def settings(given: Mapping[str, Any]) -> Settings:
             raise click.UsageError(escape(f"--now: {error}")) from None
         if query.ask is not Ask.TIME:
             raise click.UsageError(
-                f"--now: '{escape(given['now'])}' is no time of a clock: ms since the epoch, or ISO 8601"
+                f"--now: '{escape(given['now'])}' is not a valid time: ms since the epoch, or ISO 8601"
             )
         now = query.number
     try:

@@ -277,7 +277,7 @@ def _zeros_until(source: Source, position: int, end: int) -> int:
 
 
 def _zeros_to_the_end(source: Source, position: int) -> bool:
-    """Whether the file ends with zeros that are no accident."""
+    """Whether the file ends with enough zeros to be a hole."""
     return source.size - position >= _HOLE and not any(source.read_at(source.size - _HOLE, _HOLE))
 
 

@@ -155,7 +155,7 @@ class OffsetFold:
         else:
             self._wrong(held, after)
             if after is not None and not self._follows(after):
-                self._good = held  # offsets go on from the lower one
+                self._good = held  # offsets continue from the lower one
 
     def _first(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         """Judge the first batch of a log, which lies above the base offset of the file.

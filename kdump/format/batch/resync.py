@@ -55,7 +55,7 @@ class Resync:
 
     Attributes:
         searches: it looks for batches after damage.
-        spent_from: where the search has ended because its budget was spent, or was not begun; None while it goes on.
+        spent_from: where the search has ended because its budget was spent, or was not begun; None while it runs.
     """
 
     def __init__(self, source: Source, hints: Callable[[], Sequence[int]], *, search: bool = True) -> None:
@@ -201,7 +201,7 @@ class Resync:
 class _OwnCrc:
     """The CRC of a damaged batch over ever more bytes, each byte once for each way to read it.
 
-    Only for a header in which every field but the length makes sense: otherwise it is no batch.
+    Only for a header in which every field but the length makes sense: otherwise it is not a batch.
     """
 
     def __init__(self, source: Source, position: int, floor: int) -> None:
@@ -254,5 +254,5 @@ def header_makes_sense(header: bytes, magic: int, floor: int) -> bool:
     length = (layout.MAX_INT // 2).to_bytes(4, "big")  # any records fit
     patched = header[:8] + length + header[12:16] + bytes([magic]) + header[17:]
     if len(patched) > layout.PRODUCER_ID_AT:
-        patched = patched.ljust(layout.PRODUCER_EPOCH_AT, b"\xff")  # no producer is -1: a part of it is no id
+        patched = patched.ljust(layout.PRODUCER_EPOCH_AT, b"\xff")  # no producer is -1: a part of it is not an id
     return _scan.plausible(patched.ljust(layout.RECORDS_AT, b"\0"), 0, 0, layout.MAX_INT, floor)

@@ -93,7 +93,7 @@ class CheckedWalk:
 
         Args:
             stop: file position; None for the end of the log. A gap or a batch that reaches over it belongs to this
-                call: the next one goes on at `border.position`.
+                call: the next one continues at `border.position`.
         """
         end = self._source.size if stop is None else min(stop, self._source.size)
         while self.border.position < end:
@@ -166,7 +166,7 @@ class CheckedWalk:
     def _next_row_confirms(self, window: Window, k: int) -> bool:
         """Whether the row after a batch with a wrong CRC shows that its length is right.
 
-        It does when it is right itself and the offsets go on there, or when it makes sense and no batch can begin
+        It does when it is right itself and the offsets continue there, or when it makes sense and no batch can begin
         before it: that was searched for already.
         """
         magic = window.cell(k, layout.MAGIC)

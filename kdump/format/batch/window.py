@@ -117,7 +117,7 @@ def crc_of_range(source: Source, start: int, end: int, magic: int, value: int = 
         source: the log.
         start, end: file positions, half-open.
         magic: 2 and above: CRC-32C; below: CRC-32.
-        value: the CRC of the bytes before `start`, to go on from.
+        value: the CRC of the bytes before `start`, to continue from.
     """
     checksum = crc32c if magic >= layout.MAGIC_V2 else crc32
     while start < end:

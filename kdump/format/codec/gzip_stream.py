@@ -86,7 +86,7 @@ def bytes_after(count: int) -> CodecProblem:
 
 
 def read_carefully(data: memoryview) -> Pieces:
-    """Decode damaged members up to the byte where zlib cannot go on.
+    """Decode damaged members up to the byte where zlib fails.
 
     Args:
         data: the whole section.

@@ -27,7 +27,7 @@ RATIO_SLACK = 1024
 PREAMBLE_BYTES = 5
 MAX_PREAMBLE = 0xFFFFFFFF
 NO_NUMBER, TOO_MUCH, OVER_LIMIT = -1, -2, -3
-# Writers use blocks of 32 KB; what claims more than this is no length of a block.
+# Writers use blocks of 32 KB; a larger number is not the length of a block.
 MAX_CHUNK = 1 << 24
 
 big_word = Struct(">I").unpack_from

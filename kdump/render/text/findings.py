@@ -98,7 +98,7 @@ class FindingLines:
             self._line(finding_line(finding))
 
     def end_of_file(self, path: str) -> None:
-        """Say how many findings of each kind were folded, and begin anew for the next file."""
+        """Say how many findings of each kind were folded, and start again for the next file."""
         for code, severity, more in self._found.folded():
             self._line(fold_line(code, severity, path, more))
         self._found = FindingCounts()

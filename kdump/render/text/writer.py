@@ -147,7 +147,7 @@ class TextWriter(LineBuffer):
             None,
             _no_control,
         )
-        self._at -= 1  # the line goes on
+        self._at -= 1  # the line continues
         if headers:
             self._header_keys(chunk.view, row[layout.R_HEADERS_AT], row[layout.R_END], headers)
         is_control = (
