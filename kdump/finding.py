@@ -49,7 +49,7 @@ class Code(Enum):
 
     L01 = ("short-tail", Severity.ERROR, "{length} bytes at the end are too few for a batch header",
            "truncate at the end of the last batch")
-    L02 = ("torn-batch", Severity.ERROR, "the batch runs {missing} bytes past the end of the file",
+    L02 = ("torn-batch", Severity.ERROR, "the batch runs {missing} bytes past {where}",
            "truncate at the start of this batch, or restore from another replica")
     L03 = ("zero-tail", Severity.ERROR, "only zero bytes up to the end of the file", "truncate at the start of the zeros")
     L04 = ("zero-hole", Severity.ERROR, "zero bytes where a batch should be", "restore from another replica")
@@ -121,6 +121,7 @@ class Code(Enum):
     P02 = ("producer-epoch", Severity.WARNING, "producer {producer}: epoch {found} follows {previous}", "none for reading; compare with another replica")
     P03 = ("control-record", Severity.ERROR, "{why}: recovery of an unclean start fails here", "restore from another replica")
     P04 = ("open-transaction", Severity.NOTE, "the transaction of producer {producer} is open at the end of the log: readers of committed data stop before it", "none while its producer is at work")
+    P05 = ("hanging-transaction", Severity.WARNING, "the transaction of producer {producer} hangs, and readers of committed data stop before it: {why}", "make sure that its producer is gone, then abort it with kafka-transactions.sh: kdump transactions has the command")
 
     X01 = ("index-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
     X02 = ("index-zeros", Severity.WARNING, "{count} entries at the end are zero: lookups fall back to the start of the log", "rebuild the index, or let a broker trim it")
@@ -181,7 +182,7 @@ class Finding(Value):
         found: its value in the file.
         count: records (or folded findings) concerned.
         severity: None for the severity of the table.
-        values: further values for the sentence.
+        values: further values for the sentence; `also` has words that follow it.
         more: how many findings of this code in the same batch or index file are left out; None for none.
         by_neighbours: the offsets are those that the batches, segments or files around leave free.
         because: the cause of which this is an effect, told before it; None where it stands for itself.
@@ -219,7 +220,8 @@ class Finding(Value):
     @property
     def message(self) -> str:
         """The sentence of the code with the numbers of this finding."""
-        return self._fill(self.code.sentence)
+        also = self.values.get("also")
+        return self._fill(self.code.sentence) + (f", {also}" if also else "")
 
     @property
     def remedy(self) -> str:

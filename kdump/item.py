@@ -349,7 +349,7 @@ class Loss(Value):
         certainty: LOST: no intact bytes of them are here. DOUBTFUL: bytes are here that no CRC vouches for, or that a
             consumer cannot read though their CRC is right. ABSENT: never here, or compacted away.
         because: names of the codes that say why.
-        elsewhere: paths of the replicas that have all of them intact.
+        elsewhere: paths of the replicas that have all of them intact; None where replicas were not compared.
     """
 
     path: str
@@ -362,7 +362,7 @@ class Loss(Value):
     records: int | None
     certainty: Certainty
     because: tuple[str, ...]
-    elsewhere: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] | None = None
 
     @property
     def offsets(self) -> int:
@@ -398,7 +398,10 @@ class Planned(Value):
         partition: name of the directory.
         directory: as the user wrote it.
         operations: in the order in which they are made.
-        bytes_lost, records_lost: that are cut from logs.
+        bytes_lost, records_lost: that are cut from logs; records that can be read today.
+        offsets_lost: between the old and the new end.
+        log_end_before: where the log ends now by its last batch, a torn one too where its header stands; None where
+            that is not known.
         log_end_offset: afterwards; None where it is not known.
         announces: what there is to know of it, a sentence each.
         kept: files of the kinds that the command is about and that are left alone.
@@ -420,6 +423,8 @@ class Planned(Value):
     journal: str | None
     arguments: tuple[str, ...]
     is_refused: bool
+    offsets_lost: int = 0
+    log_end_before: int | None = None
 
 
 class SegmentFate(Value):
@@ -452,6 +457,9 @@ class Prediction(Value):
             batches whose CRC is right.
         assumed: what the answer hangs on and nobody said, in words.
         segments: what becomes of each; none where it does not load.
+        hidden_records: that stay on disk and can be read today, and that no reader gets any more; none of them is cut.
+        reused_offsets: first and last of those that are given out again; None for none.
+        cause: code and file of what keeps it from loading; None where it loads.
     """
 
     path: str
@@ -467,11 +475,21 @@ class Prediction(Value):
     records_lost: int
     assumed: tuple[str, ...]
     segments: tuple[SegmentFate, ...]
+    hidden_records: int = 0
+    reused_offsets: tuple[int, int] | None = None
+    cause: tuple[str, str] | None = None
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether the broker loads the partition and leaves its logs and indexes as they are."""
-        return self.loads and all(segment.action == "keep" for segment in self.segments)
+        """Whether the broker loads the partition, leaves its logs and indexes as they are, and serves all of it."""
+        is_kept = all(segment.action == "keep" for segment in self.segments)
+        return self.loads and is_kept and self.reused_offsets is None and not self.hidden_records
+
+    @property
+    def harm(self) -> tuple[bool, int, int, int]:
+        """What it costs, to put several in order: the least first."""
+        reused = 0 if self.reused_offsets is None else self.reused_offsets[1] - self.reused_offsets[0] + 1
+        return not self.loads, self.records_lost + self.hidden_records, reused, self.bytes_lost
 
 
 class Progress(Value):

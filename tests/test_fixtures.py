@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MAX_BYTES = 14_000_000
+MAX_BYTES = 19_000_000
 RELEASES = ["0.8.2.2", "0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.0.1", "2.8.2", "3.3.2", "3.9.2"]
 CORPORA = [
     *(FIXTURES / "releases" / release for release in RELEASES),

@@ -16,7 +16,7 @@ from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import may_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kdump.checks.options import VerifyOptions
     from kdump.item import Item
@@ -60,12 +60,17 @@ class DirectoryCheck:
         yield from check_names(self._directory.contents)
         yield Checked(tuple(shown), 0, 0)
 
-    def predict(self, options: VerifyOptions) -> Iterator[Item]:
-        """Yield what the next start of a broker does with the partitions."""
+    def predict(self, options: VerifyOptions, told: Mapping[str, str]) -> Iterator[Item]:
+        """Yield what the next start of a broker does with the partitions.
+
+        Args:
+            options: which starts, and what they hang on.
+            told: the code of the first error of each file.
+        """
         from kdump.checks.predict import predict  # the model of the broker costs time to import
 
         directory = self._directory
-        return predict(self.log_dir, directory.partitions, options, is_alone=not directory.is_log_dir)
+        return predict(self.log_dir, directory.partitions, options, told, is_alone=not directory.is_log_dir)
 
     @property
     def broker(self) -> tuple[object, object] | None:

@@ -12,6 +12,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdump.broker.losses import LostRange
     from kdump.broker.producer.replay import SegmentProducers
     from kdump.format.batch.window import Window
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
@@ -34,6 +35,8 @@ class SegmentJob(Value):
         is_alone: nothing but the log is judged: a KRaft snapshot.
         is_raft_log: it is the metadata log: see `PartitionName`.
         next_base: base offset of the next segment, None after the last.
+        known_ends: of the last segment: an offset that the log must have reached, and the code of the finding that says
+            so where it has not; of snapshots and checkpoints.
     """
 
     files: dict[FileKind, str]
@@ -49,6 +52,7 @@ class SegmentJob(Value):
     is_alone: bool = False
     is_raft_log: bool = False
     next_base: int | None = None
+    known_ends: tuple[tuple[int, str], ...] = ()
 
     @property
     def may_be_unfinished(self) -> bool:
@@ -59,6 +63,20 @@ class SegmentJob(Value):
     def is_preallocated(self) -> bool:
         """Whether zeros at the end of its indexes are as they should be."""
         return self.is_raft_log and self.is_last
+
+
+class LostInLog(Value):
+    """Offsets of a log that readers do not get.
+
+    Args:
+        file: the log.
+        ranges: in the order of offsets.
+        is_short: a batch so far has fewer records than offsets.
+    """
+
+    file: str
+    ranges: tuple[LostRange, ...]
+    is_short: bool
 
 
 class SegmentSummary(Value):

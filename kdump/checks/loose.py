@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.broker.losses import PartitionLosses
 from kdump.checks.indexes import index_fold
-from kdump.checks.job import SegmentJob, SegmentSummary
+from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.partition import PartitionCheck
 from kdump.checks.read_errors import judged
 from kdump.checks.segment import check_segment
@@ -81,12 +82,20 @@ def _of_segment(path: str, kind: FileKind, base: int, options: VerifyOptions) ->
 
 
 def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator[Item]:
+    directory = os.path.dirname(os.path.abspath(job.files[FileKind.LOG]))
+    losses = PartitionLosses(os.path.dirname(job.files[FileKind.LOG]), os.path.basename(directory), job.start_offset)
     for result in check_segment(job, options):
-        if isinstance(result, SegmentSummary):
+        if isinstance(result, LostInLog):
+            if result.is_short:
+                losses.compacted()
+            if kind is FileKind.LOG:
+                yield from losses.take(result.file, result.ranges)
+        elif isinstance(result, SegmentSummary):
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
             if kind is FileKind.LOG:
                 yield result.checked(job, deep=options.deep)
             files = () if size is None or job.only is None else (CheckedFile(job.only, kind, size),)
+            yield from losses.rest()
             yield Checked(files, result.batches, result.records)
         elif options.progress or not isinstance(result, Progress):
             yield result

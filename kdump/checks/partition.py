@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.checks.job import SegmentJob, SegmentSummary
+from kdump.broker.losses import PartitionLosses
+from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
@@ -57,6 +58,7 @@ class PartitionCheck:
         self.checkpoint_findings: list[Finding] = []
         self._end = self._bases[0] if self._bases else 0
         self._has_epochs = False
+        self._losses = PartitionLosses(self.path, directory.name, self._start)
         self._is_read = True  # up to the end of the last log so far
         self._done: set[str] = set()
 
@@ -75,7 +77,23 @@ class PartitionCheck:
             only,
             is_raft_log=self.name is not None and self.name.is_raft_log,
             next_base=self.directory.next_base(base),
+            known_ends=self._known_ends() if base == self._bases[-1] else (),
         )
+
+    def _known_ends(self) -> tuple[tuple[int, str], ...]:
+        """Offsets that the log has reached, by the names of snapshots and by checkpoints; and what shows it."""
+        directory = self.directory
+        found = [
+            (file.name.base_offset or 0, Code.S02.name)
+            for file in directory.contents.files
+            if file.name.kind is FileKind.SNAPSHOT
+        ]
+        if directory.key is not None:
+            for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION):
+                offset = directory.log_dir.offset(kind, directory.key)
+                if offset is not None:
+                    found.append((offset, Code.K01.name))
+        return tuple(found)
 
     def check(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
         """Yield what is wrong with the partition.
@@ -89,11 +107,16 @@ class PartitionCheck:
         replay = Replay(self.directory)
         for number, job in enumerate(self.jobs):
             for result in results(number):
-                if isinstance(result, SegmentSummary):
+                if isinstance(result, LostInLog):
+                    if result.is_short:
+                        self._losses.compacted()
+                    yield from self._losses.take(result.file, result.ranges)
+                elif isinstance(result, SegmentSummary):
                     yield from self._after(job, result, replay, deep=options.deep)
                 else:
                     yield result
         yield from self._rest(replay, options)
+        yield from self._losses.rest()
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size)
@@ -107,6 +130,7 @@ class PartitionCheck:
             elif job.only is None:
                 yield one
         self._end = max(self._end, facts.end_offset)
+        self._losses.reached(facts.end_offset)
         self._is_read = facts.is_read
         self._has_epochs = self._has_epochs or facts.has_epochs
         self._done.update(job.files.values())
@@ -162,6 +186,8 @@ class PartitionCheck:
         """A snapshot of the metadata log: it has the format of a log, and offsets of its own."""
         job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, is_alone=True)
         for result in check_segment(job, options):
+            if isinstance(result, LostInLog):
+                continue
             if not isinstance(result, SegmentSummary):
                 yield result
             elif FileKind.LOG in result.sizes:

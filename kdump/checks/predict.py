@@ -8,17 +8,20 @@ directory; the other partitions there are not looked at.
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from kdump.broker.load.facts import DELETE, Start
 from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import Cause, LogManager, worst
 from kdump.broker.load.outcome import Stops
+from kdump.finding import Code
+from kdump.format.kinds import FileKind
 from kdump.item import Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.broker.load.log_manager import Settings
     from kdump.broker.load.outcome import Outcome
@@ -33,7 +36,12 @@ _ALONE = "the other partitions of the log directory can be loaded"
 
 
 def predict(
-    log_dir: LogDir, partitions: Sequence[PartitionDir], options: VerifyOptions, *, is_alone: bool
+    log_dir: LogDir,
+    partitions: Sequence[PartitionDir],
+    options: VerifyOptions,
+    told: Mapping[str, str],
+    *,
+    is_alone: bool,
 ) -> Iterator[Prediction | OpenFailure]:
     """Yield what becomes of each partition with each start.
 
@@ -41,6 +49,7 @@ def predict(
         log_dir: the log directory.
         partitions: its partition directories, in the order in which they are shown.
         options: which starts, and what they hang on.
+        told: the code of the first error of each file.
         is_alone: other partitions may be there, and are not among these.
     """
     assert options.settings is not None
@@ -66,7 +75,19 @@ def predict(
             found.append([row.replace(assumed=(*row.assumed, *not_known)) for row, _ in outcomes])
     for rows in found:
         for row in rows:
-            yield _stopped(row, worst(causes[row.start])) if causes[row.start] else row
+            stopping = causes[row.start]
+            yield _stopped(row, _told(worst(stopping), told)) if stopping else row
+
+
+def _told(cause: Cause, told: Mapping[str, str]) -> Cause:
+    """The same cause under the code that its file has been given already; of a directory, the file in it."""
+    if cause.file in told:
+        return cause.replace(code=told[cause.file])
+    if cause.code == Code.S04.name:  # a name in it is no offset
+        for file, code in told.items():
+            if code in _NAMES and os.path.dirname(file) == cause.file:
+                return cause.replace(code=code, file=file)
+    return cause
 
 
 def _outcomes(
@@ -84,7 +105,9 @@ def _outcomes(
             outcomes[how] = load(facts, how, recoveries=recoveries)
         outcome = outcomes[how]
         stops = Stops.BROKER if name.is_raft_log else outcome.stops
-        cause = None if outcome.stops is None else Cause(stops or Stops.BROKER, outcome.exception, path)
+        cause = None
+        if outcome.stops is not None:
+            cause = Cause(stops or Stops.BROKER, outcome.exception, path, False, *_blamed(path, outcome))
         if outcome.has_unstable and not name.is_raft_log:
             cause = manager.refusal(path) or cause
         row = _row(path, start, outcome, (*assumed, _METADATA) if name.is_raft_log else tuple(assumed))
@@ -108,7 +131,46 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) ->
         outcome.records_lost,
         assumed,
         tuple(SegmentFate(one.base_offset, one.action.value, one.size) for one in outcome.segments),
+        outcome.hidden_records,
+        outcome.reused_offsets,
     )
+
+
+_FILE = re.compile(r"\d{20,}\.(?:log|index|timeindex|txnindex|snapshot)")
+_NAMES = (Code.F01.name, Code.S04.name)
+_OF_FILES = {
+    FileKind.EPOCHS.value: (Code.K04, FileKind.EPOCHS.value),
+    FileKind.PARTITION_METADATA.value: (Code.K05, FileKind.PARTITION_METADATA.value),
+    "names": (Code.S04, ""),
+}
+_OF_LOGS = {
+    "epochs": Code.E02,
+    "producers": Code.P03,
+    "transaction index": Code.A03,
+    "open": Code.F03,
+    "offset": Code.O02,
+    "split": Code.O02,
+    "framing": Code.L07,
+}
+
+
+def _blamed(path: str, outcome: Outcome) -> tuple[str, str]:
+    """The code and the file of what a partition cannot be loaded for.
+
+    Args:
+        path: of its directory.
+        outcome: that does not load.
+    """
+    stage = outcome.stage
+    if stage == "epochs" and outcome.has_bad_epochs:
+        stage = FileKind.EPOCHS.value
+    if stage in _OF_FILES:
+        code, name = _OF_FILES[stage]
+        return code.name, os.path.join(path, name) if name else path
+    named = _FILE.search(outcome.exception)
+    name = named.group() if named else f"{outcome.row:020}.log"
+    is_there = name in outcome.disk.before
+    return _OF_LOGS.get(stage, Code.O03).name, os.path.join(path, name) if is_there else path
 
 
 def _stopped(row: Prediction, cause: Cause) -> Prediction:
@@ -120,11 +182,14 @@ def _stopped(row: Prediction, cause: Cause) -> Prediction:
     return row.replace(
         loads=False,
         stops=cause.stops.value,
-        reason=f"{what} because of {cause.path}: {why}",
+        reason=f"{what} because of {cause.file or cause.path}: {why}",
         reason_class=java_class,
         log_start_offset=None,
         log_end_offset=None,
         bytes_lost=lost[0],
         records_lost=lost[1],
         segments=(),
+        hidden_records=0,
+        reused_offsets=None,
+        cause=(cause.code, cause.file),
     )

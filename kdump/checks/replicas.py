@@ -9,6 +9,7 @@ wrong with them is said by the verify of their own directory.
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +21,7 @@ from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.item import Checked
+from kdump.item import Checked, Loss, PartitionChecked
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 
@@ -62,7 +63,8 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     Reports: D01-D03, and every code of verify.
     """
     engine = engine or LocalReplicas()
-    yield from verify(paths, options, engine)
+    known = _KnownLosses()
+    yield from known.through(verify(paths, options, engine))
     replicas: dict[tuple[str, int], list[PartitionCheck]] = {}
     for check in partitions_of(paths):
         if check.name is not None and not check.name.state and check.jobs:
@@ -71,6 +73,51 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
         sentence = "--replicas: no partition lies under two of these paths: nothing was compared"
         yield OpenFailure(paths[0], "other", sentence)
     yield from engine.replicas([checks for _, checks in sorted(replicas.items())], options)
+    yield from known.with_others([[check.path for check in checks] for checks in replicas.values()])
+
+
+class _KnownLosses:
+    """What the replicas have lost, until it is known which others have it."""
+
+    def __init__(self) -> None:
+        self._losses: dict[str, list[Loss]] = {}
+        self._missing: dict[str, array[int]] = {}  # first and last offset, pair by pair
+        self._spans: dict[str, tuple[int, int]] = {}
+
+    def through(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Yield the items of verify, but for what is lost."""
+        for item in items:
+            if isinstance(item, Loss):
+                self._missing.setdefault(item.path, array("q")).extend((item.offset, item.last_offset))
+                if item.certainty.is_loss:
+                    self._losses.setdefault(item.path, []).append(item)
+                    continue
+            elif isinstance(item, PartitionChecked) and item.start_offset is not None and item.end_offset is not None:
+                self._spans[item.path] = item.start_offset, item.end_offset
+            yield item
+
+    def with_others(self, groups: Sequence[Sequence[str]]) -> Iterator[Loss]:
+        """Yield what is lost, with the replicas that have it.
+
+        Args:
+            groups: paths of the replicas of each partition.
+        """
+        others = {path: [one for one in paths if one != path] for paths in groups for path in paths if len(paths) > 1}
+        for path, losses in self._losses.items():
+            if path not in others:
+                yield from losses
+                continue
+            for loss in losses:
+                have = [one for one in others[path] if self._has(one, loss.offset, loss.last_offset)]
+                yield loss.replace(elsewhere=tuple(have))
+
+    def _has(self, path: str, first: int, last: int) -> bool:
+        """Whether a replica has all of some offsets: they lie in its log, and it misses none of them."""
+        start, end = self._spans.get(path, (0, 0))
+        if not start <= first <= last < end:
+            return False
+        missing = self._missing.get(path, array("q"))
+        return not any(one <= last and first <= other for one, other in zip(missing[::2], missing[1::2], strict=True))
 
 
 def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Item]:

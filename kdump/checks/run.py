@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.loose import check_loose
 from kdump.checks.workers import Workers
+from kdump.finding import Finding, Severity
 from kdump.item import Progress
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
@@ -71,11 +72,20 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | N
     checks = [check for directory in directories for check in directory.partitions]
     with closing((engine or LocalVerify()).partitions(checks, options)) as judged:  # type: ignore[type-var]
         for directory in directories:
+            told: dict[str, str] = {}
             for _ in directory.partitions:
-                yield from next(judged)
-            yield from directory.check()
+                yield from _noting(next(judged), told)
+            yield from _noting(directory.check(), told)
             if options.starts:
-                yield from directory.predict(options)
+                yield from directory.predict(options, told)
+
+
+def _noting(items: Iterator[Item], told: dict[str, str]) -> Iterator[Item]:
+    """Yield items, and keep the code of the first error of each file."""
+    for item in items:
+        if isinstance(item, Finding) and item.severity is Severity.ERROR:
+            told.setdefault(item.file, item.code.name)
+        yield item
 
 
 def partitions_of(paths: Sequence[str]) -> Iterator[PartitionCheck]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from kdump.broker.losses import LossFold, first_offset
 from kdump.broker.producer.replay import ProducerFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
-from kdump.checks.job import SegmentJob, SegmentSummary, times_of
+from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary, times_of
 from kdump.checks.read_errors import broken_off, not_opened
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity
@@ -33,13 +35,14 @@ if TYPE_CHECKING:
 _FOREIGN_SEQUENCES = "__consumer_offsets"  # the coordinator writes there in the name of producers
 _MAYBE_COMPACTION = (Code.P01, Code.P02)  # warnings, unless compaction explains them
 _MISSING_OFFSETS = (Code.O04, Code.O07)
+_NEVER = 2**63 - 1
 _HELD = 10_000  # of the first are held back until it is known whether the log was compacted
 _BLAME_OFFSET = (Code.O01, Code.O02, Code.O03)
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
 _TORN = (Code.L01, Code.L02, Code.L03)
 _BEYOND = (Code.O07, Code.X07, Code.T04)
 
-Result = Finding | OpenFailure | Progress | SegmentSummary
+Result = Finding | OpenFailure | Progress | LostInLog | SegmentSummary
 
 
 def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
@@ -57,8 +60,10 @@ def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
         segment = _SegmentCheck(job, options, cache, found)
         for progress in segment.walk():
             yield from _wanted(found, job.only)
+            yield from segment.losses(is_end=False)
             yield progress
         yield from _wanted(found, job.only)
+        yield from segment.losses(is_end=True)
         yield segment.facts()
 
 
@@ -105,6 +110,10 @@ class _SegmentCheck:
         self._producers: ProducerFold | None = None
         self._is_growing = job.is_held and job.is_last
         self._end_is_unknown = self._is_growing  # what was appended meanwhile is in its indexes only
+        self._trusted_at = -1  # position of the last batch with a right CRC
+        self._is_short = False
+        self._losses: LossFold | None = None
+        self._before: int | None = None  # last offset before the window in hand
 
     def walk(self) -> Iterator[Progress]:
         """Walk through the log, and judge everything."""
@@ -139,6 +148,14 @@ class _SegmentCheck:
             self._sizes,
             *self._times,
         )
+
+    def losses(self, *, is_end: bool) -> Iterator[LostInLog]:
+        """Yield what readers do not get, as far as it is known; at the end all of it."""
+        fold = self._losses
+        if fold is not None and (is_end or fold.is_full):
+            ranges = tuple(fold.ranges())
+            if ranges or self._is_short:
+                yield LostInLog(self._path, ranges, self._is_short)
 
     # --- files ----------------------------------------------------------------------------------------------
     def _open(self, kind: FileKind) -> CachedFile | None:
@@ -196,6 +213,10 @@ class _SegmentCheck:
             resync=options.resync,
         )
         walk.checks.follow_producers = job.topic != _FOREIGN_SEQUENCES
+        if not (job.is_alone or job.is_leftover):
+            limits = options.max_uncompressed_bytes, options.max_batch_bytes
+            self._losses = LossFold(log.size, lambda position: first_offset(log, position, *limits))
+            walk.checks.offsets.when_free = self._losses.settle
         epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
         records = RecordChecks(self._path)
@@ -208,6 +229,9 @@ class _SegmentCheck:
                     self._records += chunk.filled
                     for finding in records.check(chunk):
                         self._report(finding)
+            if self._losses is not None:
+                self._losses.window(partial(_records_at, window))
+            self._before = walk.checks.offsets.last
             if options.progress or self._found:
                 yield end
         if walk.checks.offsets.last is not None:
@@ -216,6 +240,27 @@ class _SegmentCheck:
             self._report(finding)
         end = Progress(log.size, log.size, self._path)
         yield from self._handing_on(self._finish(log, walk.checks.offsets.last), end)
+        self._lost_end(walk.checks.offsets.last)
+
+    def _lost_end(self, last: int | None) -> None:
+        """What is missing behind the last batch."""
+        job, fold = self._job, self._losses
+        if fold is None:
+            return
+        free = job.base_offset if last is None else last + 1
+        if not job.is_last:
+            fold.finish(free, None if job.next_base is None else job.next_base - 1, (), is_last=False)
+        elif self._end_is_unknown:
+            fold.finish(free, None, (), is_last=True)
+        else:
+            known = list(job.known_ends)
+            with suppress(OSError):  # they have vanished meanwhile
+                known += self._segment.known_ends(self._trusted_at, free - 1, self._times[1])
+            beyond = [one for one in known if free < one[0] < _NEVER]
+            end = max([offset for offset, _ in beyond], default=None)
+            fold.finish(
+                free, None if end is None else end - 1, tuple(dict.fromkeys(code for _, code in beyond)), is_last=True
+            )
 
     def _handing_on(self, checks: Iterator[None], progress: Progress) -> Iterator[Progress]:
         """Let what the checks have found so far be handed on: nothing grows with what is wrong."""
@@ -225,12 +270,16 @@ class _SegmentCheck:
 
     def _headers(self, window: Window, offsets: OffsetFold) -> Iterator[None]:
         self._batches += window.count
+        trusted = window.count - 1 if window.all_trusted else _last_trusted(window)
+        if trusted >= 0:
+            self._trusted_at = window.cell(trusted, layout.POSITION)
         self._last_batch_at = window.cell(window.count - 1, layout.POSITION)
         rows, count = window.rows, window.count
         self._only_magic_0 = self._only_magic_0 and _scan.extremes(rows, count, layout.MAGIC) == (0, 0)
         self._has_epochs = self._has_epochs or _scan.extremes(rows, count, layout.LEADER_EPOCH)[1] >= 0
-        if not self._has_holes and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
-            self._has_holes = _scan.lacks_records(rows, count)
+        if not self._is_short and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
+            self._is_short = _scan.lacks_records(rows, count)
+            self._has_holes |= self._is_short
         self._times = times_of(window, *self._times)
         assert self._producers is not None
         self._producers.step(window)
@@ -276,9 +325,24 @@ class _SegmentCheck:
             path = self._path.removesuffix(FileKind.LOG.value) + kind.value
             self._report(Finding(Code.F09, path, severity_override=severity))
 
+    def _bounded(self, gap: Finding) -> Finding:
+        """A gap at the end of the log, with the offsets that the next segment, snapshots and checkpoints leave it."""
+        if (gap.position or 0) + (gap.length or 0) < self._sizes[FileKind.LOG]:
+            return gap
+        ends = [offset for offset, _ in self._job.known_ends if offset < _NEVER]
+        end = self._job.next_base if self._job.next_base is not None else max(ends, default=None)
+        if end is None or gap.offset is None:
+            return gap
+        return gap.replace(last_offset=end - 1) if end > gap.offset else gap.replace(offset=None)
+
     # --- findings -------------------------------------------------------------------------------------------
     def _report(self, finding: Finding) -> None:
         code = finding.code
+        if finding.offset is None and finding.last_offset is not None:  # a wrapper: after the batch before it
+            first = finding.last_offset if self._before is None else min(self._before + 1, finding.last_offset)
+            finding = finding.replace(offset=first, by_neighbours=True)
+        if finding.gap and finding.offset is not None and finding.last_offset is None:
+            finding = self._bounded(finding)
         if code in _BEYOND and self._end_is_unknown and (finding.offset or 0) >= self._end:
             return
         self._end_is_unknown |= code is Code.L12
@@ -294,9 +358,25 @@ class _SegmentCheck:
                 finding = finding.replace(severity_override=Severity.WARNING)
         if code in _TORN and finding.gap and self._is_growing:
             finding = finding.replace(code=Code.V03)
-        if finding.file == self._path and finding.severity is Severity.ERROR:
-            self._damaged = True
+        if finding.file == self._path:
+            self._damaged |= finding.severity is Severity.ERROR
+            if self._losses is not None:
+                self._losses.see(finding)
         if code in _MAYBE_COMPACTION and len(self._maybe_compaction) < _HELD:
             self._maybe_compaction.append(finding)
         else:
             self._found.append(finding)
+
+
+def _records_at(window: Window, position: int) -> int | None:
+    """How many records the batch at a position has by its header; a legacy wrapper does not say it."""
+    k = window.column(layout.POSITION).index(position)
+    count, delta = window.cell(k, layout.COUNT), window.cell(k, layout.LAST_OFFSET_DELTA)
+    is_sound = window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 and 0 < count <= delta + 1
+    return count if is_sound else None
+
+
+def _last_trusted(window: Window) -> int:
+    """The last row with a right CRC, -1 for none."""
+    pairs = list(zip(window.column(layout.CRC), window.column(layout.COMPUTED_CRC), strict=True))
+    return max((k for k, (stored, computed) in enumerate(pairs) if stored == computed), default=-1)

@@ -131,7 +131,8 @@ def check_offsets(log_dir: LogDir, partition: tuple[str, int], directory: str, e
             code = Code.K02 if kind is FileKind.LOG_START else Code.K01
             values: dict[str, int | str | None] = {"partition": directory, "end": end, "missing": offset - end}
             path = log_dir.path_of(kind)
-            yield Finding(code, path, field=field, found=offset, expected=end, offset=end, values=values)
+            finding = Finding(code, path, field=field, found=offset, expected=end, offset=end, values=values)
+            yield finding.replace(last_offset=offset - 1) if code is Code.K01 else finding
 
 
 def ascend(epochs: Sequence[EpochEntry]) -> bool:

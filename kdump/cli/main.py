@@ -31,6 +31,8 @@ _COMMANDS = {
     "resume": "kdump.cli.resume_undo:resume_command",
     "partition-for": "kdump.cli.partition_for",
     "export": "kdump.cli.export",
+    "groups": "kdump.cli.groups",
+    "transactions": "kdump.cli.transactions",
     "completion": "kdump.cli.completion",
 }
 
@@ -46,8 +48,9 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     from kdump.format.record import _records, _select
     from kdump.render.json import _json
     from kdump.render.text import _text
+    from kdump.state import _fold
 
-    kernels = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows)
+    kernels = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows, _fold)
     compiled = all(kernel.is_compiled() for kernel in kernels)
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()

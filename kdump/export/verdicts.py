@@ -70,7 +70,7 @@ def loss_row(loss: Loss, origins: Origins) -> Row:
         "records": loss.records,
         "certainty": loss.certainty.value,
         "because": list(loss.because),
-        "elsewhere": [printable(path) for path in loss.elsewhere],
+        "elsewhere": [printable(path) for path in loss.elsewhere or ()],
     }
 
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from kdump.finding import NOT_ALL_READ, Finding, Severity
 from kdump.item import Checked, Loss, PartitionChecked
 from kdump.storage.file_source import OpenFailure
-
-if TYPE_CHECKING:
-    from kdump.item import Item
 
 """Findings that say that part of a file was not looked at: whoever asked has no full answer."""
 
@@ -38,7 +34,7 @@ class Tally:
         self.unchecked: list[tuple[str | None, str]] = [(None, NO_RECORDS)] if shallow else []
         self._partly: set[str] = set()
 
-    def see(self, item: Item) -> None:
+    def see(self, item: object) -> None:
         """Take one item into account."""
         if isinstance(item, Finding):
             self.severities[item.severity] += 1 + (item.more or 0)

@@ -85,6 +85,7 @@ def plan_patches(path: str, findings: Iterable[Finding]) -> Plan:
         {},
         names,
         log_end_offset=headers.end if is_last else None,
+        log_end_before=headers.end_before if is_last else None,
         refused=tuple(f"{path}: {why}" for why in refused),
     )
 
@@ -95,6 +96,7 @@ class _Headers:
     Attributes:
         patches: by position and field.
         end: the offset after the last batch.
+        end_before: that of the log as it is.
     """
 
     def __init__(self, source: Source, base: int) -> None:
@@ -102,6 +104,7 @@ class _Headers:
         self._base = base
         self.patches: dict[int, Patch] = {}
         self.end: int | None = None
+        self.end_before: int | None = None
         self._positions: set[int] = set()
 
     @property
@@ -144,6 +147,7 @@ class _Headers:
                 break
         last = walk.checks.offsets.last
         self.end = self._base if last is None else last + 1
+        self.end_before = self.end if self.end_before is None else self.end_before
         return found
 
     def _patch(self, finding: Finding) -> None:

@@ -119,6 +119,7 @@ class Plan(Value):
         bytes_lost: that are cut from logs.
         records_lost: in these bytes, as far as they can be counted.
         log_end_offset: of the partition afterwards; None where it is not known.
+        log_end_before: before, a torn batch counts where its header stands; None where it is not known.
         announces: what a broker will do then, or what the operator must know; a sentence each.
         kept: sound files of the kinds that the command is about.
         refused: why parts were left out, a sentence each: with one of them nothing is applied.
@@ -135,6 +136,13 @@ class Plan(Value):
     announces: tuple[str, ...] = ()
     kept: int = 0
     refused: tuple[str, ...] = ()
+    log_end_before: int | None = None
+
+    @property
+    def offsets_lost(self) -> int:
+        """How many offsets lie between the new end and the one before."""
+        before, after = self.log_end_before, self.log_end_offset
+        return 0 if before is None or after is None else max(0, before - after)
 
     @property
     def partition(self) -> str:
@@ -175,6 +183,8 @@ class Plan(Value):
             journal,
             arguments,
             bool(self.refused),
+            self.offsets_lost,
+            self.log_end_before,
         )
 
     @property

@@ -229,6 +229,7 @@ class _Planner:
             self._inputs,
             self._names,
             log_end_offset=end_offset,
+            log_end_before=end_offset,
             announces=tuple(announces),
             kept=self._kept,
             refused=tuple(self._refused),

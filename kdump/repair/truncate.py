@@ -10,6 +10,7 @@ from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.broker.load.disk import FilePart
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.log_manager import LogManager
+from kdump.broker.losses import log_end
 from kdump.broker.producer.producer_state_manager import SNAPSHOT, offset_of
 from kdump.broker.truncate import Cut, cut_at_offset, truncate
 from kdump.finding import Code, Finding, Severity
@@ -149,7 +150,14 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
         outcome.log_end_offset,
         announces,
         refused=tuple(refused),
+        log_end_before=_end_before(facts, bases),
     )
+
+
+def _end_before(facts: PartitionFacts, bases: Sequence[int]) -> int:
+    """Where the log ends now: after the last batch of all segments."""
+    ends = (log_end(facts.files[f"{base:020}.log"], base, facts.max_batch_bytes) for base in reversed(bases))
+    return next((end for end in ends if end is not None), bases[-1])
 
 
 def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogDamage) -> Cut | None:

@@ -194,6 +194,33 @@ class Segment:
             if known is not None and known >= after and _size(self.path) == size:
                 yield self._missing(size, after, known, f"its index extends to {known}", Severity.ERROR)
 
+    def known_ends(self, position: int, last: int, largest: int | None) -> Iterator[tuple[int, str]]:
+        """Yield offsets that the log must have reached by its indexes, and the codes of what they show then.
+
+        An entry of the offset index counts when it points behind the last right batch, one of the time index when it
+        has a timestamp above all that are here: a wrong bit in an entry alone is no witness.
+
+        Args:
+            position: of the last right batch; -1 for none.
+            last: its last offset, the offset before the first possible one where there is none.
+            largest: timestamp of the right batches, ms; None for none.
+
+        Raises:
+            OSError: an index cannot be read.
+        """
+        known = self._index_end(position + 1)
+        if known is not None and known > last:
+            yield known + 1, "X07"
+        source = self.file(FileKind.TIMEINDEX)
+        if not isinstance(source, OpenFailure):
+            from kdump.format.index.offset_and_time import TimeIndex
+
+            index = TimeIndex(source, self.base_offset)
+            index.trim()
+            entry = index.entry(index.entries - 1) if index.entries else None
+            if entry is not None and entry.offset > last and entry.timestamp > (-1 if largest is None else largest):
+                yield entry.offset + 1, "T04"
+
     def _missing(self, size: int, first: int, last: int, why: str, severity: Severity) -> Finding:
         return Finding(
             Code.O07,

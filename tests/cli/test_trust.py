@@ -122,6 +122,9 @@ RED = "\x1b[31mred\nline\u202e\x9b"
         ["retention", "--set", RED, "x"],
         ["export", "--table", RED, "x"],
         ["partition-for", RED, "--partitions", RED],
+        ["groups", "--at", RED, "x"],
+        ["groups", RED],
+        ["transactions", "--at", RED, "x"],
     ],
     ids=lambda args: args[0] if args[0] != RED else "command",
 )

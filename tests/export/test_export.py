@@ -302,7 +302,7 @@ def read_back(target: Path, kind: str) -> pa.Table:
     return ds.dataset(target, format=kind, partitioning="hive").to_table()
 
 
-@pytest.mark.parametrize("table", [name for name in TABLES if name != "losses"])
+@pytest.mark.parametrize("table", TABLES)
 def test_parquet_read_back_has_the_rows(table: str, tree: list[str], tmp_path: Path) -> None:
     run = export("--table", table, "--to", tmp_path / "out", *tree)
     assert run.exit_code == 6, run.output  # damage, and a FIFO and a link among the logs
@@ -518,7 +518,7 @@ def test_a_store_is_read_by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(asked) <= 8 * 1024 * 1024
 
 
-@pytest.mark.parametrize("table", [name for name in TABLES if name != "losses"])
+@pytest.mark.parametrize("table", TABLES)
 def test_a_store_has_the_rows_of_the_same_files_here(table: str, tmp_path: Path) -> None:
     store = fsspec.filesystem("memory")
     case = next(one for one in damage_cases(FIXTURES / "damage") if one.name == "b01-payload-mid-last")

@@ -158,10 +158,14 @@ def test_every_type_of_the_manual_is_printed_by_some_command() -> None:
     found = {row["type"] for row in whole(CLEAN / "node1", "--print-data-log")}
     found |= {row["type"] for row in rows(["dump", "--stats", "--format", "json", node])}
     found |= {row["type"] for row in rows(["verify", "--format", "json", f"{node}/txn-0"])}
-    found.add("loss")
+    lost = ["verify", "--format", "json", "--start", "clean", "damage/intact/compacted/logdir"]
+    found |= {row["type"] for row in rows(lost)}
+    found |= {row["type"] for row in rows(["truncate", "--format", "json", "--at-damage", f"{node}/txn-0"])}
     found |= {row["type"] for row in rows(["find-offset", "--format", "json", f"{node}/txn-0", "0"])}
     found |= {row["type"] for row in rows(["du", "--full-at", "1T", "--format", "json", f"{node}/txn-0"])}
     found |= {row["type"] for row in rows(["partition-for", "--format", "json", "group"])}
+    for args in (["groups"], ["groups", "--diff", "0", "end"], ["transactions"]):
+        found |= {row["type"] for row in rows([*args, "--format", "json", node])}
     assert found == set(SCHEMAS) - {"bytes"}
 
 
@@ -179,7 +183,7 @@ def test_damage_is_dumped_and_verified_by_schema(case: Any, tmp_path: Path) -> N
     status = run_kdump(["dump", "--deep-iteration", "."], tree).exit
     assert found[-1]["exit"] == status, "the same verdict as that of the text"
     assert (found[-1]["errors"] > 0) == (status in (3, 6))
-    rows(["verify", "--format", "json", "."], tree, exits=codes)
+    rows(["verify", "--format", "json", "--start", "clean", "."], tree, exits=codes)
 
 
 def test_answers_of_find_are_as_the_manual_says() -> None:

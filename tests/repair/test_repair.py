@@ -411,8 +411,10 @@ def test_a_cut_says_what_it_costs_and_needs_a_word_for_later_segments(tmp_path: 
     assert (plan["bytesLost"], plan["recordsLost"], plan["logEndOffset"]) == (5 * size, 10, 6)
     assert {"file": name(0), "action": "truncate", "from": 5 * size, "to": 3 * size} in plan["operations"]
     assert any("high watermark is 16, and a broker lowers it to 6" in one for one in plan["announces"])
+    assert (plan["logEndOffsetBefore"], plan["offsetsLost"]) == (16, 10)
     assert list(plan) == [
-        "type", "command", "planId", "partition", "operations", "bytesLost", "recordsLost", "logEndOffset", "announces",
+        "type", "command", "planId", "partition", "operations", "bytesLost", "recordsLost", "offsetsLost",
+        "logEndOffsetBefore", "logEndOffset", "announces",
     ]  # fmt: skip
 
 

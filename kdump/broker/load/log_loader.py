@@ -79,10 +79,33 @@ def load(
     except BrokerError as error:
         stops = Stops.LOG_DIR if error.exception.startswith(IO_CLASSES) else Stops.BROKER
         lost = losses(loader.disk, loader.fates(), known.count_records)
-        return Outcome(loader.disk, [], None, None, *lost, stops, error.exception, *loader.marks())
+        found = Outcome(loader.disk, [], None, None, *lost, stops, error.exception, *loader.marks())
+        return found.replace(stage=error.stage, row=error.row)
     segments = loader.fates()
     lost = losses(loader.disk, segments, known.count_records)
-    return Outcome(loader.disk, segments, *ends, *lost, None, "", *loader.marks())
+    found = Outcome(loader.disk, segments, *ends, *lost, None, "", *loader.marks())
+    hidden, reused = _hidden(loader.disk, facts, ends, known)
+    return found.replace(hidden_records=hidden, reused_offsets=reused)
+
+
+def _hidden(
+    disk: Disk, facts: PartitionFacts, ends: tuple[int, int], known: Recoveries
+) -> tuple[int, tuple[int, int] | None]:
+    """Return the records that stay on disk outside of the log, and the offsets that are given out again."""
+    before, after = log_bases(disk.before), log_bases(disk.names())
+    if facts.state == DELETE or not before:
+        return 0, None
+    was = -1  # the last offset that can be read today
+    for base in reversed(before):
+        was = known.readable(disk.before[f"{base:020}.log"], base, _NO_END)[0]
+        if was >= 0:
+            break
+    hidden = 0
+    for base in after:
+        log = disk.get(f"{base:020}.log")
+        if log is not None and base == after[-1]:
+            hidden += known.readable(log, base, ends[1])[1]
+    return hidden, (ends[1], was) if was >= ends[1] else None
 
 
 class _Loader:
@@ -323,7 +346,7 @@ class _Loader:
 
 
 if TYPE_CHECKING:
-    Counter = Callable[[Source, int], int]
+    Counter = Callable[[Source, int, int], int]
 
 
 _BATCH_BYTES = 64 * 1024 * 1024
@@ -373,20 +396,46 @@ def losses(disk: Disk, segments: list[SegmentOutcome], count: Counter) -> tuple[
         count: counts the records of a log from a position on.
     """
     lost = [one for one in segments if one.bytes_lost]
-    records = sum(count(disk.before[f"{one.base_offset:020}.log"], one.size) for one in lost)
+    records = sum(count(disk.before[f"{one.base_offset:020}.log"], one.base_offset, one.size) for one in lost)
     return sum(one.bytes_lost for one in lost), records
 
 
-def count_records(log: Source, start: int) -> int:
+def count_records(log: Source, base: int, start: int) -> int:
     """Count the records of a log from a position on, in batches whose CRC is right.
 
     Args:
         log: the log.
+        base: its base offset.
         start: file position of a batch, bytes.
     """
-    walk = CheckedWalk(FilePart(log, start, log.size), lambda _finding: None, max_batch_bytes=_BATCH_BYTES)
+    part = FilePart(log, start, log.size)
+    walk = CheckedWalk(part, lambda _finding: None, segment=base, max_batch_bytes=_BATCH_BYTES)
     reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES)
     return sum(_records(window, reader) for window in walk.windows())
+
+
+def readable(log: Source, base: int, end: int) -> tuple[int, int]:
+    """Return the last offset of the right batches of a log, -1 for none, and the records of those behind an end.
+
+    Args:
+        log: the log.
+        base: its base offset: a batch below it, or too far above it, has no right offset.
+        end: a log end offset.
+    """
+    walk = CheckedWalk(log, lambda _finding: None, segment=base, max_batch_bytes=_BATCH_BYTES)
+    reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES)
+    last, found = -1, 0
+    for window in walk.windows():
+        if window.all_trusted and not window.suspicions & (layout.NOT_ABOVE | layout.OUT_OF_RANGE):
+            last = max(last, window.cell(window.count - 1, layout.LAST_OFFSET))
+            if last < end:
+                continue
+        for k in range(window.count):
+            is_right = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
+            if is_right and not window.cell(k, layout.SUSPICION) & layout.OUT_OF_RANGE:
+                last = max(last, window.cell(k, layout.LAST_OFFSET))
+                found += _records(window.only(k), reader) if window.cell(k, layout.LAST_OFFSET) >= end else 0
+    return last, found
 
 
 def _records(window: Window, reader: RecordReader) -> int:
@@ -417,13 +466,27 @@ class Recoveries:
     def __init__(self) -> None:
         self._known: list[tuple[tuple[object, ...], Recovered]] = []
         self._records: dict[tuple[str, int], int] = {}
+        self._readable: dict[tuple[object, ...], tuple[int, int]] = {}
 
-    def count_records(self, log: Source, start: int) -> int:
+    def count_records(self, log: Source, base: int, start: int) -> int:
         """Count the records of a log from a position on."""
         key = log.name, start
         if key not in self._records:
-            self._records[key] = count_records(log, start)
+            self._records[key] = count_records(log, base, start)
         return self._records[key]
+
+    def readable(self, log: Source, base: int, end: int) -> tuple[int, int]:
+        """Return the last offset of the right batches of a log, -1 for none, and how many records reach over an end.
+
+        Args:
+            log: the log.
+            base: its base offset.
+            end: a log end offset.
+        """
+        key = log.name, log.size, base, end
+        if key not in self._readable:
+            self._readable[key] = readable(log, base, end)
+        return self._readable[key]
 
     def recover(self, facts: PartitionFacts, disk: Disk, base: int, states: ProducerStates, epoch: int) -> Recovered:
         """Recover a segment, or take what is known of it."""

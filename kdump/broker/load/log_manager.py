@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.outcome import Stops
+from kdump.finding import Code
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import REMOTE_CACHE
@@ -33,12 +34,16 @@ class Cause(Value):
         exception: class and message as Java prints them.
         path: of the file or directory that it dies of.
         is_first: it ends before any partition is loaded.
+        code, file: of the finding that says what is wrong; of a partition that cannot be read because the log directory
+            is offline, that of the partition or file that took it offline.
     """
 
     stops: Stops
     exception: str
     path: str
     is_first: bool = False
+    code: str = ""
+    file: str = ""
 
 
 def worst(causes: Sequence[Cause]) -> Cause:
@@ -83,7 +88,8 @@ class LogManager:
         for finding in file.findings:
             exception = finding.values["exception"]
             if exception in IO_CLASSES:  # the others are logged, and the file counts as empty
-                self.causes.append(Cause(Stops.LOG_DIR, f"{exception}: {finding.values['why']}", file.path))
+                cause = Cause(Stops.LOG_DIR, f"{exception}: {finding.values['why']}", file.path)
+                self.causes.append(cause.replace(code=finding.code.name, file=file.path))
                 return {}
             if exception is not None:
                 return {}
@@ -96,7 +102,8 @@ class LogManager:
                 path = log_dir.listing.join(name)
                 form = "is not in the form of topic-partition or topic-partition.uniqueId-delete"
                 what = f"Found directory {path}, '{name}' {form} (if marked for deletion)."
-                self.causes.append(Cause(Stops.BROKER, f"{_KAFKA}: {what}", path, is_first=True))
+                cause = Cause(Stops.BROKER, f"{_KAFKA}: {what}", path, True, Code.F11.name, path)
+                self.causes.append(cause)
 
     def refusal(self, path: str) -> Cause | None:
         """Return why a partition cannot be read although it loads: the log directory is offline already.
@@ -106,10 +113,11 @@ class LogManager:
 
         Source: LocalLog.maybeHandleIOException.
         """
-        if all(one.stops is Stops.BROKER for one in self.causes):
+        offline = next((one for one in self.causes if one.stops is Stops.LOG_DIR), None)
+        if offline is None:
             return None
         what = f"The log dir {self.path} is already offline due to a previous IO exception."
-        return Cause(Stops.BROKER, f"{_STORAGE}: {what}", path)
+        return Cause(Stops.BROKER, f"{_STORAGE}: {what}", path, False, offline.code, offline.file)
 
     def partition(self, directory: PartitionDir, settings: Settings) -> tuple[PartitionFacts, list[str]]:
         """Return a partition as the broker finds it, and what was assumed, in words.

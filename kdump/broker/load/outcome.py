@@ -72,6 +72,9 @@ class Outcome(Value):
         stops: what ends because of it, None where it loads.
         exception: class and message as Java prints them; empty where it loads.
         notes: files that were moved aside or thrown away on the way, and other things to know, in plain words.
+        hidden_records: that stay on disk, could be read before, and are outside of the log now; none of them is lost.
+        reused_offsets: first and last of those that had right batches and are given out again; None for none.
+        stage, row: what the broker was at when it threw, and the base offset of the segment where it was at one.
         has_unstable: a transaction was open or has ended at last, so the broker looks for the offset of it.
     """
 
@@ -85,11 +88,20 @@ class Outcome(Value):
     exception: str = ""
     notes: tuple[str, ...] = ()
     has_unstable: bool = False
+    hidden_records: int = 0
+    reused_offsets: tuple[int, int] | None = None
+    stage: str = ""
+    row: int = 0
 
     @property
     def loads(self) -> bool:
         """Whether a broker has the partition afterwards."""
         return self.stops is None
+
+    @property
+    def has_bad_epochs(self) -> bool:
+        """Whether it is the leader-epoch-checkpoint that does not make sense, and no batch."""
+        return self.stage == "epochs" and "Received invalid partition leader epoch entry" not in self.exception
 
     @property
     def java_class(self) -> str:

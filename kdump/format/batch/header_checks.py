@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Report, Severity
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import OffsetFold, header_facts
+from kdump.format.batch.offset_order import OffsetFold, header_facts, offsets_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -144,8 +144,8 @@ def check_header(file: str, window: Window, k: int) -> Iterator[Finding]:
 
 def _finding(file: str, window: Window, k: int, code: Code, **more: Any) -> Finding:  # noqa: ANN401 (as above)
     position, size = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
-    first, last = window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET)
-    return Finding(code, file, position, size, offset=first, last_offset=last, **more)
+    first, last, is_after = offsets_at(window, k)
+    return Finding(code, file, position, size, offset=first, last_offset=last, by_neighbours=is_after, **more)
 
 
 def _flags(finding: Callable[..., Finding], window: Window, k: int) -> Iterator[Finding]:

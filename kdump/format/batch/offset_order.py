@@ -13,6 +13,8 @@ from kdump.finding import Code, Finding, Report
 from kdump.format.batch import layout
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kdump.format.batch.window import Window
 
 
@@ -53,6 +55,18 @@ def header_facts(window: Window, k: int) -> HeaderFacts:
     )
 
 
+def offsets_at(window: Window, k: int) -> tuple[int | None, int, bool]:
+    """Return the offsets of the batch in row k, and whether the first is that after the row before.
+
+    A compressed legacy wrapper has its last offset only: None where it is the first row of the window.
+    """
+    first, last = window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET)
+    if first >= 0 or window.cell(k, layout.MAGIC) >= layout.MAGIC_V2:
+        return first, last, False
+    before = window.cell(k - 1, layout.LAST_OFFSET) if k else last
+    return (before + 1 if before < last else None), last, True
+
+
 class OffsetFold:
     """Judges the offsets of a log's batches in file order.
 
@@ -63,6 +77,8 @@ class OffsetFold:
 
     Attributes:
         last: the last offset that is known to be right, None before the first batch.
+        when_free: is told the offsets that damage leaves free before a right batch, or that a log lacks at its start:
+            first, last (None before a legacy wrapper) and the position of the batch.
 
     Reports: O01-O04, B07.
     """
@@ -74,6 +90,7 @@ class OffsetFold:
         self._good: HeaderFacts | None = None
         self._held: HeaderFacts | None = None
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
+        self.when_free: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
 
     @property
     def last(self) -> int | None:
@@ -91,6 +108,8 @@ class OffsetFold:
 
     def skip(self, one: HeaderFacts) -> None:
         """Move on in a run of batches of which each adjoins the one before it, or may."""
+        if self._lost and self._good is not None:
+            self.when_free(self._good.last + 1, self._good.last, one.position)
         self._good, self._held, self._lost = one, None, False
 
     def after_loss(self) -> None:
@@ -106,6 +125,8 @@ class OffsetFold:
             self._lost = True  # its offsets are as good as its bytes: neither believed nor blamed
             return
         if self._in_range(one) and (self._may_begin(one) if self._good is None else self._may_follow(one)):
+            if self._lost or self._good is None:
+                self._accept(one)
             self._good = one
         else:
             self._held = one
@@ -115,6 +136,13 @@ class OffsetFold:
     def finish(self) -> None:
         """There is no next batch."""
         self._settle(None)
+
+    def _accept(self, one: HeaderFacts) -> None:
+        """The next batch that is right; before it offsets are free where something is lost, or nothing was before."""
+        if self._lost or self._good is None:
+            first = self._segment if self._good is None else self._good.last + 1
+            self.when_free(first, None if one.first is None else one.first - 1, one.position)
+        self._good = one
 
     def _in_range(self, one: HeaderFacts) -> bool:
         if self._segment == layout.UNKNOWN:
@@ -146,16 +174,18 @@ class OffsetFold:
             self._first(held, after)
         elif self._adjoins(held) or (self._follows(held) and _is_before(held, after)):
             self._gap(held)
-            self._good, self._lost = held, False
+            self._accept(held)
+            self._lost = False
         elif self._follows(held) and after is not None and self._follows(after) and self._is_blamed(held, after):
             self._wrong(held, after)  # too high: the next batch follows the good one
         elif self._follows(held):
             self._gap(held)
-            self._good, self._lost = held, False
+            self._accept(held)
+            self._lost = False
         else:
             self._wrong(held, after)
             if after is not None and not self._follows(after):
-                self._good = held  # offsets continue from the lower one
+                self._accept(held)  # offsets continue from the lower one
 
     def _first(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         """Judge the first batch of a log, which lies above the base offset of the file.
@@ -165,7 +195,8 @@ class OffsetFold:
         if not _is_before(held, after) and self._expected(held, after) is not None:
             self._wrong(held, after)
         else:
-            self._good, self._lost = held, False
+            self._accept(held)
+            self._lost = False
 
     def _is_blamed(self, held: HeaderFacts, after: HeaderFacts) -> bool:
         """Whether the held batch is the wrong one of two. A wrapper may hold any offsets: it needs a reason."""
@@ -229,7 +260,7 @@ class OffsetFold:
         )
         # The batch itself is there: its offsets are not missing too.
         if expected is not None and held.first is not None:
-            self._good = held._replace(first=expected, last=expected + held.last - held.first)
+            self._accept(held._replace(first=expected, last=expected + held.last - held.first))
         else:
             self._lost = True
 
@@ -250,6 +281,7 @@ class OffsetFold:
                 expected=expected,
             )
         )
+        self._lost = True  # its last offset is not known: those after it are not missing too
 
     def _expected(self, held: HeaderFacts, after: HeaderFacts | None) -> int | None:
         """The base offset that fits both neighbours; with one only where a single bit differs, or it is the file's."""

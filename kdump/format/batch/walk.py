@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.framing import BUDGET_SPENT, NOT_SEARCHED, Judge
+from kdump.format.batch.framing import Judge
+from kdump.format.batch.gap import BUDGET_SPENT, NOT_SEARCHED
 from kdump.format.batch.header_checks import HeaderChecks
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.window import WINDOW_SIZE, Buffer, Window, crc_of_range
@@ -126,11 +127,11 @@ class CheckedWalk:
             self._advance(window)
             yield window
         elif window.count:
-            yield from self._settle(self._judge.batch(window, self.border.floor))
+            yield from self._settle(self._judge.batch(window, self.border.floor, self.border.last_offset))
         elif status == layout.MORE:
             yield from self._large()
         else:
-            yield from self._settle(self._judge.no_batch(position, status, self.border.floor))
+            yield from self._settle(self._judge.no_batch(position, status, self.border.floor, self.border.last_offset))
 
     def _scan(self, position: int, length: int) -> tuple[Window, int, int]:
         border, buffer = array("q", (self.border.last_offset, self.border.epoch)), self._buffer
@@ -247,7 +248,7 @@ class CheckedWalk:
         _scan.header_row(header, 0, position, size, magic, rows)
         rows[layout.COMPUTED_CRC] = crc
         window = Window(memoryview(header), position, rows, 1, whole=False)
-        yield from self._settle(self._judge.batch(window, self.border.floor))
+        yield from self._settle(self._judge.batch(window, self.border.floor, self.border.last_offset))
 
     def _settle(self, verdict: FrameVerdict) -> Iterator[Window]:
         """Hand out a batch, or pass over a gap; what follows may be damaged too."""

@@ -1,1 +1,1 @@
-"""Records of batches: from the bytes of a window to columns, and their findings."""
+"""Records of batches: from the bytes of a window to columns, and the findings of reading them."""

@@ -1,4 +1,4 @@
-"""Chunks of records in columns, and the reasons why the records of a batch end early."""
+"""What reading records gives: chunks of columns, and why the records of a batch end early."""
 
 from __future__ import annotations
 

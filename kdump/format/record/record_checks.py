@@ -1,4 +1,4 @@
-"""Findings of the records of a batch with the right CRC: families R and C, B10 and P03."""
+"""What reading the records of a batch with the right CRC can show: findings of the families R, C, B10 and P03."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Capped, Code, Finding
 from kdump.format.batch import layout
+from kdump.format.batch.offset_order import offsets_at
 from kdump.format.codec.base import CompressionType
 from kdump.format.codec.signatures import looks_like
 from kdump.format.record import _records
@@ -144,15 +145,9 @@ _MOST_CONTROLS = 1000  # records of a control batch that are looked at: a broker
 
 def _finding(file: str, chunk: Chunk, k: int, code: Code, **more: Any) -> Finding:  # noqa: ANN401 (fields of a Finding)
     window = chunk.window
-    return Finding(
-        code,
-        file,
-        window.cell(k, layout.POSITION),
-        window.cell(k, layout.SIZE),
-        offset=window.cell(k, layout.BASE_OFFSET),
-        last_offset=window.cell(k, layout.LAST_OFFSET),
-        **more,
-    )
+    first, last, is_after = offsets_at(window, k)
+    place = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
+    return Finding(code, file, *place, offset=first, last_offset=last, by_neighbours=is_after, **more)
 
 
 def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Finding]:

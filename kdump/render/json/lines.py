@@ -78,7 +78,7 @@ def loss_json(loss: Loss) -> str:
             "records": loss.records,
             "certainty": loss.certainty.value,
             "because": list(loss.because),
-            "elsewhere": [name(path) for path in loss.elsewhere],
+            "elsewhere": [name(path) for path in loss.elsewhere or ()],
         },
     )
 
@@ -99,6 +99,9 @@ def prediction_json(one: Prediction) -> str:
             "logEndOffset": one.log_end_offset,
             "bytesLost": one.bytes_lost,
             "recordsLost": one.records_lost,
+            "hiddenRecords": one.hidden_records,
+            "reusedOffsets": None if one.reused_offsets is None else list(one.reused_offsets),
+            "cause": None if one.cause is None else {"code": one.cause[0], "file": name(one.cause[1])},
             "assumed": [safe_text(what) for what in one.assumed],
             "segments": segments,
         },

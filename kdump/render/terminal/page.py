@@ -104,20 +104,21 @@ class Page:
             for text in texts[1:]:
                 self._write(text, bar + "  ", bar + "    ")
 
-    def forecast(self, heading: str, rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+    def forecast(self, heading: str, rows: Sequence[tuple[str, Sequence[str], bool]]) -> None:
         """Write what is going to happen to something.
 
         Args:
             heading: what it is, safe to show.
-            rows: each with a word for the case, and sentences.
+            rows: each with a word for the case, sentences, and whether the last one is bad news.
         """
         self._separate(is_block=True)
         self._write(Text(heading, style="bold"), Text("  "), Text("    "))
-        width = max(len(word) for word, _ in rows) + len(_GAP)
-        for word, sentences in rows:
+        width = max(len(word) for word, _, _ in rows) + len(_GAP)
+        for word, sentences, is_bad in rows:
             first = Text(f"    {word}".ljust(width + 4))
             for sentence in sentences:
-                self._write(Text(sentence), first, Text(" " * (width + 4)))
+                style = "bold red" if is_bad and sentence is sentences[-1] else ""
+                self._write(Text(sentence, style=style), first, Text(" " * (width + 4)))
                 first = Text(" " * (width + 4))
 
     def lost(self, heading: str, sentence: str) -> None:

@@ -20,7 +20,7 @@ from kdump.render.terminal.numbers import counted, size, span
 from kdump.render.terminal.page import Page
 from kdump.render.text.findings import FindingCounts
 from kdump.render.text.losses import LossSum
-from kdump.render.text.verify import prediction_sentences
+from kdump.render.text.verify import hidden_sentence, prediction_sentences
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -86,13 +86,12 @@ class VerifyTable:
         self._tally.see(item)
         if isinstance(item, Loss):
             self._loss(item)
-            return
-        self._losses()
-        if isinstance(item, Checked):
+        elif isinstance(item, Checked):
             self._checked(item.files)
         elif isinstance(item, PartitionChecked):
             self._partition(item)
             self._ends[item.path] = item.end_offset
+            self._losses()
         elif isinstance(item, Prediction):
             self._predictions.setdefault(item.path, []).append(item)
         elif isinstance(item, Finding | OpenFailure) and (self._wanted is None or self._wanted(item)):
@@ -122,7 +121,7 @@ class VerifyTable:
         self._page.last(_totals(self._tally, fold=self._fold), f"{right}   exit {code}" if code else right)
 
     def _loss(self, loss: Loss) -> None:
-        """Add up the losses of a partition: they come one after the other."""
+        """Add up the losses of a partition, up to its end."""
         if self._wanted is not None:
             return
         if self._lost is None or self._lost.path != loss.path:
@@ -145,7 +144,10 @@ class VerifyTable:
                 quiet += 1
                 continue
             name = self._safe(rows[0].partition if self._is_alone else path)
-            told = [(row.start, prediction_sentences(row, self._ends.get(path))) for row in rows]
+            rows.sort(key=lambda row: row.harm)
+            told = [
+                (row.start, prediction_sentences(row, self._ends.get(path)), bool(hidden_sentence(row))) for row in rows
+            ]
             self._page.forecast(f"{name}, next start of a broker", told)
         if quiet:
             whose = "" if quiet == len(self._predictions) else "more "

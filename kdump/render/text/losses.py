@@ -22,30 +22,22 @@ class LossSum:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._ranges: list[list[int]] = []
-        self._count = 0
-        self._records = self._unknown = self._elsewhere = self._offsets = 0
+        self._all, self._nowhere = _Ranges(), _Ranges()
+        self._records = self._unknown = 0
         self._replicas: set[str] = set()
 
     def add(self, loss: Loss) -> None:
         """Take one more; they come in the order of offsets."""
         if not loss.certainty.is_loss:
             return
-        self._offsets += loss.offsets
+        self._all.add(loss)
         if loss.records is None:
             self._unknown += loss.offsets
         else:
             self._records += loss.records
-        if loss.elsewhere:
-            self._elsewhere += loss.offsets
-            self._replicas.update(loss.elsewhere)
-        if self._ranges and self._ranges[-1][1] + 1 == loss.offset:
-            self._ranges[-1][1] = loss.last_offset
-            return
-        self._count += 1
-        if len(self._ranges) > _MOST:
-            self._ranges.pop()
-        self._ranges.append([loss.offset, loss.last_offset])
+        self._replicas.update(loss.elsewhere or ())
+        if loss.elsewhere == ():
+            self._nowhere.add(loss)
 
     def sentence(self) -> str | None:
         """Return the line without its partition, None where nothing is lost.
@@ -53,18 +45,38 @@ class LossSum:
         It says `lost: offsets 680..873 (97 records known, 97 unknown)`: unknown are offsets of which nobody
         can tell how many records they had.
         """
-        if not self._ranges:
+        if not self._all.offsets:
             return None
-        named = ", ".join(_range(*one) for one in self._ranges[:_MOST])
-        more = f" and {self._count - _MOST} more ranges" if self._count > _MOST else ""
-        noun = "offset" if self._offsets == 1 else "offsets"
         known = f"{self._records} {'record' if self._records == 1 else 'records'} known, {self._unknown} unknown"
-        found = f"lost: {noun} {named}{more} ({known})"
-        if self._elsewhere:
-            whole = "all" if self._elsewhere == self._offsets else f"{self._elsewhere} of {self._offsets} offsets"
-            found += f"; {whole} intact in {', '.join(sorted(self._replicas))}"
-        return found
+        found = f"lost: {self._all} ({known})"
+        if self._replicas:
+            some = "the others are" if self._nowhere.offsets else "all are"
+            where = f"{some} intact in {', '.join(sorted(self._replicas))}"
+            return f"{found}; no replica has {self._nowhere}, {where}" if self._nowhere.offsets else f"{found}; {where}"
+        return f"{found}; no replica has them" if self._nowhere.offsets else found
 
 
-def _range(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}..{last}"
+class _Ranges:
+    """Ranges of offsets that are named, a few of them."""
+
+    def __init__(self) -> None:
+        self._first: list[list[int]] = []
+        self._count = self.offsets = 0
+        self._last = -1
+
+    def add(self, loss: Loss) -> None:
+        """Take one more; they come in the order of offsets."""
+        self.offsets += loss.offsets
+        if self._count and self._last + 1 == loss.offset:
+            if self._count <= _MOST:
+                self._first[-1][1] = loss.last_offset
+        else:
+            self._count += 1
+            if self._count <= _MOST:
+                self._first.append([loss.offset, loss.last_offset])
+        self._last = loss.last_offset
+
+    def __str__(self) -> str:
+        named = ", ".join(str(first) if first == last else f"{first}..{last}" for first, last in self._first)
+        more = f" and {self._count - _MOST} more ranges" if self._count > _MOST else ""
+        return f"{'offset' if self.offsets == 1 else 'offsets'} {named}{more}"

@@ -39,6 +39,8 @@ def plan_json(plan: Planned) -> str:
             ],
             "bytesLost": plan.bytes_lost,
             "recordsLost": plan.records_lost,
+            "offsetsLost": plan.offsets_lost,
+            "logEndOffsetBefore": plan.log_end_before,
             "logEndOffset": plan.log_end_offset,
             "announces": [safe_text(one) for one in plan.announces],
         },
@@ -57,8 +59,7 @@ def plan_lines(plan: Planned, *, grouped: bool) -> Iterator[str]:
         yield _operation(plan, one, done=done, grouped=grouped)
     if plan.bytes_lost:
         size = f"{plan.bytes_lost:,}" if grouped else str(plan.bytes_lost)
-        records = counted(plan.records_lost, "record") if grouped else f"{plan.records_lost} records"
-        yield f"  {'lost' if done else 'loses'} {records} in {size} bytes; the log ends at offset {plan.log_end_offset}"
+        yield f"  {'lost' if done else 'loses'} {size} bytes; {_ends(plan)}"
     if plan.kept and plan.operations:
         yield f"{'left' if done else 'leaves'} {counted(plan.kept, 'file')} of {escape(plan.partition)} alone"
     for announced in plan.announces:
@@ -73,6 +74,18 @@ def plan_lines(plan: Planned, *, grouped: bool) -> Iterator[str]:
         yield f"nothing was changed; plan {plan.plan_id}"
         again = " ".join(map(_word, plan.arguments))
         yield f"to do it: kdump {plan.command} {again} --apply --plan-id {plan.plan_id} --quarantine DIR"
+
+
+def _ends(plan: Planned) -> str:
+    """Say where the log ends, and what lies between that and where it ended."""
+    before, after = plan.log_end_before, plan.log_end_offset
+    if before is None or after is None or before <= after:
+        readable = f", {counted(plan.records_lost, 'readable record')} with them" if plan.records_lost else ""
+        return f"ends at {after} as before{readable}"
+    records = "no record" if not plan.records_lost else counted(plan.records_lost, "record")
+    return (
+        f"ends at {after} instead of {before}: {counted(plan.offsets_lost, 'offset')}, {records} of them still readable"
+    )
 
 
 def _word(text: str) -> str:

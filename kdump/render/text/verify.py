@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.item import Checked, Loss, Prediction
+from kdump.item import Checked, Loss, PartitionChecked, Prediction
 from kdump.render.escape import escape
 from kdump.render.tally import Tally, status
 from kdump.render.terminal.numbers import counted, size
@@ -64,9 +64,9 @@ class VerifyText:
         self._tally.see(item)
         if isinstance(item, Loss):
             self._loss(item)
-            return
-        self._losses()
-        if isinstance(item, Checked):
+        elif isinstance(item, PartitionChecked):
+            self._losses()
+        elif isinstance(item, Checked):
             self._close([file.path for file in item.files])
         elif isinstance(item, Prediction):
             if self._wanted is None:
@@ -91,7 +91,7 @@ class VerifyText:
             self._line(f"checked partitions={first} {rest} unchecked={len(self._tally.unchecked)}")
 
     def _loss(self, loss: Loss) -> None:
-        """Add up the losses of a partition: they come one after the other."""
+        """Add up the losses of a partition, up to its end."""
         if self._wanted is not None:
             return
         if self._lost is None or self._lost.path != loss.path:
@@ -166,11 +166,28 @@ def prediction_line(one: Prediction) -> str:
     else:
         parts.append(f"stops={one.stops} class={one.reason_class}")
     parts.append(f"lost_bytes={one.bytes_lost} lost_records={one.records_lost}")
+    if one.hidden_records:
+        parts.append(f"hidden_records={one.hidden_records}")
+    if one.reused_offsets is not None:
+        parts.append(f"reused_offsets={one.reused_offsets[0]}..{one.reused_offsets[1]}")
+    if one.cause is not None:
+        parts.append(f'cause={one.cause[0]}:"{escape(one.cause[1])}"')
     parts += [f"segment={it.base_offset}:{it.action}:{it.size}" for it in one.segments if it.action != "keep"]
     parts += [f'assumed="{escape(what)}"' for what in one.assumed]
     if one.reason is not None:
         parts.append(f'reason="{escape(one.reason)}"')
-    return " ".join(parts)
+    hidden = hidden_sentence(one)
+    return " ".join(parts) + (f": {hidden}" if hidden else "")
+
+
+def hidden_sentence(one: Prediction) -> str:
+    """Return what stays on disk and is not served any more, and what is given out again; empty for nothing."""
+    found = [f"HIDES {counted(one.hidden_records, 'record')}"] if one.hidden_records else []
+    if one.reused_offsets is not None:
+        first, last = one.reused_offsets
+        found.append(f"offset {first} will be" if first == last else f"offsets {first}..{last} will be")
+        found[-1] += " given out again"
+    return "; ".join(found)
 
 
 def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
@@ -186,11 +203,13 @@ def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
         return [*found, f"before that it cuts away {lost}"] if lost else found
     was = "" if end in (None, one.log_end_offset) else f" (was {end:,})"
     done = _done(one.segments)
-    found = [f"loads, end offset {one.log_end_offset:,}{was}: {done or 'keeps everything'}"]
+    all_kept = "changes no file" if one.hidden_records or one.reused_offsets else "keeps everything"
+    found = [f"loads, end offset {one.log_end_offset:,}{was}: {done or all_kept}"]
     if lost:
         offsets = max(0, (end or 0) - (one.log_end_offset or 0))
         found.append(f"{offsets:,} offsets, {lost} lost" if offsets else f"{lost} lost")
-    return found
+    hidden = hidden_sentence(one)
+    return [*found, hidden] if hidden else found
 
 
 def _lost(one: Prediction) -> str:

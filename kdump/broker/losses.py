@@ -1,0 +1,352 @@
+"""Which offsets a reader of a log does not get: from what a walk has found, without reading anything twice.
+
+Strategy: batches that are right leave ranges of offsets free between them. Where damage lies in such a range its pieces
+share it: a piece whose header stands has the offsets that the header says, the others what is left. What no piece
+explains is a hole: there a batch was never written, was compacted away, or was cut out, and only the rest of the log
+tells which.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.compat.kafka_walk import KafkaWalk
+from kdump.finding import Code, Finding, Severity
+from kdump.format.batch import layout
+from kdump.format.batch.walk import CheckedWalk
+from kdump.format.record.reader import RecordReader
+from kdump.item import Certainty, Loss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.format.source import Source
+
+UNREADABLE = (
+    Code.R01, Code.R02, Code.R03, Code.R04, Code.R06, Code.C01, Code.C02, Code.C04, Code.C05, Code.C07, Code.B05,
+    Code.B07, Code.B08, Code.B09, Code.B11, Code.P03,
+)  # fmt: skip
+"""Errors in batches with a right CRC over which a consumer does not get."""
+
+_MISPLACED = (Code.O01, Code.O02, Code.O03)
+_DISTRUSTED = (Code.B01, Code.B02)
+_HOLE = (Code.O04, Code.O07)
+_MOST = 1000  # pieces between two batches, or ranges, that are held
+
+
+class LostRange(NamedTuple):
+    """Offsets of one log that readers do not get.
+
+    Args:
+        position, length: of their bytes.
+        first, last: offsets.
+        records: None where nobody can count them.
+        certainty: None for a hole, see `PartitionLosses`.
+        because: names of codes.
+    """
+
+    position: int
+    length: int
+    first: int
+    last: int
+    records: int | None
+    certainty: Certainty | None
+    because: tuple[str, ...]
+
+
+class _Piece(NamedTuple):
+    """Bytes between two right batches: their offsets where they say them; `last` alone is an upper bound."""
+
+    start: int
+    end: int
+    first: int | None
+    last: int | None
+    records: int | None
+    certainty: Certainty
+    because: tuple[str, ...]
+
+
+class LossFold:
+    """Follows one log: takes its findings and the ranges that its right batches leave free, in file order.
+
+    Args:
+        size: of the log, bytes.
+        first_offset: tells the first offset of the legacy batch at a position; None where that cannot be read.
+    """
+
+    def __init__(self, size: int, first_offset: Callable[[int], int | None]) -> None:
+        self._size = size
+        self._first_offset = first_offset
+        self._pieces: list[_Piece] = []
+        self._header_end = 0  # of the last header that stood in a gap, by its length
+        self._ranges: list[LostRange] = []
+        self._unreadable: dict[int, LostRange] = {}
+
+    def see(self, finding: Finding) -> None:
+        """Take a finding about the log."""
+        if finding.position is None:
+            return
+        if finding.gap:
+            self._gap(finding)
+        elif finding.code in _DISTRUSTED:
+            self._piece(finding, finding.offset, finding.last_offset, finding.count)
+        elif finding.code in _MISPLACED and finding.expected is None:
+            self._piece(finding, None, None, finding.count)
+        elif finding.code is Code.O04 and finding.offset is not None and finding.last_offset is not None:
+            self._hole(finding.position, finding.offset, finding.last_offset, Code.O04)
+        elif finding.code is Code.B07 and finding.offset is not None:
+            self._piece(finding, finding.offset, None, None)
+        elif finding.code in UNREADABLE and finding.severity is Severity.ERROR:
+            self._cannot_read(finding)
+
+    def _gap(self, finding: Finding) -> None:
+        start, end = finding.position or 0, (finding.position or 0) + (finding.length or 0)
+        name = finding.code.name
+        if finding.offsets_from == "bytes":
+            batch_end = finding.values.get("batchEnd")
+            is_whole = finding.count is not None
+            certainty = Certainty.DOUBTFUL if is_whole else Certainty.LOST
+            self._header_end = max(end, batch_end if isinstance(batch_end, int) else 0)
+            stop = min(self._header_end, self._size)
+            self._add(_Piece(start, stop, finding.offset, finding.last_offset, finding.count, certainty, (name,)))
+            return
+        if end <= self._header_end:
+            self._explain(name)
+            return
+        start = max(start, self._header_end)
+        certainty = Certainty.DOUBTFUL if finding.code is Code.L12 else Certainty.LOST
+        before = self._pieces[-1] if self._pieces else None
+        if before is not None and before.first is None and before.last is None and before.end == start:
+            self._pieces[-1] = before._replace(end=end)
+            self._explain(name)
+        else:
+            self._add(_Piece(start, end, None, None, None, certainty, (name,)))
+
+    def _explain(self, name: str) -> None:
+        """One more code for the last piece."""
+        if self._pieces and name not in self._pieces[-1].because:
+            self._pieces[-1] = self._pieces[-1]._replace(because=(*self._pieces[-1].because, name))
+
+    def _piece(self, finding: Finding, first: int | None, last: int | None, records: int | None) -> None:
+        start = finding.position or 0
+        end = start + (finding.length or 0)
+        self._add(_Piece(start, end, first, last, records, Certainty.DOUBTFUL, (finding.code.name,)))
+
+    def _add(self, piece: _Piece) -> None:
+        if len(self._pieces) < _MOST:
+            self._pieces.append(piece)
+        else:  # more between two batches: one piece for all of them
+            self._pieces[-1] = self._pieces[-1]._replace(end=piece.end, first=None, last=None, records=None)
+
+    def _cannot_read(self, finding: Finding) -> None:
+        position, last = finding.position or 0, finding.last_offset
+        known = self._unreadable.get(position)
+        if known is not None:
+            if finding.code.name not in known.because:
+                self._unreadable[position] = known._replace(because=(*known.because, finding.code.name))
+        elif last is not None:
+            first = last if finding.offset is None else min(finding.offset, last)
+            because = (finding.code.name,)
+            self._unreadable[position] = LostRange(
+                position, finding.length or 0, first, last, None, Certainty.DOUBTFUL, because
+            )
+
+    def window(self, records: Callable[[int], int | None]) -> None:
+        """The findings about a window's batches are all there.
+
+        Args:
+            records: tells how many the batch at a position has.
+        """
+        if self._unreadable:
+            for position, one in self._unreadable.items():
+                self._keep(one._replace(records=records(position)))
+            self._unreadable.clear()
+
+    def _hole(self, position: int, first: int, last: int, code: Code) -> None:
+        self._keep(LostRange(position, 0, first, last, None, None, (code.name,)))
+
+    def _keep(self, one: LostRange) -> None:
+        self._ranges.append(one)
+
+    def settle(self, first: int, last: int | None, position: int) -> None:
+        """Share a range of offsets among the pieces before a batch.
+
+        Args:
+            first, last: the offsets that the right batches leave free; `last` None where a legacy wrapper ends them.
+            position: of the batch after them.
+        """
+        pieces = [one for one in self._pieces if one.start < position]
+        self._pieces = [one for one in self._pieces if one.start >= position]
+        if last is None:
+            begins = self._first_offset(position)
+            if begins is None:
+                return
+            last = begins - 1
+        self._share(pieces, first, last, position, Code.O04)
+
+    def _share(self, pieces: list[_Piece], first: int, last: int, position: int, hole: Code) -> None:
+        cursor = first
+        loose: list[_Piece] = []
+        for piece in pieces:
+            if piece.first is not None and cursor <= piece.first <= last:
+                self._free(loose, cursor, piece.first - 1, piece.start, hole)
+                loose = []
+                end, following = piece.last, [one.first for one in pieces if one.start > piece.start and one.first]
+                bound = min([last, *(one - 1 for one in following if one > piece.first)])
+                is_cut = end is None or not piece.first <= end <= bound
+                end = bound if is_cut or end is None else end
+                count = None if is_cut else piece.records
+                self._keep(self._range(piece, piece.end, piece.first, end, count))
+                cursor = end + 1
+            elif piece.last is not None and piece.first is None and cursor <= piece.last <= last:
+                count = 1 if cursor == piece.last else None  # a wrapper: it has the offsets up to its own
+                self._keep(self._range(piece, piece.end, cursor, piece.last, count))
+                cursor = piece.last + 1
+            else:
+                loose.append(piece)
+        self._free(loose, cursor, last, position, hole)
+
+    def _free(self, loose: list[_Piece], first: int, last: int, position: int, hole: Code) -> None:
+        """A range that no header claims: of the pieces there, or a hole."""
+        if first > last:
+            return
+        if not loose:
+            self._hole(position, first, last, hole)
+            return
+        is_doubtful = all(one.certainty is Certainty.DOUBTFUL for one in loose)
+        names = tuple(dict.fromkeys(name for one in loose for name in one.because))
+        piece = loose[0]._replace(because=names, certainty=Certainty.DOUBTFUL if is_doubtful else Certainty.LOST)
+        self._keep(self._range(piece, loose[-1].end, first, last, None))
+
+    def _range(self, piece: _Piece, end: int, first: int, last: int, records: int | None) -> LostRange:
+        return LostRange(piece.start, end - piece.start, first, last, records, piece.certainty, piece.because)
+
+    def finish(self, first: int, known: int | None, why: tuple[str, ...], *, is_last: bool) -> None:
+        """Share what is behind the last right batch.
+
+        Args:
+            first: the offset after it.
+            known: the last offset that is known to have been here, None where nobody knows.
+            why: names of the codes that say so, where no byte is left of it.
+            is_last: no segment follows: offsets that are known and not here are lost, and no hole.
+        """
+        pieces, self._pieces = self._pieces, []
+        last = first - 1 if known is None else known
+        for piece in pieces:  # a torn batch says where the log ended
+            is_torn = piece.first is not None and piece.certainty is Certainty.DOUBTFUL
+            if is_torn and is_last and piece.last is not None:
+                last = max(last, piece.last)
+        before = len(self._ranges)
+        self._share(pieces, first, last, self._size, Code.O07)
+        for number in range(before, len(self._ranges)):
+            one = self._ranges[number]
+            if is_last and one.certainty is None:
+                self._ranges[number] = one._replace(certainty=Certainty.LOST, because=why or one.because)
+
+    def ranges(self) -> list[LostRange]:
+        """Return what was found since the last time, in the order of offsets."""
+        found, self._ranges = self._ranges, []
+        return sorted(found, key=lambda one: (one.first, one.position))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what was found should be taken before more comes."""
+        return len(self._ranges) >= _MOST
+
+
+def first_offset(log: Source, position: int, max_uncompressed_bytes: int, max_batch_bytes: int) -> int | None:
+    """Return the first offset of the legacy wrapper at a position, by its records; None where they cannot be read.
+
+    Args:
+        log: the log.
+        position: bytes.
+        max_uncompressed_bytes, max_batch_bytes: limits, bytes.
+    """
+    walk = KafkaWalk(log, log.name, position, log.size, max_batch_bytes)
+    reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
+    for window in walk.windows():
+        for chunk in reader.chunks(window.only(0)):
+            return chunk.rows[layout.R_OFFSET] if chunk.filled else None
+    return None
+
+
+def log_end(log: Source, base_offset: int, max_batch_bytes: int) -> int | None:
+    """Return where a log ends by its last batch, a torn one too where its header stands; None without a batch.
+
+    Args:
+        log: the log.
+        base_offset: of it.
+        max_batch_bytes: a batch over this is not held in memory.
+    """
+    torn: list[int] = []
+
+    def see(finding: Finding) -> None:
+        if finding.code is Code.L02 and finding.count is not None and finding.last_offset is not None:
+            torn.append(finding.last_offset)
+
+    walk = CheckedWalk(log, see, segment=base_offset, max_batch_bytes=max_batch_bytes)
+    for _ in walk.windows():
+        pass
+    last = walk.checks.offsets.last
+    return max([*torn, *(() if last is None else (last,))], default=-1) + 1 or None
+
+
+class PartitionLosses:
+    """Makes losses of the ranges of a partition's logs, each offset in one of them only.
+
+    A hole is absent where the log has others, or batches with fewer records than offsets: then compaction made it, or a
+    follower. One that stands alone is lost.
+
+    Args:
+        path: of the directory.
+        partition: its name.
+        start: the log start offset: what lies below it is on its way out.
+    """
+
+    def __init__(self, path: str, partition: str, start: int) -> None:
+        self._path = path
+        self._partition = partition
+        self._next = self._end = start
+        self._alone: Loss | None = None  # the first hole, as long as there is no other
+        self._explained = False
+
+    def compacted(self) -> None:
+        """A batch has fewer records than offsets."""
+        self._explained = True
+
+    def reached(self, end: int) -> None:
+        """A segment ends before an offset: the next one does not begin with a hole below it."""
+        self._end = max(self._end, end)
+
+    def take(self, file: str, ranges: Sequence[LostRange]) -> Iterator[Loss]:
+        """Yield the losses of some ranges of a log.
+
+        Args:
+            file: the log.
+            ranges: in the order of offsets.
+        """
+        for one in ranges:
+            first = max(one.first, self._next, self._end if one.certainty is None else self._next)
+            if first > one.last:
+                continue
+            self._next = one.last + 1
+            records = one.records if first == one.first else None
+            certainty = one.certainty or Certainty.ABSENT
+            place = file, one.position, one.length
+            loss = Loss(self._path, self._partition, *place, first, one.last, records, certainty, one.because)
+            if one.certainty is None and not self._explained:
+                if self._alone is None:
+                    self._alone = loss
+                    continue
+                self._explained = True
+            if self._explained and self._alone is not None:
+                yield self._alone
+                self._alone = None
+            yield loss
+
+    def rest(self) -> Iterator[Loss]:
+        """Yield the hole that has stood alone."""
+        if self._alone is not None:
+            certainty = Certainty.ABSENT if self._explained else Certainty.LOST
+            yield self._alone.replace(certainty=certainty)
+            self._alone = None

@@ -1,0 +1,52 @@
+"""`kdump groups`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from kdump.cli.state import at_option, limits, run, state_options, when, write
+from kdump.render.commentary import say
+from kdump.state.groups import GroupOptions, groups
+
+
+@click.command("groups", add_help_option=False, short_help="Say what groups had committed, now or at a time.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@at_option
+@click.option("--diff", nargs=2, metavar="WHEN WHEN", help="What changed between two times.")
+@click.option("--group", "groups_", multiple=True, metavar="G", help="Only this group; may be given again.")
+@click.option("--topic", "topics", multiple=True, metavar="T", help="Only commits of this topic; may be given again.")
+@click.option("--lag", is_flag=True, help="Say how far behind commits are, where the partitions' logs are at hand.")
+@click.option("--reset-csv", is_flag=True, help="Write the file of kafka-consumer-groups.sh --reset-offsets.")
+@state_options
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Say what groups had committed, now or at a time.
+
+    PATH is a log.dir, or a partition directory of __consumer_offsets or __share_group_state; of several copies of a
+    partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 done, 3 damage was found,
+    5 something could not be read, 6 both, 10 no such file, 12 a group cannot be in the file of a reset, 2 wrong use.
+    """
+    if given["reset_csv"] and (given["diff"] or given["layout"] == "json"):
+        raise click.UsageError("--reset-csv has a layout of its own: it goes with neither --diff nor --format json.")
+    if (
+        given["diff"]
+        and click.get_current_context().get_parameter_source("at") is not click.core.ParameterSource.DEFAULT
+    ):
+        raise click.UsageError("--diff has two times of its own: it does not go with --at.")
+    diff = tuple(when("--diff", text) for text in given["diff"]) if given["diff"] else None
+    options = GroupOptions(
+        when("--at", given["at"]),
+        None if diff is None else (diff[0], diff[1]),
+        frozenset(given["groups_"]),
+        frozenset(given["topics"]),
+        given["lag"],
+        limits(given),
+    )
+    sink = None
+    if given["reset_csv"]:
+        from kdump.render.text.coordinators import ResetCsv
+
+        sink = ResetCsv(write, say, named=len(set(given["groups_"])) == 1)
+    run(groups([os.fspath(path) for path in given["paths"]], options), given, sink)

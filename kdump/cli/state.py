@@ -1,0 +1,130 @@
+"""What `kdump groups` and `kdump transactions` share: times, options, and the sinks."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from kdump.cli.options.common import (
+    fail_on_option,
+    help_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+    raw_option,
+)
+from kdump.exit_status import Exit, RunStatus
+from kdump.render.commentary import fail_to_write, say
+from kdump.render.escape import escape
+from kdump.state.partition_log import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+END = "end"  # of the log, as a time
+
+at_option = click.option(
+    "--at", metavar="WHEN", default=END, show_default=True, help="The state at a time: ms, ISO 8601, now-2h, end."
+)
+
+
+class StateSink(Protocol):
+    """Writes items."""
+
+    def __call__(self, item: Any, /) -> None:  # noqa: ANN401 (rows of each verb)
+        """Write one item."""
+
+    def end(self, status: int, /) -> None:
+        """Write what all comes to."""
+
+
+def state_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that both have."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS = (
+    click.option(
+        "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+    ),
+    raw_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+    fail_on_option,
+    help_option,
+)
+
+
+def limits(given: dict[str, Any]) -> Limits:
+    """Return what is read at most."""
+    return Limits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+
+
+def when(option: str, text: str) -> int | None:
+    """Read a time: ms since the epoch, None for the end.
+
+    Args:
+        option: that it was given to.
+        text: as the user wrote it.
+    """
+    if text.strip() == END:
+        return None
+    from kdump.find.query import Ask, time_query
+
+    try:
+        query = time_query(text)
+    except ValueError as error:
+        raise click.UsageError(escape(f"{option}: {error}")) from None
+    if query.ask is not Ask.TIME:
+        raise click.UsageError(f"{option}: '{escape(text)}' is not a valid time; the end is 'end'")
+    if query.assumed:
+        say(f"kdump: {option}: {query.assumed}")
+    return query.number
+
+
+def run(items: Iterator[Any], given: dict[str, Any], sink: StateSink | None = None) -> None:
+    """Write all items and end with the exit status.
+
+    Args:
+        items: of the verb.
+        given: the values of the options.
+        sink: what writes them; None for the layout that was asked for.
+    """
+    outcome = RunStatus(given["fail_on"], compat=False)
+    sink = sink or _sink(given)
+    try:
+        for item in items:
+            outcome.see(item)
+            sink(item)
+        sink.end(outcome.exit)
+        sys.stdout.flush()
+    except OSError as error:  # what is read has its own problems: this is where the text goes
+        fail_to_write(error)
+    sys.exit(Exit.REFUSED if getattr(sink, "refused", False) else outcome.exit)
+
+
+def write(text: str) -> None:
+    """Write text to stdout as UTF-8."""
+    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+
+
+def _sink(given: dict[str, Any]) -> StateSink:
+    if given["layout"] == "json":
+        from kdump.render.json.coordinators import CoordinatorJson
+        from kdump.render.tally import Tally
+
+        return CoordinatorJson(write, say, Tally())
+    if not sys.stdout.isatty():
+        from kdump.render.text.coordinators import CoordinatorText
+
+        return CoordinatorText(write, say)
+    from rich.console import Console
+
+    from kdump.render.terminal.coordinators import CoordinatorTable
+
+    sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    return CoordinatorTable(console, say, raw=given["raw"])

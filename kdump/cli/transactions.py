@@ -1,0 +1,29 @@
+"""`kdump transactions`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from kdump.cli.state import at_option, limits, run, state_options, when
+from kdump.render.times import iso
+from kdump.state.transactions import TransactionOptions, transactions
+
+
+@click.command("transactions", add_help_option=False, short_help="Say which transactions are open, and which hang.")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@at_option
+@click.option("--hanging", is_flag=True, help="Only transactions whose end will never come.")
+@state_options
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Say what the coordinators of transactions have, and which transactions block the readers of partitions.
+
+    PATH is a log.dir or a partition directory; __transaction_state is among them, or nobody can tell what hangs. Of
+    several copies of a partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 done (a
+    transaction that hangs is a warning), 3 damage was found, 5 something could not be read, 6 both, 10 no such file,
+    2 wrong use.
+    """
+    options = TransactionOptions(when("--at", given["at"]), given["hanging"], limits(given), iso)
+    run(transactions([os.fspath(path) for path in given["paths"]], options), given)

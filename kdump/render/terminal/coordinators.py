@@ -1,0 +1,169 @@
+"""What groups and transactions came to, for people at a terminal: aligned tables, numbers with separators.
+
+The facts are those of the plain text; a table is written when the partition of its rows is done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from kdump.finding import Finding, Severity
+from kdump.item import Checked
+from kdump.render.escape import escape
+from kdump.render.terminal.numbers import size
+from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time
+from kdump.render.text.findings import finding_line
+from kdump.state_rows import ChangeRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.storage.file_source import OpenFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+
+_LEAST = 80  # columns, below which a table would cut its cells
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
+_RIGHT = ("offset", "log end", "lag", "epoch", "members", "producer")
+
+
+class CoordinatorTable:
+    """Writes tables.
+
+    Args:
+        console: the terminal.
+        error: takes one line for stderr.
+        raw: write names as they are.
+    """
+
+    def __init__(self, console: Console, error: Callable[[str], None], *, raw: bool) -> None:
+        self._console = console
+        self._error = error
+        self._safe: Callable[[str], str] = str if raw else escape
+        self._groups: dict[str, GroupRow] = {}
+        self._commits: list[CommitRow] = []
+        self._transactions: list[TransactionRow] = []
+        self._changes: list[ChangeRow] = []
+
+    def __call__(self, item: object) -> None:
+        """Write one item."""
+        if isinstance(item, GroupRow):
+            self._groups[item.group] = item
+        elif isinstance(item, CommitRow):
+            self._commits.append(item)
+        elif isinstance(item, TransactionRow):
+            self._transactions.append(item)
+        elif isinstance(item, ChangeRow):
+            self._changes.append(item)
+        elif isinstance(item, Checked):
+            self._flush()
+        elif isinstance(item, OpenRow):
+            self._open(item)
+        elif isinstance(item, Horizon):
+            if item.exact_from is not None:
+                sentence = f"{item.partition}: exact since {time(item.exact_from)}: before that compaction has erased"
+                self._error(f"kdump: {sentence}")
+        elif isinstance(item, Finding):
+            self._console.print(Text(finding_line(item), style=_STYLES[item.severity]))
+        elif isinstance(item, OpenFailure):
+            self._error(f"kdump: {item.sentence}")
+        elif isinstance(item, CopyChosen):
+            self._error(copies_line(item))
+
+    def end(self, _status: int) -> None:
+        """Write what is held."""
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write the rows of a partition."""
+        rows = [*self._groups.values(), *self._commits, *self._transactions, *self._changes]
+        if self._console.width < _LEAST:  # nothing may be lost: a line each
+            for row in rows:
+                self._console.print(Text(row_line(row) or ""))
+        else:
+            self._group_tables()
+            self._transaction_table()
+            self._change_table()
+        self._groups, self._commits, self._transactions, self._changes = {}, [], [], []
+
+    def _table(self, *names: str) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
+        for name in names:
+            table.add_column(name, justify="right" if name in _RIGHT else "left", overflow="fold")
+        return table
+
+    def _group_tables(self) -> None:
+        of_group: dict[str, list[CommitRow]] = {name: [] for name in self._groups}
+        for row in self._commits:
+            of_group.setdefault(row.group, []).append(row)
+        for name, commits in of_group.items():
+            head = Text(self._safe(name), style="bold")
+            group = self._groups.get(name)
+            if group is not None:
+                protocol = f"   {self._safe(group.protocol)}" if group.protocol else ""
+                count = f"{group.members:,} member" + ("" if group.members == 1 else "s")
+                said = f"   {group.group_type}   {group.state}   epoch {group.epoch:,}{protocol}   {count}"
+                head.append(said, style="not bold")
+            self._console.print(head)
+            if not commits:
+                continue
+            table = self._table("partition", "offset", "log end", "lag", "committed", "")
+            for row in commits:
+                where = f"{self._safe(row.topic)}-{row.partition}"
+                notes = [f"pending, producer {row.producer_id}"] if row.pending else []
+                notes += [] if row.exact else ["not exact"]
+                notes += [f"metadata: {self._safe(row.metadata)}"] if row.metadata else []
+                lag = "" if row.lag is None else f"{row.lag:,}"
+                end = "" if row.log_end_offset is None else f"{row.log_end_offset:,}"
+                cells = where, f"{row.offset:,}", end, lag, time(row.commit_timestamp), ", ".join(notes)
+                table.add_row(*map(Text, cells))
+            self._console.print(table)
+
+    def _transaction_table(self) -> None:
+        if not self._transactions:
+            return
+        table = self._table("transactional id", "state", "producer", "epoch", "last update", "partitions")
+        for row in self._transactions:
+            partitions = ", ".join(map(self._safe, row.partitions)) + ("" if row.exact else " (not exact)")
+            ids = f"{row.producer_id:,}", f"{row.producer_epoch:,}"
+            name = self._safe(row.transactional_id)
+            table.add_row(*map(Text, (name, row.state, *ids, time(row.last_update_timestamp), partitions)))
+        self._console.print(table)
+
+    def _change_table(self) -> None:
+        if not self._changes:
+            return
+        table = self._table("when", "offset", "what", "name", "field", "before", "after", "")
+        for row in self._changes:
+            offset = "" if row.offset is None else f"{row.offset:,}"
+            times = row.field.endswith("Timestamp")
+            values = [self._value(value, is_time=times) for value in (row.before, row.after)]
+            cells = time(row.timestamp), offset, row.what, self._safe(row.name), row.field, *values, row.stands_out
+            table.add_row(*map(Text, cells), style="bold yellow" if row.stands_out else "")
+        self._console.print(table)
+
+    def _value(self, value: int | str | None, *, is_time: bool) -> str:
+        if value is None:
+            return "-"
+        if isinstance(value, str):
+            return self._safe(value)
+        return time(value) if is_time else f"{value:,}"
+
+    def _open(self, row: OpenRow) -> None:
+        where = f"{self._safe(row.topic)}-{row.partition}"
+        verdict = {True: "HANGING", False: "open", None: "open, nobody can tell for how long"}[row.hanging]
+        head = Text(f"{where}   {verdict}", style="bold red" if row.hanging else "bold")
+        blocks = f"{row.blocked_records:,} records, {size(row.blocked_bytes)}"
+        name = "" if row.transactional_id is None else f" ({self._safe(row.transactional_id)})"
+        who = f"producer {row.producer_id} epoch {row.producer_epoch}{name}"
+        head.append(f"   {who}   since {time(row.since_timestamp)}", style="not bold")
+        self._console.print(head)
+        self._console.print(Text(f"  offsets {row.first_offset:,}..{row.log_end_offset:,}: blocks {blocks}"))
+        self._console.print(Text(f"  {self._safe(row.why)}"))
+        if row.hanging:
+            self._console.print(Text(f"  {self._safe(row.abort_command)}"), soft_wrap=True)
+            self._console.print(Text(f"  before Kafka 3.0: {self._safe(row.abort_command_before_30)}"), soft_wrap=True)
+            self._console.print(Text(f"  {CAUTION}", style="yellow"))

@@ -1,0 +1,217 @@
+"""What groups and transactions came to, in words: one fact a line, stable and greppable; and the file of a reset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Finding
+from kdump.render.escape import escape
+from kdump.render.text.findings import FindingLines
+from kdump.render.times import iso
+from kdump.state_rows import ChangeRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.storage.file_source import OpenFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+CAUTION = "abort it only when its producer is gone for good: readers of committed data never see what it wrote"
+_SPECIAL = ' "='
+
+
+def copies_line(item: CopyChosen) -> str:
+    """Return what there is to say of several copies of a partition."""
+    others = ", ".join(item.others)
+    return (
+        f"kdump: {item.partition}: {item.path} is read, at leader epoch {item.epoch} and offset {item.end_offset}; "
+        f"not {others}"
+    )
+
+
+def shown(text: str) -> str:
+    """Return a name as one word: in double quotes where it is empty, or has blanks or quotes."""
+    if text and not any(char in text for char in _SPECIAL):
+        return escape(text)
+    inner = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escape(inner)}"'
+
+
+def time(timestamp: int | None) -> str:
+    """Return a time in ISO 8601, "none" where there is none."""
+    return "none" if timestamp is None or timestamp < 0 else iso(timestamp)
+
+
+def row_line(item: object) -> str | None:
+    """Return the line of a row, None for what is none."""
+    if isinstance(item, CommitRow):
+        return _commit(item)
+    if isinstance(item, GroupRow):
+        return (
+            f"group {shown(item.group)} type={item.group_type} state={item.state} epoch={item.epoch} "
+            f"protocol={shown(item.protocol)} members={item.members} timestamp={time(item.timestamp)} "
+            f"partition={item.partition}"
+        )
+    if isinstance(item, Horizon):
+        return _horizon(item)
+    if isinstance(item, TransactionRow):
+        return (
+            f"transaction {shown(item.transactional_id)} producerId={item.producer_id} "
+            f"producerEpoch={item.producer_epoch} state={item.state} timeoutMs={item.timeout_ms} "
+            f"start={time(item.start_timestamp)} lastUpdate={time(item.last_update_timestamp)} "
+            f"partitions={','.join(map(shown, item.partitions)) or 'none'} exact={_word(item.exact)}"
+        )
+    if isinstance(item, OpenRow):
+        return _open(item)
+    return change_line(item) if isinstance(item, ChangeRow) else None
+
+
+def _horizon(item: Horizon) -> str | None:
+    """Return the line where compaction has erased something; else all is exact, and each row says so."""
+    if item.exact_from is None:
+        return None
+    return f"horizon {item.partition} exactFrom={time(item.exact_from)} offset={item.offset}"
+
+
+def _word(value: bool | None) -> str:
+    return "unknown" if value is None else str(value).lower()
+
+
+def _number(value: int | None) -> str:
+    return "none" if value is None else str(value)
+
+
+def _commit(row: CommitRow) -> str:
+    lag = "" if row.log_end_offset is None else f" logEndOffset={row.log_end_offset} lag={row.lag}"
+    expires = "" if row.expire_timestamp is None else f" expires={time(row.expire_timestamp)}"
+    metadata = f" metadata={shown(row.metadata)}" if row.metadata else ""
+    pending = f" pending=true producerId={row.producer_id}" if row.pending else ""
+    return (
+        f"commit {shown(row.group)} {shown(row.topic)}-{row.partition} offset={row.offset}{lag}"
+        f" leaderEpoch={_number(row.leader_epoch)} committed={time(row.commit_timestamp)}{expires}{pending}"
+        f"{metadata} exact={_word(row.exact)}"
+    )
+
+
+def change_line(row: ChangeRow) -> str:
+    """Return the line of a change."""
+    times = row.field.endswith("Timestamp")
+    before, after = (_value(value, is_time=times) for value in (row.before, row.after))
+    end = f": {row.stands_out}" if row.stands_out else ""
+    return (
+        f"change {row.what} {escape(row.name)} {row.field} before={before} after={after} "
+        f"timestamp={time(row.timestamp)} partition={row.partition} offset={_number(row.offset)}{end}"
+    )
+
+
+def _value(value: int | str | None, *, is_time: bool) -> str:
+    if isinstance(value, str):
+        return shown(value)
+    return time(value) if is_time else _number(value)
+
+
+def _open(row: OpenRow) -> str:
+    ids = f"producerId={row.producer_id} producerEpoch={row.producer_epoch}"
+    name = "none" if row.transactional_id is None else shown(row.transactional_id)
+    return (
+        f"open {shown(row.topic)}-{row.partition} {ids} transactionalId={name} firstOffset={row.first_offset} "
+        f"logEndOffset={row.log_end_offset} blockedRecords={row.blocked_records} blockedBytes={row.blocked_bytes} "
+        f"since={time(row.since_timestamp)} coordinatorState={row.coordinator_state or 'none'} "
+        f"coordinatorEpoch={_number(row.coordinator_epoch)} hanging={_word(row.hanging)}: {escape(row.why)}"
+    )
+
+
+def abort_lines(row: OpenRow) -> list[str]:
+    """Return how a hanging transaction is ended, nothing for others."""
+    if not row.hanging:
+        return []
+    return [
+        f"  abort: {escape(row.abort_command)}",
+        f"  abort before Kafka 3.0: {escape(row.abort_command_before_30)}",
+        f"  caution: {CAUTION}",
+    ]
+
+
+class CoordinatorText:
+    """Writes a line for each row; findings go to stderr.
+
+    Args:
+        write: takes text for stdout.
+        error: takes one line for stderr.
+    """
+
+    def __init__(self, write: Callable[[str], None], error: Callable[[str], None]) -> None:
+        self._write = write
+        self._error = error
+        self._findings = FindingLines(error)
+
+    def __call__(self, item: object) -> None:
+        """Write one item."""
+        made = row_line(item)
+        if made is not None:
+            self._write(f"{made}\n")
+            if isinstance(item, OpenRow):
+                self._write("".join(f"{more}\n" for more in abort_lines(item)))
+        elif isinstance(item, Finding):
+            self._findings(item)
+        elif isinstance(item, OpenFailure):
+            self._error(f"kdump: {item.sentence}")
+        elif isinstance(item, CopyChosen):
+            self._error(copies_line(item))
+
+    def end(self, _status: int) -> None:
+        """Write nothing more: each line stands for itself."""
+
+
+class ResetCsv:
+    """Writes committed offsets as `kafka-consumer-groups.sh --reset-offsets --from-file` reads them.
+
+    Args:
+        write: takes text for stdout.
+        error: takes one line for stderr.
+        named: without the column of the group: there is only one.
+
+    Attributes:
+        refused: a group was left out, because no such file can have its name.
+    """
+
+    def __init__(self, write: Callable[[str], None], error: Callable[[str], None], *, named: bool) -> None:
+        self._write = write
+        self._error = error
+        self._named = named
+        self._findings = FindingLines(error)
+        self._told: set[str] = set()
+        self.refused = False
+
+    def __call__(self, item: object) -> None:
+        """Write one item."""
+        if isinstance(item, CommitRow):
+            self._commit(item)
+        elif isinstance(item, Finding):
+            self._findings(item)
+        elif isinstance(item, OpenFailure):
+            self._error(f"kdump: {item.sentence}")
+        elif isinstance(item, CopyChosen):
+            self._error(copies_line(item))
+
+    def end(self, _status: int) -> None:
+        """Write nothing more."""
+
+    def _commit(self, row: CommitRow) -> None:
+        if row.pending or row.group_type == "Share":
+            return
+        if "\n" in row.group or "\r" in row.group:
+            self.refused = True
+            if row.group not in self._told:
+                self._told.add(row.group)
+                self._error(f"kdump: group {row.group}: its name has a newline, a reset file cannot have it: left out")
+            return
+        cells = [row.topic, str(row.partition), str(row.offset)]
+        self._write(",".join(map(_cell, cells if self._named else [row.group, *cells])) + "\n")
+
+
+def _cell(text: str) -> str:
+    """Source: RFC 4180."""
+    if any(char in text for char in ',"\r\n'):
+        inner = text.replace('"', '""')
+        return f'"{inner}"'
+    return text

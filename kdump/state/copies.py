@@ -1,0 +1,119 @@
+"""Which partitions lie under the paths of a user, and which of several copies of one is read."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import layout
+from kdump.format.batch.walk import Border, CheckedWalk
+from kdump.format.kinds import FileKind
+from kdump.state_rows import CopyChosen
+from kdump.storage.directory import expanded
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.open_files import open_source
+from kdump.storage.partition_dir import InputDirectory
+from kdump.storage.paths import parent, real
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kdump.finding import Finding
+    from kdump.storage.partition_dir import PartitionDir
+    from kdump.storage.state_file import StateFile
+
+
+class Copies:
+    """The partitions under some paths, each with its copies.
+
+    Args:
+        paths: partition directories and log directories, as the user wrote them.
+        report: takes what cannot be read, and what is wrong with checkpoints.
+
+    Attributes:
+        partitions: the directories by topic and number, in order.
+    """
+
+    def __init__(self, paths: Iterable[str], report: Callable[[Finding | OpenFailure], None]) -> None:
+        self._report = report
+        found: dict[tuple[str, int], dict[str, PartitionDir]] = {}
+        for path, is_directory in expanded(paths):
+            if not is_directory:
+                self._no_directory(path)
+                continue
+            directory = InputDirectory(path, parent)
+            for one in [] if directory.is_partition else directory.contents.skipped:
+                kind = "permission" if one.path == path else "skipped"
+                report(OpenFailure(one.path, kind, f"{one.path}: {one.reason}: not looked at"))
+            directory.log_dir.on_read = partial(_told, report)
+            for partition in directory.partitions:
+                if partition.parsed is not None and not partition.parsed.state and partition.key is not None:
+                    found.setdefault(partition.key, {})[real(partition.path)] = partition
+            if directory.is_partition and directory.partitions[0].key is None:
+                why = f"{path}: its name is not that of a partition directory (TOPIC-N)"
+                report(OpenFailure(path, "other", why))
+        self.partitions = {key: list(found[key].values()) for key in sorted(found)}
+
+    def of_topic(self, topic: str) -> list[int]:
+        """Return the numbers of the partitions of a topic, ascending."""
+        return [number for name, number in self.partitions if name == topic]
+
+    def choose(self, key: tuple[str, int], limit: int) -> tuple[PartitionDir, CopyChosen | None]:
+        """Return the copy with the highest leader epoch, then log end; and what there is to say of it.
+
+        Args:
+            key: topic and partition.
+            limit: a batch over this is not held in memory.
+        """
+        copies = self.partitions[key]
+        if len(copies) == 1:
+            return copies[0], None
+        ranks = [last_epoch_and_end(one, limit) for one in copies]
+        best = max(range(len(copies)), key=lambda number: (ranks[number], -number))
+        others = tuple(one.path for number, one in enumerate(copies) if number != best)
+        return copies[best], CopyChosen("{}-{}".format(*key), copies[best].path, *ranks[best], others)
+
+    def _no_directory(self, path: str) -> None:
+        source = open_source(path)  # knows links that lead nowhere
+        if isinstance(source, OpenFailure):
+            self._report(source)
+            return
+        source.close()
+        self._report(OpenFailure(path, "other", f"{path}: name a partition directory or a log directory, not a file"))
+
+
+def _told(report: Callable[[Finding | OpenFailure], None], file: StateFile) -> None:
+    """Report what is wrong with a checkpoint, or why it cannot be read."""
+    if file.failure is not None and not file.is_missing:
+        report(file.failure)
+    for finding in file.findings:
+        report(finding)
+
+
+def last_epoch_and_end(directory: PartitionDir, limit: int) -> tuple[int, int]:
+    """Return leader epoch and end of the last batch that can be trusted; what is wrong is said when it is read.
+
+    The epoch is outside of the CRC: one that the leader-epoch-checkpoint does not have does not count.
+    """
+    known = {entry.epoch for entry in directory.epochs}
+    for base in reversed(directory.log_bases):
+        source = directory.cache.open(directory.path_of(base, FileKind.LOG), follow=False)
+        if isinstance(source, OpenFailure):
+            continue
+        epoch, end = layout.NO_EPOCH, -1
+        try:
+            walk = CheckedWalk(
+                source, lambda _finding: None, segment=base, max_batch_bytes=limit, border=Border(floor=base - 1)
+            )
+            for window in walk.windows():
+                rows = window.column(layout.LEADER_EPOCH), window.column(layout.LAST_OFFSET)
+                crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
+                for its_epoch, last, stored, computed in zip(*rows, *crcs, strict=True):
+                    if stored == computed:
+                        end = last + 1
+                        epoch = its_epoch if its_epoch in known or not known else epoch
+        except OSError:
+            pass
+        if end >= 0 or base == directory.log_bases[0]:
+            return (epoch if epoch >= 0 else max(known, default=epoch)), max(end, base)
+    return layout.NO_EPOCH, -1

@@ -1,0 +1,313 @@
+"""The verb groups: what groups had committed, at the end or at a time, and what changed between two times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.format.checkpoint.text_lines import Property
+from kdump.format.kinds import FileKind
+from kdump.state import group_coordinator, share_coordinator
+from kdump.state.copies import Copies, last_epoch_and_end
+from kdump.state.doubt import Doubt
+from kdump.state.group_coordinator import GroupCoordinator
+from kdump.state.partition_log import START, Cut, Limits, PartitionLog
+from kdump.state.share_coordinator import ShareCoordinator
+from kdump.state_rows import ChangeRow, CommitRow, GroupRow
+from kdump.storage.file_source import OpenFailure
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.finding import Finding
+    from kdump.item import Checked, PartitionChecked
+    from kdump.state_rows import CopyChosen, Horizon
+    from kdump.storage.partition_dir import PartitionDir
+
+    GroupItem = (
+        GroupRow | CommitRow | ChangeRow | Horizon | CopyChosen | Checked | PartitionChecked | Finding | OpenFailure
+    )
+
+_NOT_HERE = "no partition of __consumer_offsets or __share_group_state is here"
+
+
+class GroupOptions(Value):
+    """What was asked for.
+
+    Args:
+        at: ms; None for the end.
+        diff: two times, each ms or None for the end; None for no difference.
+        groups, topics: only these; none for all.
+        lag: say how far the logs go that are at hand.
+        limits: what is read at most.
+    """
+
+    at: int | None
+    diff: tuple[int | None, int | None] | None
+    groups: frozenset[str]
+    topics: frozenset[str]
+    lag: bool
+    limits: Limits
+
+    def wants(self, group: str) -> bool:
+        """Tell whether a group is asked for."""
+        return not self.groups or group in self.groups
+
+    def wants_topic(self, topic: str) -> bool:
+        """Tell whether a topic is asked for."""
+        return not self.topics or topic in self.topics
+
+
+_Fields = dict[str, "int | str | None"]
+_Entity = tuple[_Fields, int, int]  # fields, offset and timestamp of the newest record
+
+
+def groups(paths: list[str], options: GroupOptions) -> Iterator[GroupItem]:
+    """Yield the state of groups, a partition of the log at a time, each after what is wrong with it.
+
+    Args:
+        paths: partition directories and log directories, as the user wrote them.
+        options: what was asked for.
+
+    Yields:
+        for each partition what was chosen and found, its Horizon, GroupRows by name, CommitRows by group, topic and
+        partition; with `diff` ChangeRows by offset in the place of the rows.
+
+    Reports: R07; what is wrong with a damaged log.
+    """
+    run = _Run(paths, options)
+    yield from run.drain()
+    found = run.copies.of_topic(group_coordinator.TOPIC), run.copies.of_topic(share_coordinator.TOPIC)
+    if not any(found) and run.is_clean:
+        for path in paths:
+            yield OpenFailure(path, "other", f"{path}: {_NOT_HERE}")
+    for number in found[0]:
+        yield from run.offsets(number)
+    for number in found[1]:
+        yield from run.shares(number)
+    yield from run.drain()
+
+
+class _Run:
+    """One run.
+
+    Attributes:
+        copies: the partitions under the paths.
+        is_clean: all paths are directories that can be listed.
+    """
+
+    def __init__(self, paths: list[str], options: GroupOptions) -> None:
+        self._held: list[Finding | OpenFailure] = []
+        self.copies = Copies(paths, self._held.append)
+        self.is_clean = not any(isinstance(one, OpenFailure) and one.kind != "skipped" for one in self._held)
+        self._options = options
+        self._topic_names: dict[str, str] = {}
+        self._ends: dict[tuple[str, int, int | None], int | None] = {}
+        self._directories: dict[tuple[str, int], PartitionDir] = {}
+
+    def drain(self) -> Iterator[Finding | OpenFailure]:
+        """Hand on what was found since the last time."""
+        yield from self._held
+        self._held.clear()
+
+    # --- one partition ----------------------------------------------------------------------------------------
+    def offsets(self, number: int) -> Iterator[GroupItem]:
+        """Yield what a partition of `__consumer_offsets` comes to."""
+        directory, chosen = self._directory((group_coordinator.TOPIC, number))
+        if chosen is not None:
+            yield chosen
+        log = PartitionLog(directory, self._options.limits, self._held.append)
+        doubt = Doubt(log, self._held.append, group_coordinator.TOPIC)
+
+        def begin() -> GroupCoordinator:
+            return GroupCoordinator(doubt, log.name, keep_gone=self._options.diff is not None)
+
+        whens = self._options.diff or (self._options.at,)
+        states: list[dict[tuple[str, ...], _Entity]] = []
+        place, fold, rows = START, begin(), []
+        for cut in log.cuts(whens):
+            if cut[:2] < place[:2]:
+                place, fold = START, begin()
+            for path, chunk in log.chunks(place, cut):
+                fold.add(path, chunk)
+            place = cut
+            if self._options.diff is not None:
+                states.append(self._entities(fold))
+            else:
+                rows = list(self._rows(fold, log.is_exact(cut), cut))
+        self._topic_names.update(fold.topics)
+        directory.close()
+        yield from self.drain()
+        yield log.horizon
+        yield from rows
+        if self._options.diff is not None:
+            yield from self._changes(states[0], states[1], fold.gone, log.name)
+        yield from self.drain()
+        yield from log.checked()
+
+    def shares(self, number: int) -> Iterator[GroupItem]:
+        """Yield what a partition of `__share_group_state` comes to."""
+        directory, chosen = self._directory((share_coordinator.TOPIC, number))
+        if chosen is not None:
+            yield chosen
+        log = PartitionLog(directory, self._options.limits, self._held.append)
+        doubt = Doubt(log, self._held.append, share_coordinator.TOPIC)
+        whens = self._options.diff or (self._options.at,)
+        states: list[dict[tuple[str, ...], _Entity]] = []
+        is_diff = self._options.diff is not None
+        place, fold, rows = START, ShareCoordinator(doubt, keep_gone=is_diff), []
+        names = self._names()
+        for cut in log.cuts(whens):
+            if cut[:2] < place[:2]:
+                place, fold = START, ShareCoordinator(doubt, keep_gone=is_diff)
+            for path, chunk in log.chunks(place, cut):
+                fold.add(path, chunk)
+            place = cut
+            found = fold.commits(names, exact=log.is_exact(cut))
+            wanted = [one for one in found if self._wants(one[0])]
+            states.append({_identity(row): (_fields(row), offset, time) for row, offset, time in wanted})
+            rows = [self._with_lag(row, cut) for row, _, _ in wanted]
+        directory.close()
+        yield from self.drain()
+        yield log.horizon
+        if is_diff:
+            gone: dict[tuple[str, ...], tuple[int, int]] = {
+                ("commit", group, f"{names.get(topic, topic)}-{partition}"): place
+                for (group, topic, partition), place in fold.gone.items()
+            }
+            yield from self._changes(states[0], states[1], gone, log.name)
+        else:
+            yield from rows
+        yield from self.drain()
+        yield from log.checked()
+
+    def _directory(self, key: tuple[str, int]) -> tuple[PartitionDir, CopyChosen | None]:
+        return self.copies.choose(key, self._options.limits.max_batch_bytes)
+
+    def _names(self) -> dict[str, str]:
+        """The names of topics by id: as groups have them, and by the partitions that are here."""
+        names: dict[str, str] = {}
+        for (topic, _), directories in self.copies.partitions.items():
+            for directory in directories:
+                file = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
+                for entry in file.entries:
+                    if isinstance(entry, Property) and entry.name == "topic_id":
+                        names[str(entry.value)] = topic
+        return {**names, **self._topic_names}
+
+    # --- rows -------------------------------------------------------------------------------------------------
+    def _wants(self, row: CommitRow) -> bool:
+        return self._options.wants(row.group) and self._options.wants_topic(row.topic)
+
+    def _rows(self, fold: GroupCoordinator, is_exact: bool, cut: Cut) -> Iterator[GroupRow | CommitRow]:
+        found = [row for row, _, _ in fold.commits(exact=is_exact) if self._wants(row)]
+        named = {row.group for row in found} if self._options.topics else None
+        for row, _ in fold.groups():
+            if self._options.wants(row.group) and (named is None or row.group in named):
+                yield row
+        for commit in found:
+            yield self._with_lag(commit, cut)
+
+    def _with_lag(self, row: CommitRow, cut: Cut) -> CommitRow:
+        if not self._options.lag:
+            return row
+        return row.replace(log_end_offset=self._log_end(row.topic, row.partition, cut.when))
+
+    def _log_end(self, topic: str, partition: int, when: int | None) -> int | None:
+        """The end of a log at a time, None where it is not among the inputs."""
+        key = topic, partition
+        if key not in self.copies.partitions:
+            return None
+        if (*key, when) not in self._ends:
+            directory, _ = self._directory(key)
+            log = PartitionLog(directory, self._options.limits, self._held.append)
+            self._ends[*key, when] = None
+            if log.bases and when is None:
+                self._ends[*key, when] = last_epoch_and_end(directory, self._options.limits.max_batch_bytes)[1]
+            elif log.bases:
+                self._ends[*key, when] = log.cuts([when])[0].offset
+            directory.close()
+        return self._ends[*key, when]
+
+    # --- differences ------------------------------------------------------------------------------------------
+    def _entities(self, fold: GroupCoordinator) -> dict[tuple[str, ...], _Entity]:
+        """What there is, by what and whose it is."""
+        found: dict[tuple[str, ...], _Entity] = {}
+        commits = [one for one in fold.commits(exact=True) if self._wants(one[0])]
+        named = {row.group for row, _, _ in commits} if self._options.topics else None
+        for row, offset in fold.groups():
+            if self._options.wants(row.group) and (named is None or row.group in named):
+                found["group", row.group] = (_group_fields(row), offset, row.timestamp)
+        for commit, offset, time in commits:
+            found[_identity(commit)] = (_fields(commit), offset, time)
+        return found
+
+    def _changes(
+        self,
+        before: dict[tuple[str, ...], _Entity],
+        after: dict[tuple[str, ...], _Entity],
+        gone: dict[tuple[str, ...], tuple[int, int]],
+        partition: str,
+    ) -> Iterator[ChangeRow]:
+        """Yield what is not the same, by the offset of the record that made it so."""
+        rows: list[tuple[int, ChangeRow]] = []
+        for identity in before.keys() | after.keys():
+            old, new = before.get(identity), after.get(identity)
+            fields = {**(old[0] if old else {}), **(new[0] if new else {})}
+            offset, timestamp = gone.get(identity, (None, None)) if new is None else new[1:]
+            for number, field in enumerate(fields):
+                was, now = (old[0].get(field) if old else None), (new[0].get(field) if new else None)
+                if was == now:
+                    continue
+                why = self._stands_out(identity, field, was, now)
+                what = "commit" if identity[0] == "pending" else identity[0]
+                row = ChangeRow(what, " ".join(identity[1:]), partition, field, was, now, timestamp, offset, why)
+                rows.append((number, row))
+        unknown = 1 << 63
+        rows.sort(
+            key=lambda one: (unknown if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0])
+        )
+        for _, row in rows:
+            yield row
+
+    def _stands_out(self, identity: tuple[str, ...], field: str, was: int | str | None, now: int | str | None) -> str:
+        """Say what is odd about a committed offset, empty for nothing."""
+        if identity[0] != "commit" or field != "offset" or not isinstance(now, int):
+            return ""
+        if isinstance(was, int) and now < was:
+            return f"backwards by {was - now}"
+        topic, _, number = identity[2].rpartition("-")
+        until = self._options.diff[1] if self._options.diff else None
+        end = self._log_end(topic, int(number), until) if self._options.lag else None
+        if end is not None and now > end:
+            return f"{now - end} past the end of the log at {end}"
+        return ""
+
+
+def _identity(row: CommitRow) -> tuple[str, ...]:
+    kind = "pending" if row.pending else "commit"
+    return kind, row.group, f"{row.topic}-{row.partition}"
+
+
+def _fields(row: CommitRow) -> _Fields:
+    """The fields of a commit that can change."""
+    if row.pending:
+        return {"pendingOffset": row.offset, "pendingProducerId": row.producer_id}
+    return {
+        "offset": row.offset,
+        "leaderEpoch": row.leader_epoch,
+        "metadata": row.metadata,
+        "commitTimestamp": row.commit_timestamp,
+        "expireTimestamp": row.expire_timestamp,
+    }
+
+
+def _group_fields(row: GroupRow) -> _Fields:
+    """The fields of a group that can change."""
+    return {
+        "groupType": row.group_type,
+        "state": row.state,
+        "epoch": row.epoch,
+        "protocol": row.protocol,
+        "members": row.members,
+    }

@@ -1,0 +1,324 @@
+"""The log of an internal partition as its coordinator loads it, and what stands in the way of an exact answer.
+
+Strategy: a log is walked once where its end is wanted, and what is wrong, its holes and its times are noted on the way.
+Where a time is wanted, a first walk over the headers finds the batch that is the last one then. Only batches with the
+right CRC are handed out.
+"""
+
+from __future__ import annotations
+
+from array import array
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.finding import Code, Finding, Severity
+from kdump.format.batch import layout
+from kdump.format.batch.walk import Border, CheckedWalk
+from kdump.format.batch.window import Window
+from kdump.format.kinds import FileKind
+from kdump.format.record.reader import RecordReader
+from kdump.format.record.record_checks import RecordChecks
+from kdump.item import Checked, CheckedFile, PartitionChecked
+from kdump.state import _fold
+from kdump.state_rows import Horizon
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.segment import Segment
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.format.record.chunk import Chunk
+    from kdump.storage.partition_dir import PartitionDir
+
+
+class Limits(Value):
+    """What is read at most.
+
+    Args:
+        max_batch_bytes: the records of a larger batch are not read.
+        max_uncompressed_bytes: that the records of one batch may have when decompressed.
+    """
+
+    max_batch_bytes: int
+    max_uncompressed_bytes: int
+
+
+class Cut(NamedTuple):
+    """Up to where a log counts.
+
+    Args:
+        segment: its number.
+        position: where the next batch would begin.
+        offset: after the last batch.
+        when: the time that is asked for, ms; None for the end.
+    """
+
+    segment: int
+    position: int
+    offset: int
+    when: int | None = None
+
+
+START = Cut(0, 0, -1)
+
+
+class _Damage(NamedTuple):
+    """Where records are lost: number of the segment and position; since when, ms, as far as anyone can know."""
+
+    segment: int
+    position: int
+    since: int
+
+
+class PartitionLog:
+    """Reads the log of one partition.
+
+    Args:
+        directory: of the partition.
+        limits: what is read at most.
+        report: takes what is wrong, once, and what cannot be read.
+
+    Attributes:
+        directory, name: its directory, and TOPIC-N.
+        bases: base offsets of its segments.
+
+    Reports: what CheckedWalk and RecordChecks report, without notes.
+    """
+
+    def __init__(
+        self, directory: PartitionDir, limits: Limits, report: Callable[[Finding | OpenFailure], None]
+    ) -> None:
+        self.directory = directory
+        self.name = directory.name if directory.key is None else "{}-{}".format(*directory.key)
+        self.bases = directory.log_bases
+        self._limits = limits
+        self._report = report
+        self._told: set[tuple[Code, str, int | None]] = set()
+        self._damage: list[_Damage] = []
+        self._files: dict[int, CheckedFile] = {}
+        self._batches = self._records = 0
+        self._last_time = -1
+        self._is_surveyed = False
+        dirty = None if directory.key is None else directory.log_dir.offset(FileKind.CLEANER, directory.key)
+        self._survey = array("q", [0] * _fold.SURVEY_WIDTH)
+        self._survey[_fold.LOG_START] = self.log_start
+        self._survey[_fold.DIRTY] = -1 if dirty is None else dirty
+        self._survey[_fold.LAST] = self.log_start - 1
+        for field in (_fold.LARGEST, _fold.HOLE_END, _fold.HOLE_TIME, _fold.DIRTY_TIME, _fold.END):
+            self._survey[field] = -1
+
+    @cached_property
+    def log_start(self) -> int:
+        """The log start offset, by the first segment and the checkpoint."""
+        return max(self.bases[0], self.directory.log_start) if self.bases else self.directory.log_start
+
+    # --- places -----------------------------------------------------------------------------------------------
+    def cuts(self, whens: Sequence[int | None]) -> list[Cut]:
+        """Return up to where the log counts at each time: the last batch whose maxTimestamp is at most that.
+
+        Args:
+            whens: ms; None for the end.
+        """
+        times = array("q", [when for when in whens if when is not None])
+        places = array("q", [0] * (_fold.CUT_WIDTH * len(times)))
+        places[_fold.CUT_OFFSET :: _fold.CUT_WIDTH] = array("q", [self.log_start] * len(times))
+        if times:
+            for number, window in self._trusted(None):
+                _fold.survey(window.rows, window.count, number, self._survey, times, places)
+            self._is_surveyed = True
+        found = iter(range(0, len(places), _fold.CUT_WIDTH))
+        end = Cut(len(self.bases), 0, -1)
+        cuts = []
+        for when in whens:
+            if when is None:
+                cuts.append(end)
+            else:
+                at = next(found)
+                segment, position, offset = places[at : at + _fold.CUT_WIDTH]
+                cuts.append(Cut(segment, position, offset, when))
+        return cuts
+
+    def end_offset(self, cut: Cut) -> int:
+        """Return the offset after the last batch of what counts; the log was walked up to there."""
+        if cut.when is not None:
+            return cut.offset
+        known = self._survey[_fold.END]
+        return max(known, self.bases[-1]) if self.bases else known
+
+    # --- what is in it ----------------------------------------------------------------------------------------
+    def windows(self, start: Cut, stop: Cut) -> Iterator[tuple[int, Window]]:
+        """Yield number of the segment and batches with the right CRC, in order, without those below the log start.
+
+        Args:
+            start, stop: what counts, half-open.
+        """
+        nothing = array("q")
+        for number, window in self._trusted(stop, start):
+            if not self._is_surveyed:
+                _fold.survey(window.rows, window.count, number, self._survey, nothing, nothing)
+            kept = self._from_log_start(window)
+            if kept.count:
+                yield number, kept
+        if stop.when is None:
+            self._is_surveyed = True
+
+    def chunks(self, start: Cut, stop: Cut) -> Iterator[tuple[str, Chunk]]:
+        """Yield path of the log and records of what counts, in order."""
+        reader = RecordReader(self._limits.max_uncompressed_bytes, max_batch=self._limits.max_batch_bytes)
+        checks, checked = RecordChecks(""), -1
+        for number, window in self.windows(start, stop):
+            path = self.path(number)
+            if number != checked:
+                checks, checked = RecordChecks(path), number
+            for chunk in reader.chunks(window):
+                self._records += chunk.filled
+                yield path, chunk
+                for finding in checks.check(chunk):
+                    self._tell(finding)
+                if chunk.problem is not None:
+                    k = chunk.last - 1
+                    since = window.cell(k, layout.MAX_TIMESTAMP)
+                    self._damage.append(_Damage(number, window.cell(k, layout.POSITION), since))
+
+    def doubt(self, segment: int, position: int, since: int) -> None:
+        """Note that something in a batch is not understood.
+
+        Args:
+            segment, position: of the batch.
+            since: ms.
+        """
+        self._damage.append(_Damage(segment, position, since))
+
+    def path(self, number: int) -> str:
+        """Return the path of a log by the number of its segment."""
+        return self.directory.path_of(self.bases[number], FileKind.LOG)
+
+    def segment_of(self, offset: int) -> int:
+        """Return the number of the segment that has an offset."""
+        return max(0, sum(base <= offset for base in self.bases) - 1)
+
+    @property
+    def last_time(self) -> int:
+        """The largest timestamp of what was walked, ms; -1 for none."""
+        return self._survey[_fold.LARGEST]
+
+    # --- how far it can be trusted ------------------------------------------------------------------------------
+    @property
+    def horizon(self) -> Horizon:
+        """Since when answers are exact; the log was walked to its end."""
+        known = self._survey
+        dirty, end, time = known[_fold.DIRTY], known[_fold.HOLE_END], known[_fold.HOLE_TIME]
+        if end < 0:
+            return Horizon(self.name, None, self.log_start)
+        if known[_fold.DIRTY_HOLE] and dirty >= end:
+            end, time = dirty, known[_fold.DIRTY_TIME]
+        return Horizon(self.name, time, end)
+
+    def is_exact(self, cut: Cut) -> bool:
+        """Tell whether nothing that counts has been erased or lost."""
+        if cut.when is None:
+            return not self._damage
+        since = self.horizon.exact_from
+        if since is not None and cut.when < since:
+            return False
+        place = cut.segment, cut.position
+        return not any(one[:2] < place or one.since <= cut.when for one in self._damage)
+
+    def checked(self) -> Iterator[Checked | PartitionChecked]:
+        """Yield what was read, for the totals."""
+        files = tuple(self._files.values())
+        end = self._survey[_fold.END] if self._survey[_fold.END] >= 0 else None
+        size = sum(file.size for file in files)
+        yield Checked(files, self._batches, self._records)
+        yield PartitionChecked(self.directory.path, len(self.bases), self.log_start, end, size)
+
+    # --- the walk ---------------------------------------------------------------------------------------------
+    def _trusted(self, stop: Cut | None, start: Cut | None = None) -> Iterator[tuple[int, Window]]:
+        """Yield number of the segment and runs of batches with the right CRC up to a place."""
+        counts = not self._is_surveyed
+        self._last_time = -1
+        for number in range(start.segment if start else 0, len(self.bases)):
+            if stop is not None and (number > stop.segment or (number == stop.segment and not stop.position)):
+                return
+            begin = start.position if start and number == start.segment else 0
+            end = stop.position if stop is not None and number == stop.segment else None
+            path = self.path(number)
+            source = self.directory.cache.open(path, follow=False)
+            if isinstance(source, OpenFailure):
+                self._fail(number, 0, source)
+                continue
+            self._files.setdefault(number, CheckedFile(path, FileKind.LOG, source.size))
+            found: list[Finding] = []
+            base = self.bases[number]
+            walk = CheckedWalk(
+                source,
+                found.append,
+                segment=base,
+                hints=Segment(path, base, self.directory.cache, follow=False).hints,
+                max_batch_bytes=self._limits.max_batch_bytes,
+                border=Border(position=begin, floor=base - 1),
+            )
+            walk.checks.follow_producers = False
+            try:
+                for window in walk.windows(end):
+                    self._drain(number, found)
+                    if counts:
+                        self._batches += window.count
+                    for run in self._runs(number, window):
+                        self._last_time = max(run.column(layout.MAX_TIMESTAMP), default=-1)
+                        yield number, run
+            except OSError as error:
+                why = f"{path}: cannot be read further: {error.strerror}"
+                self._fail(number, walk.border.position, OpenFailure(path, "read", why))
+            self._drain(number, found)
+
+    def _runs(self, number: int, window: Window) -> Iterator[Window]:
+        """Yield the batches with the right CRC, those that adjoin together."""
+        if window.all_trusted:
+            yield window
+            return
+        stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
+        k = 0
+        while k < window.count:
+            first = k
+            while k < window.count and stored[k] == computed[k]:
+                k += 1
+            if k > first:
+                rows = window.rows[first * layout.BATCH_WIDTH : k * layout.BATCH_WIDTH]
+                yield Window(window.view, window.origin, rows, k - first, window.whole)
+            else:
+                self._lose(number, window.cell(k, layout.POSITION), window.cell(k, layout.MAX_TIMESTAMP))
+                k += 1
+
+    def _from_log_start(self, window: Window) -> Window:
+        if window.cell(0, layout.LAST_OFFSET) >= self.log_start:
+            return window
+        lasts = window.column(layout.LAST_OFFSET)
+        first = next((k for k, last in enumerate(lasts) if last >= self.log_start), window.count)
+        rows = window.rows[first * layout.BATCH_WIDTH : window.count * layout.BATCH_WIDTH]
+        return Window(window.view, window.origin, rows, window.count - first, window.whole)
+
+    def _drain(self, number: int, found: list[Finding]) -> None:
+        """Hand on what the walk has found since the last time."""
+        for finding in found:
+            if finding.gap:
+                self._lose(number, finding.position or 0, self._last_time)
+            self._tell(finding)
+        found.clear()
+
+    def _tell(self, finding: Finding) -> None:
+        place = finding.code, finding.file, finding.position
+        if finding.severity is not Severity.NOTE and place not in self._told:
+            self._told.add(place)
+            self._report(finding)
+
+    def _lose(self, number: int, position: int, since: int) -> None:
+        """Bytes were lost: what follows is no hole that compaction made."""
+        self._survey[_fold.LAST] = layout.UNKNOWN
+        self._damage.append(_Damage(number, position, since))
+
+    def _fail(self, number: int, position: int, why: OpenFailure) -> None:
+        self._lose(number, position, self._last_time)
+        if not self._is_surveyed:
+            self._report(why)

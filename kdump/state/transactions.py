@@ -1,0 +1,252 @@
+"""The verb transactions: what coordinators have, which transactions are open, and which of these hang."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding
+from kdump.state.copies import Copies
+from kdump.state.doubt import Doubt
+from kdump.state.open_transactions import open_transactions
+from kdump.state.partition_log import START, Limits, PartitionLog
+from kdump.state.transaction_coordinator import TOPIC, TransactionCoordinator
+from kdump.state_rows import OpenRow, TransactionRow
+from kdump.storage.file_source import OpenFailure
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.item import Checked, PartitionChecked
+    from kdump.state.open_transactions import OpenTransaction
+    from kdump.state_rows import CopyChosen, Horizon
+
+    TransactionItem = (
+        TransactionRow | OpenRow | Horizon | CopyChosen | Checked | PartitionChecked | Finding | OpenFailure
+    )
+
+_WAITING = ("Ongoing", "PrepareCommit", "PrepareAbort")
+_TOOL = "kafka-transactions.sh --bootstrap-server HOST:PORT abort"
+
+
+class TransactionOptions(Value):
+    """What was asked for.
+
+    Args:
+        at: ms; None for the end.
+        hanging: only transactions that hang.
+        limits: what is read at most.
+        iso: makes a time (ms) readable.
+    """
+
+    at: int | None
+    hanging: bool
+    limits: Limits
+    iso: Callable[[int], str]
+
+
+def transactions(paths: list[str], options: TransactionOptions) -> Iterator[TransactionItem]:
+    """Yield the transactions of coordinators, then those that are open in partitions, each after what is wrong.
+
+    Args:
+        paths: partition directories and log directories, as the user wrote them.
+        options: what was asked for.
+
+    Yields:
+        for each partition of `__transaction_state` what was chosen and found, its Horizon and TransactionRows by id;
+        then for each partition OpenRows by first offset.
+
+    Reports: P05, R07; what is wrong with a damaged log.
+    """
+    held: list[Finding | OpenFailure] = []
+    copies = Copies(paths, held.append)
+    is_clean = not any(isinstance(one, OpenFailure) and one.kind != "skipped" for one in held)
+    yield from _drained(held)
+    if not copies.partitions and is_clean:
+        for path in paths:
+            yield OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
+    coordinator = Coordinators(copies.of_topic(TOPIC), options.iso)
+    for number in copies.of_topic(TOPIC):
+        yield from _coordinator(copies, number, options, held, coordinator)
+    for key in copies.partitions:
+        if key[0] != TOPIC:
+            yield from _partition(copies, key, options, held, coordinator)
+
+
+def _drained(held: list[Finding | OpenFailure]) -> Iterator[Finding | OpenFailure]:
+    yield from held
+    held.clear()
+
+
+def _coordinator(
+    copies: Copies,
+    number: int,
+    options: TransactionOptions,
+    held: list[Finding | OpenFailure],
+    coordinator: Coordinators,
+) -> Iterator[TransactionItem]:
+    """Yield what a partition of `__transaction_state` comes to."""
+    directory, chosen = copies.choose((TOPIC, number), options.limits.max_batch_bytes)
+    if chosen is not None:
+        yield chosen
+    log = PartitionLog(directory, options.limits, held.append)
+    fold = TransactionCoordinator(Doubt(log, held.append, TOPIC), log.name)
+    (cut,) = log.cuts([options.at])
+    for path, chunk in log.chunks(START, cut):
+        fold.add(path, chunk)
+    rows = list(fold.rows(exact=log.is_exact(cut)))
+    directory.close()
+    coordinator.add(rows, log.last_time, exact=log.is_exact(cut))
+    yield from _drained(held)
+    yield log.horizon
+    if not options.hanging:
+        yield from rows
+    yield from log.checked()
+
+
+def _partition(
+    copies: Copies,
+    key: tuple[str, int],
+    options: TransactionOptions,
+    held: list[Finding | OpenFailure],
+    coordinator: Coordinators,
+) -> Iterator[TransactionItem]:
+    """Yield what is open in a partition."""
+    directory, chosen = copies.choose(key, options.limits.max_batch_bytes)
+    log = PartitionLog(directory, options.limits, held.append)
+    if not log.bases:
+        return
+    (cut,) = log.cuts([options.at])
+    rows = [coordinator.judge(*key, one) for one in open_transactions(log, cut, options.limits)]
+    directory.close()
+    if chosen is not None and rows:
+        yield chosen
+    yield from _drained(held)
+    for row in rows:
+        if row.hanging:
+            values: dict[str, int | str | None] = {"producer": row.producer_id, "why": row.why}
+            place = row.position, row.length
+            yield Finding(Code.P05, row.file, *place, offset=row.first_offset, values=values)
+        if row.hanging or not options.hanging:
+            yield row
+    yield from log.checked()
+
+
+class Coordinators:
+    """What all coordinators know together: judges open transactions as Kafka's find-hanging does.
+
+    Args:
+        numbers: of the partitions of `__transaction_state` that are here, ascending.
+        iso: makes a time (ms) readable.
+
+    Source: TransactionsCommand.FindHangingTransactionsCommand.filterHangingTransactions.
+    """
+
+    def __init__(self, numbers: list[int], iso: Callable[[int], str]) -> None:
+        self._numbers = numbers
+        self._iso = iso
+        self._by_producer: dict[int, TransactionRow] = {}
+        self._last_times: dict[str, int] = {}
+        self._is_exact = True
+
+    def add(self, rows: list[TransactionRow], last_time: int, *, exact: bool) -> None:
+        """Take a partition into account.
+
+        Args:
+            rows: its transactions.
+            last_time: the largest timestamp of its log, ms.
+            exact: no newer values can have been erased or lost.
+        """
+        self._is_exact = self._is_exact and exact
+        for row in rows:
+            other = self._by_producer.get(row.producer_id)
+            if other is None or other.producer_epoch < row.producer_epoch:
+                self._by_producer[row.producer_id] = row
+            self._last_times[row.partition] = last_time
+        self._last_times.setdefault("", -1)
+        self._last_times[""] = max(self._last_times[""], last_time)
+
+    def judge(self, topic: str, partition: int, one: OpenTransaction) -> OpenRow:
+        """Return an open transaction with what the coordinator has to do with it.
+
+        Args:
+            topic, partition: where it is open.
+            one: the transaction.
+        """
+        entry = one.entry
+        row = self._by_producer.get(entry.producer_id)
+        hanging, why = self._verdict(f"{topic}-{partition}", one, row)
+        epoch = entry.coordinator_epoch if entry.coordinator_epoch >= 0 else None
+        where = f"{_TOOL} --topic {shlex.quote(topic)} --partition {partition}"
+        ids = f"--producer-id {entry.producer_id} --producer-epoch {entry.producer_epoch}"
+        return OpenRow(
+            topic,
+            partition,
+            entry.producer_id,
+            entry.producer_epoch,
+            None if row is None else row.transactional_id,
+            entry.current_txn_first_offset,
+            one.end_offset,
+            one.blocked_records,
+            one.blocked_bytes,
+            one.since,
+            None if row is None else row.state,
+            epoch,
+            hanging,
+            "; ".join(why),
+            f"{where} --start-offset {entry.current_txn_first_offset}",
+            f"{where} {ids} --coordinator-epoch {epoch or 0}",
+            one.file,
+            one.position,
+            one.length,
+        )
+
+    def _verdict(self, name: str, one: OpenTransaction, row: TransactionRow | None) -> tuple[bool | None, list[str]]:
+        """Whether it hangs, and the evidence."""
+        entry = one.entry
+        if not self._numbers:
+            return None, ["no partition of __transaction_state is among the inputs: nobody can tell what its end is"]
+        if row is None:
+            hanging, why = self._nobody(entry.producer_id)
+        else:
+            its = f"transactional id {row.transactional_id} (producer {row.producer_id}, epoch {row.producer_epoch})"
+            since = self._iso(row.last_update_timestamp)
+            if row.state not in _WAITING:
+                hanging, why = True, [f"{its} is in {row.state} since {since}: no marker will come"]
+            elif name not in row.partitions:
+                hanging, why = True, [f"{its} is in {row.state} without this partition: no marker will come here"]
+            elif row.producer_epoch < entry.producer_epoch:
+                why = [f"{its} is below epoch {entry.producer_epoch} of the producer here: its marker would be fenced"]
+                hanging = True
+            else:
+                hanging, why = False, [f"{its} is in {row.state} with this partition: a marker will come"]
+        return hanging, [*why, *self._clocks(one, row)]
+
+    def _nobody(self, producer: int) -> tuple[bool | None, list[str]]:
+        """No coordinator that is here knows the producer."""
+        missing = sorted(set(range(self._numbers[-1])) - set(self._numbers))
+        if not missing:
+            return True, [f"the coordinator has no transaction of producer {producer}: no marker will come"]
+        count = f"{len(missing)} partitions" if len(missing) > 1 else f"partition {missing[0]}"
+        why = f"no transaction of producer {producer} is here, but one of {count} of __transaction_state may have it"
+        return None, [f"{why}: those below {self._numbers[-1]} are not all among the inputs"]
+
+    def _clocks(self, one: OpenTransaction, row: TransactionRow | None) -> Iterator[str]:
+        """What times say beside that."""
+        entry = one.entry
+        last = self._last_times.get(row.partition if row is not None else "", -1)
+        if row is not None and row.state == "Ongoing" and row.start_timestamp is not None:
+            ends = row.start_timestamp + row.timeout_ms
+            if ends < max(last, one.last_timestamp):
+                yield f"its timeout of {row.timeout_ms} ms passed at {self._iso(ends)}"
+        if last < entry.timestamp:
+            until = "is empty" if last < 0 else f"ends at {self._iso(last)}"
+            yield (
+                f"the log of the coordinator {until}, before the transaction's last batch at "
+                f"{self._iso(entry.timestamp)}: it may not have all of it"
+            )
+        if row is not None and row.state not in _WAITING and row.last_update_timestamp > one.last_timestamp:
+            yield "the coordinator's record is newer than this log: its marker may have come since"
+        if not self._is_exact:
+            yield "the log of a coordinator is damaged, or its older values are erased: look there first"

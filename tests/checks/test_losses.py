@@ -1,0 +1,128 @@
+"""What readers lose is told by offsets, held against a brute force; what starts and cuts cost adds up."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.damage_cases import damage_cases, edited
+from tests.support.loss_check import plan_problems, problems_of, start_problems
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
+from tests.support.scenes import GOLDENS, SCENES, said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+DAMAGE = FIXTURES / "damage"
+OF_LOGS = tuple("BCFLORPX")  # families of codes whose cases touch what a log has, or where it ends
+CASES = [case for case in damage_cases(DAMAGE) if case.codes[0][0] in OF_LOGS]
+SAMPLE = CASES[::3]
+"""Every third; tests/support/loss_check.py has them all."""
+INTACT = sorted(path for path in (DAMAGE / "intact").iterdir())
+
+
+def rows(tree: Path, *options: str) -> list[dict[str, Any]]:
+    run = run_kdump(["verify", "--format", "json", *options, str(tree)], tree)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def losses(tree: Path, *options: str) -> list[tuple[Any, ...]]:
+    keys = ("position", "length", "offset", "lastOffset", "records", "certainty")
+    return [tuple(row[key] for key in keys) for row in rows(tree, *options) if row["type"] == "loss"]
+
+
+@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.name)
+def test_every_batch_that_is_gone_lies_in_a_loss_and_none_that_is_here(case: Any, tmp_path: Path) -> None:
+    assert problems_of(case, case.build(tmp_path / "logdir")) == []
+
+
+@pytest.mark.parametrize("case", CASES[::5], ids=lambda case: case.name)
+def test_starts_and_cuts_account_for_every_record_that_can_be_read_today(case: Any, tmp_path: Path) -> None:
+    tree = case.build(tmp_path / "logdir")
+    assert [*start_problems(tree), *plan_problems(tree)] == []
+
+
+@pytest.mark.parametrize("base", INTACT, ids=lambda base: base.name)
+def test_nothing_is_lost_of_what_is_intact(base: Path) -> None:
+    found = rows(base / "logdir")
+    assert {row["certainty"] for row in found if row["type"] == "loss"} <= {"absent"}
+    summary = found[-1]
+    assert (summary["offsetsLost"], summary["recordsLost"], summary["recordsUnknown"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("golden", GOLDENS)
+@pytest.mark.parametrize("scene", sorted(path.name for path in SCENES.iterdir()))
+def test_a_scene_is_told_as_in_its_golden(scene: str, golden: str, tmp_path: Path) -> None:
+    assert said(scene, golden, tmp_path).stdout == (SCENES / scene / golden).read_bytes()
+
+
+def damaged(tmp_path: Path, *edits: dict[str, Any], base: str = "none", log: str = "") -> Path:
+    """An intact log directory with some edits in one log."""
+    copy_tree(DAMAGE / "intact" / base / "logdir", tmp_path / "logdir")
+    path = next((tmp_path / "logdir").glob(f"*-0/{log or '0' * 17 + '119'}.log"))
+    data = path.read_bytes()
+    for edit in edits:
+        data = edited(data, edit)
+    path.write_bytes(data)
+    return tmp_path / "logdir"
+
+
+def test_a_header_that_stands_keeps_its_offsets_and_records(tmp_path: Path) -> None:
+    tree = damaged(tmp_path, {"op": "zero", "position": 3900, "count": 160})
+    assert losses(tree) == [(3818, 158, 176, 178, 3, "doubtful"), (3976, 208, 179, 182, None, "lost")]
+    gaps = [row for row in rows(tree) if row.get("gap")]
+    parts = [(row["code"], row["position"], row["length"], row["offsetsFrom"]) for row in gaps]
+    assert parts == [
+        ("L09", 3818, 82, "bytes"), ("L04", 3900, 160, "neighbours"), ("L09", 4060, 124, "neighbours"),
+    ]  # fmt: skip
+
+
+def test_a_batch_cut_out_of_a_dense_log_is_lost_and_out_of_one_with_holes_absent(tmp_path: Path) -> None:
+    tree = damaged(tmp_path / "one", {"op": "cut", "position": 3818, "count": 158})
+    assert losses(tree) == [(3818, 0, 176, 178, None, "lost")]
+    cuts = {"op": "cut", "position": 3818, "count": 158}, {"op": "cut", "position": 797, "count": 124}
+    found = losses(damaged(tmp_path / "two", *cuts))
+    assert [one[2:4] for one in found] == [(131, 132), (176, 178)]
+    assert {one[5] for one in found} == {"absent"}
+
+
+def test_a_tail_cut_at_a_boundary_is_lost_up_to_what_indexes_and_checkpoints_know(tmp_path: Path) -> None:
+    tree = damaged(tmp_path, {"op": "truncate", "size": 3507}, log="0" * 17 + "240")
+    assert losses(tree) == [(3507, 0, 288, 296, None, "lost")]
+    for known in (*tree.glob("*-0/*297.snapshot"), *tree.glob("*-offset-checkpoint")):
+        known.unlink()
+    assert [one[2:4] for one in losses(tree)] == [(288, 296)], "the time index knows the last one"
+    for known in (*tree.glob("*-0/*240.index"), *tree.glob("*-0/*240.timeindex")):
+        known.unlink()
+    assert losses(tree) == [], "nobody knows"
+
+
+def test_replicas_say_who_has_it(tmp_path: Path) -> None:
+    one = damaged(tmp_path / "a", {"op": "zero", "position": 3900, "count": 160})
+    other = damaged(tmp_path / "b", {"op": "zero", "position": 3840, "count": 20})
+    run = run_kdump(["verify", "--replicas", "--format", "json", str(one), str(other)], tmp_path)
+    found = [json.loads(line) for line in run.stdout.splitlines() if b'"type":"loss"' in line]
+    told = {(row["offset"], row["lastOffset"]): row["elsewhere"] for row in found if row["elsewhere"]}
+    assert told == {(179, 182): [str(other / "plain-0")]}
+    text = run_kdump(["verify", "--replicas", str(one), str(other)], tmp_path).stdout.decode()
+    assert f"no replica has offsets 176..178, the others are intact in {other / 'plain-0'}" in text
+
+
+def test_a_cut_says_where_the_log_ended_and_what_of_it_is_readable(tmp_path: Path) -> None:
+    tree = damaged(tmp_path, {"op": "zero", "position": 3900, "count": 160})
+    cut = ["truncate", "--at-damage", "--with-later-segments", str(tree / "plain-0")]
+    assert b"ends at 176 instead of 297: 121 offsets, 114 records of them still readable" in run_kdump(cut, tree).stdout
+    torn = damaged(tmp_path / "torn", {"op": "truncate", "size": 4084}, log="0" * 17 + "240")
+    cut = ["truncate", "--at-damage", str(torn / "plain-0")]
+    assert b"ends at 295 instead of 297: 2 offsets, no record of them still readable" in run_kdump(cut, torn).stdout
+
+
+def test_a_partition_that_suffers_with_others_names_what_took_the_directory_offline(tmp_path: Path) -> None:
+    tree = damaged(tmp_path, base="txn", log="0" * 20)
+    file = tree / "recovery-point-offset-checkpoint"
+    file.write_bytes(b"0\n1\nhello\n")
+    causes = [row["cause"] for row in rows(tree, "--start", "all") if row["type"] == "prediction"]
+    assert causes == [{"code": "K03", "file": str(file)}] * 3

@@ -1,0 +1,334 @@
+"""What groups had committed: transactions, tombstones, times, damage, copies, differences, and the file of a reset."""
+
+from __future__ import annotations
+
+import json
+import random
+from array import array
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kdump.format.batch.walk import CheckedWalk
+from kdump.format.record.reader import RecordReader
+from kdump.format.source import BytesSource
+from kdump.state import _fold
+from tests.format.test_kernels import both
+from tests.support.coordinator_records import at, classic, commit, ended
+from tests.support.partitions import checkpoint, write
+from tests.support.partitions import name as file_name
+from tests.support.runs import FIXTURES, run_kdump
+from tests.support.segments import Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.runs import Run
+
+Json = dict[str, Any]
+OFFSETS = "__consumer_offsets-0"
+T = 1_700_000_000_000
+ME = (7, 0)  # producer id and epoch
+NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
+
+
+def log_dir(root: Path, *batches: bytes, **files: bytes) -> Path:
+    """A log directory whose offsets topic has these batches."""
+    return write(root, {f"{OFFSETS}/{file_name(0)}": b"".join(batches), **files})
+
+
+def groups(path: Path, *args: str, exit_status: int = 0) -> list[Json]:
+    """The rows of `kdump groups`."""
+    run = run_kdump(["groups", str(path), "--format", "json", *args], path)
+    assert run.exit == exit_status, run.stderr
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def of(rows: list[Json], kind: str, *keys: str) -> list[Any]:
+    """Some keys of the rows of a type."""
+    found = [tuple(row[key] for key in keys) for row in rows if row["type"] == kind]
+    return [one[0] for one in found] if len(keys) == 1 else found
+
+
+# --- commits in transactions ----------------------------------------------------------------------------------
+def test_a_commit_in_a_transaction_is_pending_beside_the_committed_one_until_its_marker(tmp_path: Path) -> None:
+    batches = [at(0, T, commit("g", 0, 10)), at(1, T + 1, commit("g", 0, 20), producer=ME)]
+    keys = ("offset", "pending", "producerId")
+    assert of(groups(log_dir(tmp_path / "a", *batches)), "commit", *keys) == [(10, False, None), (20, True, 7)]
+    committed = [*batches, ended(2, T + 2, ME, commit=True)]
+    assert of(groups(log_dir(tmp_path / "b", *committed)), "commit", *keys) == [(20, False, 7)]
+    aborted = [*batches, ended(2, T + 2, ME, commit=False)]
+    assert of(groups(log_dir(tmp_path / "c", *aborted)), "commit", *keys) == [(10, False, None)]
+
+
+def test_the_newer_commit_record_wins_not_the_newer_marker(tmp_path: Path) -> None:
+    early = at(0, T, commit("g", 0, 10), producer=ME)
+    found = groups(log_dir(tmp_path, early, at(1, T, commit("g", 0, 20)), ended(2, T, ME, commit=True)))
+    assert of(found, "commit", "offset", "pending") == [(20, False)]
+
+
+def test_a_tombstone_removes_pending_commits_too(tmp_path: Path) -> None:
+    batches = at(0, T, commit("g", 0, 10)), at(1, T, commit("g", 0, 20), producer=ME), at(2, T, commit("g", 0, None))
+    found = groups(log_dir(tmp_path, *batches, ended(3, T, ME, commit=True)))
+    assert of(found, "commit", "offset") == []
+    assert of(found, "group", "group", "state", "protocol") == [("g", "Empty", "")]
+
+
+def test_keys_of_both_versions_are_one_commit(tmp_path: Path) -> None:
+    found = groups(log_dir(tmp_path, at(0, T, commit("g", 0, 10, key_version=0)), at(1, T, commit("g", 0, 20))))
+    assert of(found, "commit", "offset") == [20]
+    found = groups(log_dir(tmp_path, at(0, T, commit("g", 0, 10)), at(1, T, commit("g", 0, 30, key_version=0))))
+    assert of(found, "commit", "offset", "leaderEpoch") == [(30, None)]
+
+
+# --- groups ---------------------------------------------------------------------------------------------------
+def test_a_commit_makes_a_group_again_after_the_group_was_deleted(tmp_path: Path) -> None:
+    batches = at(0, T, commit("g", 0, 10)), at(1, T, classic("g", 4)), at(2, T, classic("g", None))
+    assert of(groups(log_dir(tmp_path, *batches)), "group", "group") == []
+    found = groups(log_dir(tmp_path, *batches, at(3, T, commit("g", 0, 11))))
+    assert of(found, "group", "groupType", "epoch", "protocol") == [("Classic", 0, "")]
+
+
+def test_a_classic_group_with_members_is_stable_and_one_without_is_empty(tmp_path: Path) -> None:
+    found = groups(log_dir(tmp_path, at(0, T, classic("a", 3, members=2), classic("b", 4))))
+    keys = ("group", "state", "epoch", "members", "partition")
+    assert of(found, "group", *keys) == [("a", "Stable", 3, 2, OFFSETS), ("b", "Empty", 4, 0, OFFSETS)]
+
+
+def test_only_the_groups_and_topics_that_are_named_are_shown(tmp_path: Path) -> None:
+    records = commit("a", 0, 1), commit("a", 0, 2, topic="u"), commit("b", 0, 3)
+    path = log_dir(tmp_path, at(0, T, *records))
+    assert of(groups(path, "--group", "a"), "commit", "offset") == [1, 2]
+    assert of(groups(path, "--topic", "t"), "commit", "offset") == [1, 3]
+    found = groups(path, "--topic", "u")
+    assert (of(found, "group", "group"), of(found, "commit", "offset")) == (["a"], [2])
+    assert groups(path, "--group", "nobody")[-1]["exit"] == 0
+
+
+# --- times ----------------------------------------------------------------------------------------------------
+def test_a_time_means_all_up_to_the_last_batch_that_is_not_later_even_where_the_clock_went_back(
+    tmp_path: Path,
+) -> None:
+    times = [T, T + 100, T + 50, T + 200]
+    path = log_dir(tmp_path, *(at(n, time, commit("g", n, n)) for n, time in enumerate(times)))
+    for when, count in ((T - 1, 0), (T, 1), (T + 49, 1), (T + 50, 3), (T + 199, 3), (T + 200, 4)):
+        assert len(of(groups(path, "--at", str(when)), "commit", "offset")) == count, when
+    assert len(of(groups(path, "--at", "end"), "commit", "offset")) == 4
+
+
+def test_records_below_the_log_start_are_not_loaded(tmp_path: Path) -> None:
+    start = {"log-start-offset-checkpoint": checkpoint(("__consumer_offsets", 0, 1))}
+    path = log_dir(tmp_path, at(0, T, commit("g", 0, 1)), at(1, T, commit("g", 1, 2)), **start)
+    assert of(groups(path), "commit", "partition") == [1]
+
+
+# --- exactness ------------------------------------------------------------------------------------------------
+def test_answers_are_always_exact_where_nothing_was_compacted(tmp_path: Path) -> None:
+    found = groups(log_dir(tmp_path, at(0, T, commit("g", 0, 1))), "--at", str(T))
+    assert of(found, "horizon", "partition", "exactFrom", "offset") == [(OFFSETS, None, 0)]
+    assert of(found, "commit", "exact") == [True]
+
+
+@pytest.mark.parametrize(("dirty", "expected"), [(None, (T + 10, 5)), (6, (T + 30, 6)), (2, (T + 10, 5))])
+def test_compaction_makes_answers_exact_from_its_end_on(
+    dirty: int | None, expected: tuple[int, int], tmp_path: Path
+) -> None:
+    """Offsets 2 to 4 are gone; the first dirty offset of the cleaner counts where it is there."""
+    times = {0: T, 1: T + 10, 5: T + 30, 6: T + 20, 7: T + 40}
+    batches = [at(n, time, commit("g", n, n)) for n, time in times.items()]
+    files = {} if dirty is None else {"cleaner-offset-checkpoint": checkpoint(("__consumer_offsets", 0, dirty))}
+    path = log_dir(tmp_path, *batches, **files)
+    assert of(groups(path), "horizon", "exactFrom", "offset") == [expected]
+    assert set(of(groups(path), "commit", "exact")) == {True}
+    assert set(of(groups(path, "--at", str(expected[0] - 1)), "commit", "exact")) == {False}
+    assert set(of(groups(path, "--at", str(expected[0])), "commit", "exact")) == {True}
+
+
+def test_a_batch_with_records_taken_out_is_a_hole_too(tmp_path: Path) -> None:
+    first, last = commit("g", 0, 1), commit("g", 1, 2)
+    path = log_dir(tmp_path, at(0, T, first, Record(last.value, last.key, delta=3)), at(4, T + 5, commit("g", 2, 3)))
+    assert of(groups(path), "horizon", "exactFrom", "offset") == [(T, 4)]
+
+
+def test_a_damaged_batch_is_passed_over_and_nothing_is_exact_from_its_time_on(tmp_path: Path) -> None:
+    batches = [at(n, T + 10 * n, commit("g", n, n)) for n in range(4)]
+    damaged = bytearray(batches[2])
+    damaged[-3] ^= 1
+    path = log_dir(tmp_path, *batches[:2], bytes(damaged), batches[3])
+    found = groups(path, exit_status=3)
+    assert of(found, "commit", "partition", "exact") == [(0, False), (1, False), (3, False)]
+    assert of(found, "finding", "code", "offset") == [("B01", 2)]
+    assert of(found, "horizon", "exactFrom") == [None]
+    assert of(groups(path, "--at", str(T + 19), exit_status=3), "commit", "exact") == [True, True]
+    assert of(groups(path, "--at", str(T + 20), exit_status=3), "commit", "exact") == [False, False]
+
+
+def test_a_record_that_cannot_be_read_is_a_finding_and_the_rest_is_folded(tmp_path: Path) -> None:
+    odd = [Record(b"\0\x63", commit("g", 0, 1).key), Record(b"v", b""), Record(b"v", None), Record(b"v", b"\0\x63??")]
+    found = groups(log_dir(tmp_path, at(0, T, *odd, commit("g", 1, 2))))
+    assert of(found, "commit", "partition") == [1]
+    assert set(of(found, "finding", "code")) == {"R07"}
+    assert found[-1]["warnings"] == 3, "a type of record that nobody knows is what a coordinator passes over"
+
+
+# --- copies ---------------------------------------------------------------------------------------------------
+def test_of_several_copies_the_highest_epoch_counts_then_the_log_end(tmp_path: Path) -> None:
+    old = log_dir(tmp_path / "old", *(at(n, T, commit("g", 0, n)) for n in range(5)))
+    new = log_dir(tmp_path / "new", at(0, T, commit("g", 0, 0)), at(1, T, commit("g", 0, 77), epoch=1))
+    longer = log_dir(tmp_path / "longer", *(at(n, T, commit("g", 0, n)) for n in range(6)))
+    for paths in ([old, new], [new, old]):
+        run = run_kdump(["groups", *map(str, paths), "--format", "json"], tmp_path)
+        rows = [json.loads(line) for line in run.stdout.splitlines()]
+        assert of(rows, "commit", "offset") == [77]
+        assert f"{new}/{OFFSETS} is read, at leader epoch 1".encode() in run.stderr
+    assert of(groups(old, str(longer)), "commit", "offset") == [5]
+    assert of(groups(old, str(old / OFFSETS)), "commit", "offset") == [4], "the same directory twice is one copy"
+
+
+# --- lag ------------------------------------------------------------------------------------------------------
+def test_lag_is_the_end_of_the_log_at_that_time_less_the_offset(tmp_path: Path) -> None:
+    data = b"".join(at(n, T + 10 * n, Record()) for n in range(9))
+    path = log_dir(tmp_path, at(0, T, commit("g", 0, 2), commit("g", 1, 2)), **{f"t-0/{file_name(0)}": data})
+    keys = ("partition", "logEndOffset", "lag")
+    assert of(groups(path, "--lag"), "commit", *keys) == [(0, 9, 7), (1, None, None)]
+    assert of(groups(path, "--lag", "--at", str(T + 35)), "commit", *keys) == [(0, 4, 2), (1, None, None)]
+    assert of(groups(path), "commit", *keys) == [(0, None, None), (1, None, None)]
+
+
+# --- differences ----------------------------------------------------------------------------------------------
+def test_a_difference_has_each_field_that_changed_with_the_record_that_made_it_so(tmp_path: Path) -> None:
+    batches = [
+        at(0, T, commit("g", 0, 50), commit("g", 1, 5), commit("gone", 0, 1)),
+        at(3, T + 10, commit("g", 0, 20, time=T + 9)),
+        at(4, T + 20, commit("gone", 0, None), classic("gone", None)),
+        at(6, T + 30, commit("new", 0, 8)),
+    ]
+    found = groups(log_dir(tmp_path, *batches), "--diff", str(T), "end")
+    keys = ("what", "name", "partition", "field", "before", "after", "timestamp", "offset")
+    rows = of(found, "change", *keys)
+    assert rows[:2] == [
+        ("commit", "g t-0", OFFSETS, "offset", 50, 20, T + 10, 3),
+        ("commit", "g t-0", OFFSETS, "commitTimestamp", T, T + 9, T + 10, 3),
+    ]
+    assert ("commit", "gone t-0", OFFSETS, "offset", 1, None, T + 20, 4) in rows
+    assert ("group", "gone", OFFSETS, "groupType", "Classic", None, T + 20, 5) in rows
+    assert ("commit", "new t-0", OFFSETS, "offset", None, 8, T + 30, 6) in rows
+    assert [row[-1] for row in rows] == sorted(row[-1] for row in rows)
+    assert not of(found, "commit", "offset")
+
+
+def test_the_other_way_round_a_difference_has_before_and_after_exchanged(tmp_path: Path) -> None:
+    path = log_dir(tmp_path, at(0, T, commit("g", 0, 50)), at(1, T + 10, commit("g", 0, 20)))
+    found = of(groups(path, "--diff", "end", str(T)), "change", "field", "before", "after", "offset")
+    assert found == [("offset", 20, 50, 0)]
+
+
+def test_a_reset_stands_out_in_text(tmp_path: Path) -> None:
+    data = b"".join(at(n, T, Record()) for n in range(9))
+    batches = at(0, T, commit("g", 0, 5), commit("g", 1, 5)), at(2, T + 1, commit("g", 0, 500), commit("g", 1, 4))
+    path = log_dir(tmp_path, *batches, **{f"t-0/{file_name(0)}": data})
+    run = run_kdump(["groups", str(path), "--diff", str(T), "end", "--lag"], tmp_path)
+    lines = [line for line in run.stdout.decode().splitlines() if " offset before" in line]
+    assert [line.rpartition(": ")[2] for line in lines] == ["491 past the end of the log at 9", "backwards by 1"]
+
+
+# --- the file of a reset --------------------------------------------------------------------------------------
+def reset(path: Path, *args: str) -> Run:
+    """Run with --reset-csv."""
+    return run_kdump(["groups", str(path), "--reset-csv", *args], path)
+
+
+def test_a_reset_file_has_what_is_committed_and_nothing_else(tmp_path: Path) -> None:
+    pending = at(4, T, commit("a", 9, 9), producer=ME)
+    records = commit("a", 0, 1), commit('b,"c"', 1, 2), commit("d e", 2, 3)
+    path = log_dir(tmp_path, at(0, T, *records), pending)
+    run = reset(path)
+    assert (run.exit, run.stderr) == (0, b"")
+    assert run.stdout == b'a,t,0,1\n"b,""c""",t,1,2\nd e,t,2,3\n'
+    assert reset(path, "--group", "a").stdout == b"t,0,1\n"
+    assert reset(path, "--group", "a", "--group", "d e").stdout == b"a,t,0,1\nd e,t,2,3\n"
+
+
+def test_a_group_with_a_newline_in_its_name_is_refused(tmp_path: Path) -> None:
+    path = log_dir(tmp_path, at(0, T, commit("a\nb", 0, 1), commit("a\nb", 1, 1), commit("c", 0, 1)))
+    run = reset(path)
+    assert (run.exit, run.stdout) == (12, b"c,t,0,1\n")
+    assert run.stderr == rb"kdump: group a\x0ab: its name has a newline, a reset file cannot have it: left out" + b"\n"
+
+
+def test_share_groups_have_no_line_in_a_reset_file() -> None:
+    run = reset(NODE)
+    assert b"grp-share" not in run.stdout
+    assert b"grp-new,txn,0,335\n" in run.stdout
+
+
+@pytest.mark.parametrize("more", [["--format", "json"], ["--diff", "0", "end"]])
+def test_a_reset_file_goes_with_no_other_layout(more: list[str], tmp_path: Path) -> None:
+    assert reset(log_dir(tmp_path), *more).exit == 2
+
+
+# --- share groups ---------------------------------------------------------------------------------------------
+def test_start_offsets_of_share_groups_are_those_of_the_share_coordinator() -> None:
+    found = [row for row in groups(NODE) if row["type"] == "commit" and row["group"] == "grp-share"]
+    assert of(found, "commit", "topic", "partition", "offset") == [
+        ("wide", 1, 44),
+        ("idem", 0, 0),
+        ("wide", 0, 65),
+        ("wide", 2, 58),
+    ]
+
+
+def test_a_topic_of_which_nobody_knows_the_name_has_its_id() -> None:
+    path = NODE / "__share_group_state-1"
+    assert {len(topic) for topic in of(groups(path), "commit", "topic")} == {22}
+
+
+# --- what is no log directory ---------------------------------------------------------------------------------
+def test_what_is_not_there_and_what_is_no_such_directory_have_their_own_exits(tmp_path: Path) -> None:
+    assert run_kdump(["groups", str(tmp_path / "nowhere")], tmp_path).exit == 10
+    assert run_kdump(["groups", str(tmp_path)], tmp_path).exit == 5
+    (tmp_path / "file").write_bytes(b"")
+    assert run_kdump(["groups", str(tmp_path / "file")], tmp_path).exit == 5
+
+
+@pytest.mark.parametrize("args", [["--at", "yesterday"], ["--at", "max"], ["--diff", "1", "x"], []])
+def test_a_wrong_use_opens_nothing(args: list[str], tmp_path: Path) -> None:
+    run = run_kdump(["groups", *([str(tmp_path)] if args else []), *args], tmp_path)
+    assert run.exit == 2
+
+
+# --- the kernel -----------------------------------------------------------------------------------------------
+def test_the_kernel_keeps_the_newest_value_of_known_keys_and_stops_at_all_others() -> None:
+    rng = random.Random(1)
+    records = [commit(f"g{rng.randrange(4)}", rng.randrange(3), rng.choice([None, n, n, n])) for n in range(300)]
+    data = b"".join(
+        at(n, T + n, *records[n : n + 3], producer=ME if n % 21 == 0 else None) for n in range(0, len(records), 3)
+    )
+    (window,) = CheckedWalk(BytesSource(data), lambda _: None, max_batch_bytes=1 << 20).windows()
+    (chunk,) = RecordReader(1 << 20).chunks(window)
+    ended_so = []
+    for kernel in both(_fold):
+        keys = {one.key: n for n, one in enumerate(records[:5]) if one.key is not None}
+        columns, values = array("q", [-1] * (5 * kernel.VALUE_WIDTH)), [None] * 5
+        stops, r = [], 0
+        while r < chunk.filled:
+            r = kernel.upsert(chunk.view, window.rows, chunk.rows, r, chunk.filled, keys, columns, values)
+            stops.append(r)
+            r += 1
+        state = array("q", [0, 7, -1, -1, -1, -1, 0, -1, -1])
+        cuts = array("q", [0] * 6)
+        kernel.survey(window.rows, window.count, 4, state, array("q", [T + 30, T - 1]), cuts)
+        ended_so.append((stops, columns, values, state, cuts))
+    assert ended_so[0] == ended_so[1]
+    stops, columns, values, state, cuts = ended_so[0]
+    assert len(stops) > 100
+    expected = {}
+    for n, one in enumerate(records):
+        if n // 3 * 3 % 21 and one.value is not None and one.key in keys:
+            expected[keys[one.key]] = n, T + n // 3 * 3, -1, one.value
+    for number, value in enumerate(values):
+        found = *columns[number * _fold.VALUE_WIDTH : (number + 1) * _fold.VALUE_WIDTH], value
+        assert found == expected.get(number, (-1, -1, -1, None))
+    assert (state[_fold.END], state[_fold.LARGEST]) == (300, T + 297)
+    assert cuts.tolist()[:3] == [4, window.end(11), 33]
+    assert cuts.tolist()[3:] == [0, 0, 0]
