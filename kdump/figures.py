@@ -52,7 +52,7 @@ class EndedTransactions(Value):
     total: int
 
 
-class OpenTransaction(Value):
+class OpenTransactionFigures(Value):
     """A transaction without a marker.
 
     Args:
@@ -126,7 +126,7 @@ class Figures(Value):
     committed: EndedTransactions
     aborted: EndedTransactions
     open_count: int
-    open: tuple[OpenTransaction, ...]
+    open: tuple[OpenTransactionFigures, ...]
     control_batches: int
     tombstones: int
     keys: SizeFigures

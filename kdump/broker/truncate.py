@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _OF_SEGMENT = (".log", ".index", ".timeindex", ".txnindex", SNAPSHOT)
 
 
-class Cut(Value):
+class CutPoint(Value):
     """The place of a cut: before the first batch that is not wholly before it.
 
     Args:
@@ -48,17 +48,17 @@ class Cut(Value):
     position: int | None = None
 
 
-def cut_at_offset(bases: list[int], offset: int) -> Cut:
+def cut_at_offset(bases: list[int], offset: int) -> CutPoint:
     """Return the cut at an offset: in the last segment that begins at or below it.
 
     Args:
         bases: of the segments, ascending; at least one.
         offset: the first one that goes.
     """
-    return Cut(max((base for base in bases if base <= offset), default=bases[0]), offset=offset)
+    return CutPoint(max((base for base in bases if base <= offset), default=bases[0]), offset=offset)
 
 
-def truncate(facts: PartitionFacts, target: Cut) -> Outcome:
+def truncate(facts: PartitionFacts, target: CutPoint) -> Outcome:
     """Cut a log.
 
     Args:
@@ -105,7 +105,7 @@ def truncate(facts: PartitionFacts, target: Cut) -> Outcome:
     return Outcome(disk, segments, start, end, *lost, None, "", tuple(notes))
 
 
-def _kept(log: Source, target: Cut, most: int) -> int:
+def _kept(log: Source, target: CutPoint, most: int) -> int:
     """The number of bytes before the cut, as far as batches follow each other."""
     end = log.size if target.position is None else min(max(target.position, 0), log.size)
     if target.position is not None and end == log.size:

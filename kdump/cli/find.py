@@ -16,7 +16,7 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.exit_status import RunStatus
-from kdump.find.finder import Finder, Limits, open_partition
+from kdump.find.finder import Finder, LookupLimits, open_partition
 from kdump.find.query import offset_query, time_query
 from kdump.finding import Finding
 from kdump.item import LookupAnswer
@@ -170,7 +170,7 @@ def _finder(
     for finding in findings:
         outcome.see(finding)
         sink.finding(finding)
-    limits = Limits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+    limits = LookupLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
     return Finder(partition, limits, scan=given["scan"], times=times, separators=separators)
 
 

@@ -89,7 +89,7 @@ _UNFINISHED = {
 }
 
 
-class Limits(Value):
+class LookupLimits(Value):
     """The limits of one batch, bytes: compressed, and uncompressed."""
 
     max_batch_bytes: int
@@ -108,7 +108,7 @@ class Finder:
     """
 
     def __init__(
-        self, partition: PartitionDir, limits: Limits, *, scan: bool, times: bool, separators: bool = False
+        self, partition: PartitionDir, limits: LookupLimits, *, scan: bool, times: bool, separators: bool = False
     ) -> None:
         self._partition = partition
         self._scan = scan

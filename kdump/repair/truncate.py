@@ -12,7 +12,7 @@ from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.log_manager import LogManager
 from kdump.broker.losses import log_end
 from kdump.broker.producer.producer_state_manager import SNAPSHOT, offset_of
-from kdump.broker.truncate import Cut, cut_at_offset, truncate
+from kdump.broker.truncate import CutPoint, cut_at_offset, truncate
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
@@ -160,12 +160,12 @@ def _end_before(facts: PartitionFacts, bases: Sequence[int]) -> int:
     return next((end for end in ends if end is not None), bases[-1])
 
 
-def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogDamage) -> Cut | None:
+def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogDamage) -> CutPoint | None:
     """Return where to cut, None where there is nothing to cut."""
     if target.base is not None and target.base not in bases:
         raise RefusedError(f"{directory}: there is no segment {target.base}")
     if target.position is not None:
-        return Cut(bases[-1] if target.base is None else target.base, position=target.position)
+        return CutPoint(bases[-1] if target.base is None else target.base, position=target.position)
     if target.offset is not None:
         cut = cut_at_offset(list(bases), target.offset)
         if target.base not in (None, cut.base_offset):
@@ -179,7 +179,7 @@ def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogD
             why = f"{patchable.field} of the batch at byte {patchable.position} is wrong, and its value is determined"
             raise RefusedError(f"{patchable.file}: {why}; restore it without loss: kdump patch-header")
         if found is not None:
-            return Cut(base, position=found.position)
+            return CutPoint(base, position=found.position)
     return None
 
 
@@ -206,7 +206,7 @@ def _demand_regular(directory: str, states: dict[str, FileState | None]) -> None
             raise RefusedError(f"{path}: {why}; move it away") from None
 
 
-def _demand(directory: str, facts: PartitionFacts, outcome: Outcome, cut: Cut, damage: LogDamage) -> None:
+def _demand(directory: str, facts: PartitionFacts, outcome: Outcome, cut: CutPoint, damage: LogDamage) -> None:
     """Refuse a cut after damage, and one that would make a broker delete all."""
     kept = next((one.size for one in outcome.segments if one.base_offset == cut.base_offset), 0)
     both = [*damage.first.items(), *damage.patchable.items()]

@@ -17,7 +17,7 @@ from crc32c import crc32c
 
 from kdump.broker.lookup import Lookup
 from kdump.broker.lookup_results import Found, FoundBatch, Refused
-from kdump.find.finder import Finder, Limits, open_partition
+from kdump.find.finder import Finder, LookupLimits, open_partition
 from kdump.find.query import Ask, Query, offset_query, time_query
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
@@ -39,7 +39,7 @@ NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 ANSWERS = json.loads((FIXTURES / "kafka-4.3.1" / "broker-answers.json").read_text("utf-8"))
 STARTS = json.loads((FIXTURES / "damage" / "lookups.json").read_text("utf-8"))
 CASES = {case.name: case for case in damage_cases(FIXTURES / "damage")}
-LIMITS = Limits(1 << 28, 1 << 28)
+LIMITS = LookupLimits(1 << 28, 1 << 28)
 MOST = 150 if COMPILED else 25  # questions of a kind to a partition
 
 
