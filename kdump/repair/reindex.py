@@ -1,6 +1,8 @@
-"""What `kdump reindex` would do: the indexes that are missing or unsound, as a recovery of the segment makes them.
+"""The plan of `kdump reindex`: missing or corrupt indexes, as LogSegment.recover builds them.
 
-With `--output` they are written into a directory of the user, never beside the log.
+The order of the writes: segment by segment the offset index, the time index and the transaction index, and with
+`--snapshot` the producer snapshots behind all indexes. `apply` carries them out one at a time. With `--output` they are
+written into a directory of the user, never beside the log.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The data source `kafka-segments`: batches, records, findings, segments and losses of log directories, as tables.
 
-Rows are sent as Arrow record batches. What is not asked for is left out by options, which belong to the relation:
+Partitions are splits of logs (`kdump.export.split`). Rows are sent as Arrow record batches.
+What is not asked for is left out by options, which belong to the relation:
 `pushFilters` is not implemented on purpose. Spark keeps what it pushed last with the relation, so that a view that is
 used twice with different filters gives wrong rows, silently.
 """

@@ -1,10 +1,10 @@
 """The checked walk: every byte of a log belongs to a batch or to a reported gap, however damaged the log is.
 
-Strategy: the scan follows the chain of lengths as Kafka does, a window at a time. A batch with the right CRC proves
-its own end, so nearly every window passes on as it is. Where a CRC is wrong or a length makes no sense, `Judge`
-decides: a batch that cannot be trusted, a batch whose length was wrong and can be trusted, or a gap. In the rows that
-come out a magic or a size is what the CRC has proven; the finding says what the file has. Offsets and epochs are as
-stored.
+Strategy: the scan follows the chain of lengths as Kafka does, a window at a time. A batch is trusted when its CRC is
+right: that proves its end too, so nearly every window passes unchanged. Where a CRC is wrong or a length is not
+plausible, `Judge` (framing) decides: a batch that is not trusted, a trusted batch with a wrong length, or a gap. In the
+rows that come out a magic or a size is what the CRC has proven; the finding says what the file has. Offsets and epochs
+are as stored.
 """
 
 from __future__ import annotations
