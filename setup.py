@@ -1,14 +1,35 @@
 """Builds the kernels that pyproject.toml lists: all of them translated first, then compiled on every core.
 
+The pages of the manual that `kdump explain` shows go into the package.
+
 Everything else about the package is in pyproject.toml. Cython's compiler is not made for threads, so it runs before
 they start; and its output must not depend on which thread was first, or two builds would differ.
 """
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 from Cython.Build import cythonize
 from Cython.Distutils.build_ext import build_ext
 from setuptools import setup
+from setuptools.command.build_py import build_py
+
+_EXPLAINED = ("kdump-findings.7", "kdump-json.5")  # pages that `kdump explain` reads
+
+
+class BuildPython(build_py):
+    """Puts the pages that the program itself shows beside its modules, in the package."""
+
+    def run(self) -> None:
+        """Copy them; an editable installation reads them from where they are."""
+        super().run()
+        if not self.editable_mode:
+            for page in _EXPLAINED:
+                target = Path(self.build_lib, "kdump", "man", page)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(Path("man", page), target)
 
 
 class BuildKernels(build_ext):  # type: ignore[misc]
@@ -29,4 +50,4 @@ class BuildKernels(build_ext):  # type: ignore[misc]
         super().build_extensions()
 
 
-setup(cmdclass={"build_ext": BuildKernels})
+setup(cmdclass={"build_ext": BuildKernels, "build_py": BuildPython})

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from kdump.api.log import Batch, Log, records
     from kdump.api.verdict import Verdict, verify
     from kdump.finding import Code, Finding, Severity
-    from kdump.item import Certainty, Loss, Prediction
+    from kdump.item import Certainty, Loss, Prediction, Step
 
 __version__ = "0.1.0"
 __all__ = [
     "Batch", "BatchColumns", "Certainty", "Code", "Error", "Finding", "Location", "Log", "Loss", "Prediction", "Record",
-    "RecordColumns", "Severity", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
+    "RecordColumns", "Severity", "Step", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
 ]  # fmt: skip
 
 _HOMES = {
@@ -34,6 +34,7 @@ _HOMES = {
     "Record": "kdump.api._rows",
     "RecordColumns": "kdump.api.columns",
     "Severity": "kdump.finding",
+    "Step": "kdump.item",
     "Verdict": "kdump.api.verdict",
     "find_offset": "kdump.api.answers",
     "find_time": "kdump.api.answers",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum, unique
 
-from kdump.finding import NOT_ALL_READ, Finding, Severity
+from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.item import Complaint, Died, SanityFailed
 from kdump.storage.file_source import OpenFailure
 
@@ -68,7 +68,7 @@ class RunStatus:
     def see(self, item: object) -> None:
         """Take one item into account."""
         if isinstance(item, Finding):
-            self._errors |= item.severity is Severity.ERROR
+            self._errors |= item.severity is Severity.ERROR and item.code is not Code.F06  # that is 5, as other files
             self._warnings |= item.severity is Severity.WARNING
             self._incomplete |= item.code in NOT_ALL_READ
         elif isinstance(item, OpenFailure):

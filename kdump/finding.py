@@ -21,11 +21,26 @@ class Severity(Enum):
     NOTE = "note"
 
 
+class _Number(int):
+    """A number in a sentence: `{count:record}` is "1 record" or "2 records", `{count:is}` is "is" or "are"."""
+
+    def __format__(self, spec: str) -> str:
+        if spec == "is":
+            return "is" if self == 1 else "are"
+        if not spec.isalpha() or len(spec) == 1:
+            return super().__format__(spec)
+        return f"{int(self)} {spec if self == 1 else _MANY.get(spec, f'{spec}s')}"
+
+
+_MANY = {"entry": "entries"}
+
+
 class Code(Enum):
     """The table of findings: one row a code. Codes are only ever added; scripts match them.
 
     A sentence may name the fields of its finding (`{found}`, `{expected}`, `{offset}` ...) and the keys of its
-    `values`.
+    `values`, and `{missing}` where those have `missing_first` and `missing_last`: "offsets 3..5 are". Which commands
+    mend a code, where the files allow it, stands below the table.
     """
 
     def __init__(self, slug: str, severity: Severity, sentence: str, remedy: str) -> None:
@@ -40,16 +55,20 @@ class Code(Enum):
     F03 = ("too-large", Severity.ERROR, "the file has {found} bytes; no broker makes one over {expected}",
            "see what lies behind that size, often a hole; restore the replica, or rebuild the index")
     F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory")
+    F06 = ("read-error", Severity.ERROR, "the disk cannot read these {length} bytes: {why}", "copy the disk with a tool that reads around errors (ddrescue), and look at the copy; restore the replica")
     F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly")
     F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index not found by time", "rebuild the index before a broker starts")
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica")
 
     F11 = ("odd-directory", Severity.ERROR, "this is no partition directory: a broker does not start with it here", "move it out of the log directory")
     F12 = ("duplicate", Severity.ERROR, "the partition lies in {other} too: a broker does not start with both", "move one of them out of its log directory")
+    F13 = ("text-mode", Severity.ERROR, "{why}: it was copied as text, and each batch with such bytes is damaged", "copy the file again in binary mode, or restore it from another replica")
+    F14 = ("stale-copy", Severity.ERROR, "the log ends at offset {found}, and {what} shows that it went on to {expected}: an older copy, or cut at a batch boundary", "look for the newer copy, or restore the replica, before anything is rebuilt: what shows the old end is its only witness")
+    F15 = ("segment-foreign", Severity.ERROR, "this is a segment of another partition: {why}", "look for the partition that it belongs to before anything is rebuilt, or restore the replica")
 
-    L01 = ("short-tail", Severity.ERROR, "{length} bytes at the end are too few for a batch header",
+    L01 = ("short-tail", Severity.ERROR, "{length:byte} at the end {length:is} too few for a batch header",
            "truncate at the end of the last batch")
-    L02 = ("torn-batch", Severity.ERROR, "the batch runs {missing} bytes past {where}",
+    L02 = ("torn-batch", Severity.ERROR, "the batch runs {missing:byte} past {where}",
            "truncate at the start of this batch, or restore from another replica")
     L03 = ("zero-tail", Severity.ERROR, "only zero bytes up to the end of the file", "truncate at the start of the zeros")
     L04 = ("zero-hole", Severity.ERROR, "zero bytes where a batch should be", "restore from another replica")
@@ -67,7 +86,11 @@ class Code(Enum):
     L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker answers {broker}; the data has {data}",
            "rebuild the indexes, or see what else is reported here")
 
-    B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {count} records cannot be trusted",
+    L14 = ("start-moved", Severity.NOTE, "{missing} not served: the log start offset is {start}, inside the log; records below it were deleted (DeleteRecords)", "none: a broker removes their segments later")
+    L15 = ("start-expired", Severity.NOTE, "the log begins with offset {first}: what was below it has expired, or was deleted; {why}", "none if retention is as it should be")
+    L16 = ("compacted", Severity.NOTE, "compaction has been here up to offset {last_offset}: what is missing below it was superseded or deleted (cleaner-offset-checkpoint)", "none")
+
+    B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {count:record} cannot be trusted",
            "restore from another replica; a consumer can skip to the next batch")
     B02 = ("crc-mismatch-legacy", Severity.ERROR, "the CRC does not match the message: {why}",
            "restore from another replica")
@@ -79,7 +102,7 @@ class Code(Enum):
     B06 = ("attributes-reserved", Severity.WARNING, "reserved attribute bits are set ({found:#06x})", "use a newer kdump if Kafka has given them a meaning")
     B07 = ("last-offset-delta", Severity.ERROR, "lastOffsetDelta {found} cannot be right", "restore from another replica")
     B08 = ("record-count", Severity.ERROR, "record count {found} cannot be right", "restore from another replica")
-    B09 = ("count-zero", Severity.ERROR, "record count 0, but {found} bytes of records follow: consumers lose them silently",
+    B09 = ("count-zero", Severity.ERROR, "record count 0, but {found:byte} of records follow: consumers lose them silently",
            "restore from another replica")
     B10 = ("timestamp", Severity.WARNING, "{field} {found} does not agree with the records ({expected})", "none needed for reading; retention and time lookup use it")
     B11 = ("flags", Severity.ERROR, "{why}", "restore from another replica")
@@ -87,9 +110,9 @@ class Code(Enum):
     O01 = ("offset-below-name", Severity.ERROR, "base offset {found} is below the base offset {segment} of the file", "restore the base offset, or the name of the file")
     O02 = ("offset-overflow", Severity.ERROR, "base offset {found} is too far above the base offset {segment} of the file", "restore the base offset of the batch")
     O03 = ("offset-order", Severity.ERROR, "base offset {found} {why}", "restore the base offset, or restore from another replica")
-    O04 = ("offset-gap", Severity.NOTE, "offsets {missing_first}..{missing_last} are missing before this batch", "none if the topic is compacted; otherwise compare with another replica")
+    O04 = ("offset-gap", Severity.NOTE, "{missing} missing before this batch", "none if the topic is compacted; otherwise compare with another replica")
     O06 = ("offset-overlap", Severity.ERROR, "last offset {found} reaches into the next segment, which begins at {next_base}", "compare with another replica")
-    O07 = ("segment-gap", Severity.NOTE, "offsets {missing_first}..{missing_last} are missing at the end: {why}", "none if the topic is compacted; otherwise compare with another replica")
+    O07 = ("segment-gap", Severity.NOTE, "{missing} missing at the end: {why}", "none if the topic is compacted; otherwise compare with another replica")
 
     E01 = ("epoch-order", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field")
     E02 = ("epoch-invalid", Severity.ERROR, "leader epoch {found} does not exist", "restore the leader epoch field")
@@ -97,14 +120,14 @@ class Code(Enum):
     E03 = ("epoch-checkpoint", Severity.ERROR, "leader epoch {found}; the leader-epoch-checkpoint has {expected} for this offset", "restore the leader epoch field, or the checkpoint")
 
     D01 = ("replica-differs", Severity.ERROR, "{why}; the other replica is {other}", "compare with a third replica; the leader's is the one that consumers see")
-    D02 = ("replica-lacks", Severity.WARNING, "offsets {missing_first}..{missing_last} are not here; {other} has them", "copy the data from the other replica, unless the topic is compacted")
+    D02 = ("replica-lacks", Severity.WARNING, "{missing} not here; {other} has them", "copy the data from the other replica, unless the topic is compacted")
     D03 = ("replica-short", Severity.NOTE, "the log ends at offset {found}, and {other} at {end}: this replica has fallen behind, or lost its end", "none if the broker was not in sync when it stopped")
 
     R01 = ("varint", Severity.ERROR, "record {index}: a number has too many bytes or does not end", "dump the records before it; restore from another replica")
     R02 = ("record-length", Severity.ERROR, "record {index}: length {found} is negative or reaches past the end", "dump the records before it; restore from another replica")
     R03 = ("record-body", Severity.ERROR, "record {index}: {why}", "dump the records before it; restore from another replica")
     R04 = ("field-length", Severity.ERROR, "record {index}: {why}", "dump the records before it; restore from another replica")
-    R05 = ("header-text", Severity.NOTE, "record {index}: {why}", "none: readers replace what is not UTF-8")
+    R05 = ("header-text", Severity.NOTE, "record {index}: {why}", "none: readers cope with it")
     R06 = ("offset-delta", Severity.ERROR, "record {index}: offset delta {found} is not above {previous} and at most {limit}", "restore from another replica")
 
     R07 = ("decoder", Severity.WARNING, "read as a record of {topic}: {why}", "none if it is no such record; otherwise see whether it was written by a newer Kafka")
@@ -123,23 +146,24 @@ class Code(Enum):
     P04 = ("open-transaction", Severity.NOTE, "the transaction of producer {producer} is open at the end of the log: readers of committed data stop before it", "none while its producer is at work")
     P05 = ("hanging-transaction", Severity.WARNING, "the transaction of producer {producer} hangs, and readers of committed data stop before it: {why}", "make sure that its producer is gone, then abort it with kafka-transactions.sh: kdump transactions has the command")
 
-    X01 = ("index-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
-    X02 = ("index-zeros", Severity.WARNING, "{count} entries at the end are zero: lookups fall back to the start of the log", "rebuild the index, or let a broker trim it")
+    X01 = ("index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index")
+    X02 = ("index-zeros", Severity.WARNING, "{count:entry} at the end {count:is} zero: lookups fall back to the start of the log", "rebuild the index, or let a broker trim it")
     X03 = ("index-order", Severity.ERROR, "offset {offset} at byte {found} is out of order with offset {other} at byte {position} {side} it: a search goes wrong here", "rebuild the index")
     X04 = ("index-position", Severity.ERROR, "offset {offset} points to byte {found}, where no batch begins", "rebuild the index")
     X05 = ("index-unsound", Severity.ERROR, "offset {offset} points to byte {found}, where the batch begins with offset {base}: a fetch leaves records out", "rebuild the index")
     X06 = ("index-entry", Severity.NOTE, "offset {offset} is not an end of the batch at byte {found}, which ends with {last}; lookups are right", "none")
-    X07 = ("index-too-long", Severity.ERROR, "the index goes on to offset {found}, and the log ends at {end}: a broker believes the index", "rebuild the index before a broker starts")
+    X07 = ("index-too-long", Severity.ERROR, "the index has offset {found}, and the log ends before offset {end}: a broker believes the index", "rebuild the index before a broker starts")
 
     X08 = ("index-short", Severity.NOTE, "the index ends for byte {found} of the log, whose last batch begins at byte {last}: lookups are slow", "rebuild the index")
+    X09 = ("index-foreign", Severity.ERROR, "all {count} entries of the indexes contradict the log: they are another segment's, or the log is", "look for the log that they belong to before they are rebuilt")
 
-    T01 = ("time-index-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
+    T01 = ("time-index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index")
     T02 = ("time-index-zeros", Severity.ERROR, "the last entry is zero: a broker takes the segment for older than it is", "rebuild the index")
     T03 = ("time-index-order", Severity.ERROR, "timestamp {found} for offset {offset} is out of order with {other} for offset {other_offset} {side} it", "rebuild the index")
     T04 = ("time-index-entry", Severity.ERROR, "offset {offset} has timestamp {found}; the batch there has {largest}", "rebuild the index")
     T05 = ("time-index-short", Severity.WARNING, "the last timestamp {found} is below {largest} in the log after it", "rebuild the index")
 
-    A01 = ("aborted-size", Severity.ERROR, "{found} bytes are no whole number of entries", "rebuild the index")
+    A01 = ("aborted-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index")
     A02 = ("aborted-version", Severity.ERROR, "the version of the entry is {found}; a broker looks at its first byte only, and fails if that is above 0", "rebuild the index")
     A03 = ("aborted-entry", Severity.ERROR, "{why}", "rebuild the index")
     A04 = ("aborted-missing", Severity.ERROR, "producer {producer} aborted this transaction, and no entry says so: readers of committed data see it", "rebuild the index")
@@ -150,11 +174,15 @@ class Code(Enum):
     S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker removes it", "none: the broker removes it")
     S03 = ("snapshot-state", Severity.WARNING, "the log says something else about producers ({why}), {count} in all: a broker may refuse what they write", "remove the file; the broker rebuilds it")
     S04 = ("snapshot-name", Severity.ERROR, "the name is no offset: a broker fails to load the partition", "move the file out of the directory")
-    K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing} offsets are gone", "compare with another replica; a broker lowers the value")
+    K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing:offset} {missing:is} gone", "compare with another replica; a broker lowers the value")
     K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore the file: a broker may take the log directory offline, or count the file as empty")
     K04 = ("epoch-file", Severity.ERROR, "{why}", "restore the file from another replica; where it is not there a broker makes it anew from the batches")
     K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline")
+
+    K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment")
+
+    K08 = ("end-cut", Severity.NOTE, "{what} is above the end of the log, {end}, and no index or snapshot is: as after a truncation to the leader of a new epoch; the newest here, {epoch}, began at {start}", "compare with the leader of that epoch: what was cut off here was not committed, unless that leader was elected uncleanly")
 
     V01 = ("changed", Severity.WARNING, "the file changed while it was read", "copy the directory and look at the copy")
     V02 = ("vanished", Severity.WARNING, "the file was there and is gone: retention or compaction at work", "look again, or at a copy")
@@ -162,7 +190,23 @@ class Code(Enum):
     V04 = ("decoder-command", Severity.WARNING, "a payload is shown as it is, the decoder command did not decode it: {why}", "run the command by hand on such a payload")
     # fmt: on
 
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """The commands that can mend it, in the order in which they are tried; none where a person acts."""
+        return tuple(command for command, codes in REPAIRS.items() if self.name in codes)
 
+
+REPAIRS: Mapping[str, frozenset[str]] = MappingProxyType({
+    "patch-header": frozenset(["O01", "O02", "O03", "E01", "E02", "E03", "B02", "B03", "B04", "L05", "L06", "L07", "L08"]),
+    "reindex": frozenset(
+        ["F03", "F09", "X01", "X02", "X03", "X04", "X05", "X07", "T01", "T02", "T03", "T04", "T05", "A01", "A02", "A03", "A04", "A05", "A06", "S01", "S03"]
+    ),
+    "truncate": frozenset(["F03", "F10", "L01", "L02", "L03", "L04", "L05", "L06", "L07", "L08", "L09", "B01", "B02", "B03", "B04", "B05", "B07", "B08", "B09", "B11", "O01", "O02", "O03", "E01", "E02", "R01", "R02", "R03", "R04", "R06", "C01", "C02", "C04", "C05", "C07", "P03"]),
+})  # fmt: skip
+"""Which commands mend which codes. One that is not here is mended by a person, or not at all."""
+
+
+_OWN = ("length", "offset", "last_offset", "field", "expected", "found", "count")  # fields that sentences may name
 _NOTHING: Mapping[str, int | str | None] = MappingProxyType({})
 
 
@@ -185,6 +229,7 @@ class Finding(Value):
         values: further values for the sentence; `also` has words that follow it.
         more: how many findings of this code in the same batch or index file are left out; None for none.
         by_neighbours: the offsets are those that the batches, segments or files around leave free.
+        repair: the command that mends it, as a dry run and as a shell reads it; None where none does.
         because: the cause of which this is an effect, told before it; None where it stands for itself.
     """
 
@@ -203,6 +248,7 @@ class Finding(Value):
     values: Mapping[str, int | str | None] = _NOTHING
     more: int | None = None
     by_neighbours: bool = False
+    repair: str | None = None
     because: Code | None = None
 
     @property
@@ -218,6 +264,12 @@ class Finding(Value):
         return self.severity_override or self.code.severity
 
     @property
+    def is_log_damage(self) -> bool:
+        """Whether it is an error in the bytes of a log, so that a cut before its position takes it away."""
+        is_error = self.severity is Severity.ERROR and self.position is not None
+        return is_error and self.code.name in REPAIRS["truncate"]
+
+    @property
     def message(self) -> str:
         """The sentence of the code with the numbers of this finding."""
         also = self.values.get("also")
@@ -229,15 +281,18 @@ class Finding(Value):
         return self._fill(self.code.remedy)
 
     def _fill(self, sentence: str) -> str:
-        own = {name: getattr(self, name) for name in ("length", "offset", "field", "expected", "found", "count")}
-        return sentence.format(**{**own, **self.values})
+        values = {**{name: getattr(self, name) for name in _OWN}, **self.values}
+        if "missing_first" in values:
+            first, last = values["missing_first"], values["missing_last"]
+            values["missing"] = f"offset {first} is" if first == last else f"offsets {first}..{last} are"
+        return sentence.format(**{name: _Number(one) if type(one) is int else one for name, one in values.items()})
 
 
 Report = Callable[[Finding], None]
 
 
 # Codes of bytes or records that were not read: with them an answer is incomplete.
-NOT_ALL_READ = (Code.L12, Code.C03, Code.V01, Code.V02, Code.V04)
+NOT_ALL_READ = (Code.F06, Code.L12, Code.C03, Code.V01, Code.V02, Code.V04)
 PER_PLACE = 100  # findings of one code that one batch, or one index file, may have
 
 

@@ -192,6 +192,38 @@ class Checked(Value):
     records: int
 
 
+class CarvedRun(Value):
+    """Batches that carve found following each other in an image, and the file that has them.
+
+    Args:
+        file: path of the file, below the directory as the user wrote it.
+        image: path of the image, as the user wrote it.
+        kind: "log", or "snapshot" for the content of a `.checkpoint` file.
+        extents: position and bytes of each stretch of the image.
+        batches, records: how many.
+        offset, last_offset: of the first and the last record.
+        epochs, producer_ids: of its batches, rising.
+        first_timestamp, max_timestamp: the lowest and the highest, ms since the epoch; None where batches have none.
+        partition: topic and number that it belongs to; None where nothing tells.
+        evidence: sentences that say why, or what speaks against.
+    """
+
+    file: str
+    image: str
+    kind: str
+    extents: tuple[tuple[int, int], ...]
+    batches: int
+    records: int
+    offset: int
+    last_offset: int
+    epochs: tuple[int, ...]
+    producer_ids: tuple[int, ...]
+    first_timestamp: int | None
+    max_timestamp: int | None
+    partition: tuple[str, int] | None
+    evidence: tuple[str, ...]
+
+
 class Freeable(Value):
     """What retention frees of a partition, or of several.
 
@@ -492,6 +524,22 @@ class Prediction(Value):
         return not self.loads, self.records_lost + self.hidden_records, reused, self.bytes_lost
 
 
+class Step(Value):
+    """What to do next about what was found; several in an order that works.
+
+    Args:
+        n: its number, from 1 on.
+        command: as a dry run and as a shell reads it; None where a person acts.
+        why: what it does, and what it costs.
+        instead: numbers of the steps that this one makes unnecessary.
+    """
+
+    n: int
+    command: str | None
+    why: str
+    instead: tuple[int, ...] = ()
+
+
 class Progress(Value):
     """How far a verb has got: bytes of logs done and to be done, and the file in hand."""
 
@@ -528,6 +576,7 @@ if TYPE_CHECKING:
         | Loss
         | Planned
         | Prediction
+        | Step
         | Progress
         | Figures
         | Usage

@@ -14,6 +14,7 @@ from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRE
 from kdump.finding import Finding
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
+from kdump.format.record.cut_record import whole_chunk
 from kdump.item import FileStart
 from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
@@ -188,7 +189,7 @@ class Log:
         options = self._options.replace(deep=deep or by_record, contents=deep, selection=selection)
         for item in _items(self.path, options, selection):
             if isinstance(item, Chunk):
-                yield file, item
+                yield file, item if item.cut is None else whole_chunk(item)
             elif isinstance(item, FileStart):
                 file = item.path
             elif isinstance(item, Finding):

@@ -11,7 +11,7 @@ from kdump.api.select import time_of
 from kdump.checks.options import VerifyOptions
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.finding import Finding
-from kdump.item import Loss, Prediction
+from kdump.item import Loss, Prediction, Step
 from kdump.render.tally import Tally
 from kdump.storage.file_source import OpenFailure
 
@@ -38,6 +38,7 @@ class Verdict:
         self._findings: list[Finding] = []
         self._predictions: list[Prediction] = []
         self._losses: list[Loss] = []
+        self._steps: list[Step] = []
         self._tally = Tally(shallow=not options.deep)
 
     def __iter__(self) -> Iterator[Finding]:
@@ -66,6 +67,12 @@ class Verdict:
         return tuple(self._predictions)
 
     @property
+    def steps(self) -> tuple[Step, ...]:
+        """What to do about it, in an order that works."""
+        self._read_all()
+        return tuple(self._steps)
+
+    @property
     def summary(self) -> dict[str, Any]:
         """The totals by the names of JSON's `summary`, and `unchecked`: path and reason of what was not read."""
         self._read_all()
@@ -92,6 +99,8 @@ class Verdict:
             self._predictions.append(item)
         elif isinstance(item, Loss):
             self._losses.append(item)
+        elif isinstance(item, Step):
+            self._steps.append(item)
         elif isinstance(item, OpenFailure) and item.missing:
             raise_first([item])
         return True
@@ -120,7 +129,7 @@ def verify(
         start: clean, unclean, full or all: predict what a broker does at its next start after that.
         config: settings of the broker and its topics for `start`, by name.
         now: the broker's clock for `start`: ms, a datetime or text; None for this machine's.
-        jobs: processes to use.
+        jobs: processes to use; 0 for one on each core.
         max_batch_bytes: the records of a larger batch are not read.
         max_uncompressed_bytes: the records of one batch are read up to this size.
 

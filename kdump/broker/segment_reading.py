@@ -13,6 +13,7 @@ from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Buffer, Window
+from kdump.format.record.chunk import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,7 +78,7 @@ class Reading:
         self._partition = partition
         self._limit = max_batch_bytes
         self._buffer: Buffer | None = None
-        self.records = KafkaRecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
+        self.records = KafkaRecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
         self._max_uncompressed_bytes = max_uncompressed_bytes
         self.passed = passed
         self.failure: Refused | None = None
@@ -85,7 +86,7 @@ class Reading:
     @cached_property
     def _offsets(self) -> KafkaRecordReader:
         """Reads the base offsets of wrappers, for which Kafka reads neither keys nor values, nor their sizes."""
-        return KafkaRecordReader(self._max_uncompressed_bytes, max_batch=self._limit, metadata=False)
+        return KafkaRecordReader(self._max_uncompressed_bytes, max_batch=self._limit, cut=KEPT, metadata=False)
 
     def next_offset(self, number: int) -> int | Refused:
         """Return the offset after the last batch of a segment, as a broker finds it by the offset index.

@@ -17,7 +17,7 @@ from kdump.broker.load.log_loader import count_records, fates, losses, recover_s
 from kdump.broker.load.outcome import Outcome, Stops
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.load.swap_recovery import NOTHING
-from kdump.broker.producer.producer_state_manager import SNAPSHOT, ProducerStates
+from kdump.broker.producer.producer_state_manager import SNAPSHOT, ProducerStates, offset_of
 from kdump.broker.producer.replay import Producers
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
@@ -31,7 +31,21 @@ if TYPE_CHECKING:
     from kdump.broker.load.recover import Recovered
     from kdump.format.source import Source
 
-_OF_SEGMENT = (".log", ".index", ".timeindex", ".txnindex", SNAPSHOT)
+LOADED = (".log", ".index", ".timeindex", ".txnindex", SNAPSHOT)  # what a broker asks for the offset in its name
+
+
+def name_error(name: str) -> str | None:
+    """Return what a broker throws for the name of a file in a partition directory, None where it loads.
+
+    Args:
+        name: of the file; without directory.
+    """
+    if name.endswith(LOADED):
+        try:
+            offset_of(name)
+        except BrokerError as error:
+            return error.exception
+    return None
 
 
 class CutPoint(Value):
@@ -93,7 +107,7 @@ def truncate(facts: PartitionFacts, target: CutPoint) -> Outcome:
     notes: list[str] = []
     if size < log.size or later:
         for one in later:
-            for suffix in _OF_SEGMENT:
+            for suffix in LOADED:
                 disk.delete(f"{one:020}{suffix}")
         disk.cut(f"{stem}.log", done.valid_bytes)
         write_indexes(disk, done)

@@ -219,6 +219,7 @@ class Fault(Value):
 
 
 NO_FAULT = Fault(FINE)
+UNSURE = Fault(FINE)  # damage of the log lets nobody say
 
 
 class IndexFold(ABC):
@@ -235,6 +236,12 @@ class IndexFold(ABC):
         may_be_untrimmed: zeros at the end are what a broker at work, or one that crashed, leaves there.
         log_size: of the log beside it, bytes; None where that is not there.
         tells_zeros: report zeros at the end.
+
+    Attributes:
+        right, wrong: entries that agree with the log, and those that do not.
+        misplaced: of the wrong ones, those that point to where no batch begins.
+        beyond: of the wrong ones, those for what comes after the end of the log.
+        reaches: the highest offset that it has for what comes after the end of the log; None for none.
 
     Reports: F03, L12, and what its kinds show.
     """
@@ -281,6 +288,14 @@ class IndexFold(ABC):
         self._same: list[Same] = []
         self._nears: dict[int, int] = {}  # what the log says of their neighbours
         self._lost = False  # a gap lies before the next batch, or a batch whose CRC is wrong
+        self.right = self.wrong = self.misplaced = self.beyond = 0
+        self.reaches: int | None = None
+
+    def _count(self, fault: Fault) -> None:
+        """Count an entry as one that agrees with the log, or does not."""
+        self.right += fault.grade != WRONG and fault is not UNSURE
+        self.wrong += fault.grade == WRONG
+        self.misplaced += fault.code is Code.X04
 
     def _take(self, limit: int) -> Iterator[Entries]:
         """Yield the next entries that ascend, up to the first whose key is at or above the limit."""
@@ -339,6 +354,7 @@ class IndexFold(ABC):
                 self._settle(one, found)
                 continue
             fault = fault_of(one.entry)
+            self._count(fault)
             if fault.grade == WRONG and not one.is_low:
                 self._tell(one.entry, fault)
             heappush(self._aside, (max(one.near.second, one.entry.second), number, one, fault.grade))
@@ -486,6 +502,7 @@ class OffsetIndexFold(IndexFold):
         for entries in self._take(limit):
             yield
             exact = _scan.exact_offsets(entries.first, entries.second, window.rows, window.count) if sure else 0
+            self.right += exact
             if exact < len(entries.first):
                 fault_of = self._judge(window, sure=sure)
                 for entry in entries.part(exact).rows():
@@ -496,6 +513,7 @@ class OffsetIndexFold(IndexFold):
         self._lost = not window.all_trusted
 
     def _look(self, entry: Entry, fault: Fault) -> None:
+        self._count(fault)
         self._tell(entry, fault)
         if fault.grade == ODD and fault.code is None:
             self._say_above(_NO_LIMIT)
@@ -509,10 +527,10 @@ class OffsetIndexFold(IndexFold):
             _, offset, position = entry
             k = bisect_left(positions, position)
             if k == len(positions) or positions[k] != position:
-                return Fault(WRONG, Code.X04) if not self._lost or position >= positions[0] else NO_FAULT
+                return Fault(WRONG, Code.X04) if not self._lost or position >= positions[0] else UNSURE
             before = lasts[k - 1] if k else self._last
             if not sure:
-                return NO_FAULT
+                return UNSURE
             if before >= offset:
                 return Fault(WRONG, Code.X05, {"base": before + 1})
             if offset > lasts[k]:
@@ -542,17 +560,20 @@ class OffsetIndexFold(IndexFold):
 
     def _rest(self, end: int, size: int, last_batch_at: int) -> Iterator[None]:
         def fault_of(entry: Entry) -> Fault:
-            return Fault(WRONG, Code.X04) if entry.second >= size or not self._lost else NO_FAULT
+            return Fault(WRONG, Code.X04) if entry.second >= size or not self._lost else UNSURE
 
         self._say_above(end)
         for entries in self._take(_NO_LIMIT):
             yield
             for entry in entries.rows():
+                fault = Fault(WRONG) if entry.first >= end else fault_of(entry)
+                self._count(fault)
+                self._tell(entry, fault)
                 if entry.first >= end:
-                    self._tell(entry, Fault(WRONG))
                     self._too_long(entry, end)
-                else:
-                    self._tell(entry, fault_of(entry))
+                    if entry.second >= size:
+                        self.beyond += 1
+                        self.reaches = entry.first
         self._judge_aside(_NO_LIMIT, fault_of)
         # Entries are not evenly apart: an append of several batches gets one.
         end = max(self._latest[1], 0)
@@ -588,10 +609,13 @@ class TimeIndexFold(IndexFold):
             yield
             times, offsets, rows, count = entries.first, entries.second, window.rows, window.count
             exact = _scan.exact_times(times, offsets, rows, count, self._largest) if sure else 0
+            self.right += exact
             if exact < len(times):
                 fault_of = self._judge(window, sure=sure)
                 for entry in entries.part(exact).rows():
-                    self._tell(entry, fault_of(entry))
+                    fault = fault_of(entry)
+                    self._count(fault)
+                    self._tell(entry, fault)
         if self._aside:
             self._judge_aside(last + 1, self._judge(window, sure=sure))
         self._largest = _scan.largest_timestamp(window.rows, window.count, self._largest)
@@ -600,7 +624,7 @@ class TimeIndexFold(IndexFold):
     def _judge(self, window: Window, *, sure: bool) -> Callable[[Entry], Fault]:
         """Who says what the log has to an entry."""
         if not sure:
-            return lambda _: NO_FAULT
+            return lambda _: UNSURE
         lasts, times = window.column(layout.LAST_OFFSET), window.column(layout.MAX_TIMESTAMP)
         for k, stored in enumerate(window.column(layout.CRC)):
             if stored != window.cell(k, layout.COMPUTED_CRC):
@@ -611,13 +635,13 @@ class TimeIndexFold(IndexFold):
             _, time, offset = entry
             k = min(bisect_left(lasts, offset), window.count - 1)
             if not window.cell(k, layout.MAGIC):
-                return NO_FAULT
+                return UNSURE
             before, until = largest[k], largest[k + 1]
             is_there = window.cell(k, layout.BASE_OFFSET) <= offset
             if is_there and time == until > before:
                 return NO_FAULT
             if self._doubt and (time > until or not is_there):
-                return NO_FAULT
+                return UNSURE
             if is_there and time == before:  # whoever asks for that time begins to search behind it
                 own = window.cell(k, layout.MAX_TIMESTAMP)
                 return Fault(WRONG, Code.T04, {"largest": f"{own}, and one before it {before}"})
@@ -632,12 +656,17 @@ class TimeIndexFold(IndexFold):
 
     def _rest(self, end: int, size: int, last_batch_at: int) -> Iterator[None]:
         def fault_of(_: Entry) -> Fault:
-            return NO_FAULT if self._doubt else Fault(WRONG, Code.T04, {"largest": self._largest}, self._largest)
+            return UNSURE if self._doubt else Fault(WRONG, Code.T04, {"largest": self._largest}, self._largest)
 
         for entries in self._take(_NO_LIMIT):
             yield
             for entry in entries.rows():
-                self._tell(entry, fault_of(entry))
+                fault = fault_of(entry)
+                self._count(fault)
+                self._tell(entry, fault)
+                if entry.second >= end and entry.first > self._largest:
+                    self.beyond += 1
+                    self.reaches = entry.second
         self._judge_aside(_NO_LIMIT, fault_of)
         time, offset = self._latest
         if time < self._largest and self._judged == self._index.entries and not self._only_magic_0:

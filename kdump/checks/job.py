@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.losses import LostRange
     from kdump.broker.producer.replay import SegmentProducers
+    from kdump.finding import Code
     from kdump.format.batch.window import Window
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
@@ -65,6 +66,47 @@ class SegmentJob(Value):
         return self.is_raft_log and self.is_last
 
 
+class IndexVerdict(Value):
+    """How the entries of one index agree with the log.
+
+    Args:
+        right, wrong: entries that do, and that do not.
+        misplaced: of the wrong ones, those that point to where no batch begins.
+        beyond: of the wrong ones, those for what comes after the end of the log.
+        reaches: the highest offset that it has for what comes after the end of the log; None for none.
+    """
+
+    right: int
+    wrong: int
+    misplaced: int
+    beyond: int
+    reaches: int | None
+
+
+class Evidence(Value):
+    """What a segment tells about where its files are from.
+
+    Args:
+        indexes: how each index that could be judged agrees with the log.
+        is_whole: every byte of the log is in a batch of its own: nothing was put in or taken out.
+        is_whole_at_end: it ends with a batch whose CRC and offsets are right, or is empty.
+        cause: what explains all other findings of the segment, and was told before them; None for nothing.
+        epochs: the lowest and the highest leader epoch; None where a batch has none.
+        off_epochs: the leader-epoch-checkpoint contradicts each of its batches, and there are several.
+        first_offset: of its first batch, None without one.
+        has_holes: offsets are missing within it, or batches lack records.
+    """
+
+    indexes: dict[FileKind, IndexVerdict]
+    is_whole: bool
+    is_whole_at_end: bool
+    cause: Code | None = None
+    epochs: tuple[int, int] | None = None
+    off_epochs: bool = False
+    first_offset: int | None = None
+    has_holes: bool = False
+
+
 class LostInLog(Value):
     """Offsets of a log that readers do not get.
 
@@ -93,6 +135,7 @@ class SegmentSummary(Value):
         sizes: of each file that was read, bytes.
         first_timestamp: of its first batch, ms; None without one.
         max_timestamp: the largest of its batches, ms; None without one.
+        evidence: where its files are from; None where its log could not be read.
     """
 
     batches: int
@@ -106,6 +149,7 @@ class SegmentSummary(Value):
     sizes: dict[FileKind, int]
     first_timestamp: int | None = None
     max_timestamp: int | None = None
+    evidence: Evidence | None = None
 
     def checked(self, job: SegmentJob, *, deep: bool) -> SegmentChecked:
         """Return what the user is told of the segment.
@@ -125,11 +169,6 @@ class SegmentSummary(Value):
             self.max_timestamp,
             self.is_read,
         )
-
-
-def nothing_known(job: SegmentJob) -> SegmentSummary:
-    """Return the facts of a segment that could not be judged."""
-    return SegmentSummary(0, 0, job.base_offset, False, False, False, False, None, {})
 
 
 def times_of(window: Window, first: int | None, largest: int | None) -> tuple[int | None, int | None]:

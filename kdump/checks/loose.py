@@ -6,8 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.losses import PartitionLosses
+from kdump.checks.causes import explained, may_be_effect
 from kdump.checks.indexes import index_fold
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
+from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.partition import PartitionCheck
 from kdump.checks.read_errors import judged
 from kdump.checks.segment import check_segment
@@ -25,7 +27,7 @@ from kdump.storage.paths import above
 from kdump.storage.state_file import StateFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.checks.options import VerifyOptions
     from kdump.finding import Report
@@ -45,12 +47,19 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
 
     Reports: the codes of its kind; of an index without its log those that need no log.
     """
-    name = parse_name(os.path.basename(path))
     opened = open_source(path)
     if isinstance(opened, OpenFailure):
         yield opened
         return
     opened.close()
+    folder = os.path.dirname(path)
+    directory = PartitionDir(folder or ".", LogDir(above(folder)))
+    jobs = PartitionCheck(directory, path).jobs if parse_name(os.path.basename(path)).kind in _NEED_BASE else []
+    yield from PartitionSteps(directory, jobs, path).through(_by_kind(path, jobs, options))
+
+
+def _by_kind(path: str, jobs: Sequence[SegmentJob], options: VerifyOptions) -> Iterator[Item]:
+    name = parse_name(os.path.basename(path))
     if name.kind in _NEED_BASE and name.base_offset is None:
         yield OpenFailure(path, "base", f"{path}: no base offset in the name: a segment is named <20 digits>.log")
     elif name.kind is FileKind.UNKNOWN:
@@ -63,12 +72,12 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
         job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, path, is_alone=True)
         yield from _judged(job, options, FileKind.CHECKPOINT)
     else:
-        yield from _of_segment(path, name.kind, name.base_offset or 0, options)
+        yield from _of_segment(path, name.kind, name.base_offset or 0, jobs, options)
 
 
-def _of_segment(path: str, kind: FileKind, base: int, options: VerifyOptions) -> Iterator[Item]:
-    directory = os.path.dirname(path)
-    jobs = PartitionCheck(PartitionDir(directory or ".", LogDir(above(directory))), path).jobs
+def _of_segment(
+    path: str, kind: FileKind, base: int, jobs: Sequence[SegmentJob], options: VerifyOptions
+) -> Iterator[Item]:
     job = next((job for job in jobs if job.files.get(kind) == path), None)
     if kind is FileKind.TXNINDEX:
         yield from _grouped(_aborted(path, base))
@@ -82,6 +91,7 @@ def _of_segment(path: str, kind: FileKind, base: int, options: VerifyOptions) ->
 
 
 def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator[Item]:
+    held: list[Finding] = []
     directory = os.path.dirname(os.path.abspath(job.files[FileKind.LOG]))
     losses = PartitionLosses(os.path.dirname(job.files[FileKind.LOG]), os.path.basename(directory), job.start_offset)
     for result in check_segment(job, options):
@@ -91,12 +101,15 @@ def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator
             if kind is FileKind.LOG:
                 yield from losses.take(result.file, result.ranges)
         elif isinstance(result, SegmentSummary):
+            yield from explained(job, result, held)
             size = result.sizes.get(kind if kind in result.sizes else FileKind.LOG)
             if kind is FileKind.LOG:
                 yield result.checked(job, deep=options.deep)
             files = () if size is None or job.only is None else (CheckedFile(job.only, kind, size),)
             yield from losses.rest()
             yield Checked(files, result.batches, result.records)
+        elif may_be_effect(result):
+            held.append(result)
         elif options.progress or not isinstance(result, Progress):
             yield result
 

@@ -18,7 +18,7 @@ class VerifyOptions(Value):
         deep: read the records.
         resync: search for intact batches after damage; without it the rest of a damaged log is one gap.
         contiguous: offsets that are missing are warnings.
-        jobs: processes.
+        jobs: processes; 0 for one on each core.
         progress: hand out `Progress` items.
         max_batch_bytes: a batch over this is not held in memory: its records are not read.
         max_uncompressed_bytes: records of one batch over this are not read.

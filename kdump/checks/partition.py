@@ -6,12 +6,15 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.losses import PartitionLosses
+from kdump.checks.causes import PartitionCauses
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
+from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import ascend, check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
+from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, PartitionChecked
@@ -57,7 +60,8 @@ class PartitionCheck:
         self.sizes = [_size(directory, job.files[FileKind.LOG]) for job in self.jobs]
         self.checkpoint_findings: list[Finding] = []
         self._end = self._bases[0] if self._bases else 0
-        self._has_epochs = False
+        self._has_epochs = self._is_damaged = False
+        self._causes = PartitionCauses(directory)
         self._losses = PartitionLosses(self.path, directory.name, self._start)
         self._is_read = True  # up to the end of the last log so far
         self._done: set[str] = set()
@@ -96,15 +100,19 @@ class PartitionCheck:
         return tuple(found)
 
     def check(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
-        """Yield what is wrong with the partition.
+        """Yield what is wrong with the partition, and at the end the steps to mend it, from 1 on.
 
         Args:
             results: gives those of the segment with a number among `jobs`; asked for in order.
             options: what was asked for.
 
-        Reports: A01-A06, E03, F01-F09, K01-K05, O06, O07, P04, S01-S04, and all that a segment shows.
+        Reports: A01-A06, E03, F01-F09, F14, F15, K01-K07, O06, O07, P04, S01-S04, X09, and all that a segment shows.
         """
+        yield from PartitionSteps(self.directory, self.jobs).through(self._judged(results, options))
+
+    def _judged(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
         replay = Replay(self.directory)
+        causes = self._causes
         for number, job in enumerate(self.jobs):
             for result in results(number):
                 if isinstance(result, LostInLog):
@@ -112,10 +120,11 @@ class PartitionCheck:
                         self._losses.compacted()
                     yield from self._losses.take(result.file, result.ranges)
                 elif isinstance(result, SegmentSummary):
-                    yield from self._after(job, result, replay, deep=options.deep)
+                    yield from causes.settle(job, result, self._after(job, result, replay, deep=options.deep))
                 else:
-                    yield result
-        yield from self._rest(replay, options)
+                    yield from causes.take(result)
+        for item in self._rest(replay, options):
+            yield causes.late(item) if isinstance(item, Finding) else item
         yield from self._losses.rest()
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
@@ -132,6 +141,7 @@ class PartitionCheck:
         self._end = max(self._end, facts.end_offset)
         self._losses.reached(facts.end_offset)
         self._is_read = facts.is_read
+        self._is_damaged |= facts.damaged
         self._has_epochs = self._has_epochs or facts.has_epochs
         self._done.update(job.files.values())
         if job.is_last and job.only is None:
@@ -161,7 +171,11 @@ class PartitionCheck:
         key = self.directory.key
         if key is not None and self._bases:
             log_dir, name = self.directory.log_dir, self.directory.name
-            self.checkpoint_findings.extend(check_offsets(log_dir, key, name, self._last_end))
+            found = check_offsets(log_dir, key, name, self._last_end)
+            self.checkpoint_findings.extend(self._causes.late(one) for one in found)
+        if self._bases and not self._is_damaged:
+            may_be_cut = not self._causes.explains_end
+            yield from why_gone(self.directory, self._last_end, has_holes=self._causes.has_holes, may_be_cut=may_be_cut)
         yield Checked(tuple(shown), 0, 0)
 
     def _other_files(self, replay: Replay, options: VerifyOptions) -> Iterator[Item | CheckedFile]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
 from kdump.item import CheckedFile
-from kdump.storage.file_source import FileShrankError, OpenFailure
+from kdump.storage.file_source import FileShrankError, OpenFailure, ReadFailedError
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
@@ -33,10 +33,13 @@ def broken_off(error: OSError, path: str, size: int) -> Finding | OpenFailure:
         path: of the file.
         size: of the file when it was opened, bytes.
 
-    Reports: V01.
+    Reports: F06, V01.
     """
     if isinstance(error, FileShrankError):
         return Finding(Code.V01, path, error.position, max(0, size - error.position))
+    if isinstance(error, ReadFailedError):
+        why = f"{error.strerror}; nothing behind them was looked at"
+        return Finding(Code.F06, path, error.position, error.length, values={"why": why})
     return OpenFailure(path, "read", f"{path}: cannot be read further: {error.strerror}")
 
 
@@ -50,7 +53,7 @@ def judged(
         kind: which file it is.
         judge: is given the open file, and what takes its findings.
 
-    Reports: V01, V02, and what `judge` does.
+    Reports: F06, V01, V02, and what `judge` does.
     """
     source = open_source(path)
     if isinstance(source, OpenFailure):

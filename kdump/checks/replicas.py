@@ -20,6 +20,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
+from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked, Loss, PartitionChecked
 from kdump.storage.file_source import FileSource, OpenFailure
@@ -316,8 +317,8 @@ class _Pair:
                 for chunk in reader.chunks(window):
                     for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
                         row = chunk.rows[at : at + layout.RECORD_WIDTH]
-                        content = (row[layout.R_TIMESTAMP], *key_and_value(chunk.view, row))
-                        yield row[layout.R_OFFSET], content
+                        fields = key_and_value(chunk.view, row) if chunk.cut is None else digest(chunk.cut)
+                        yield row[layout.R_OFFSET], (row[layout.R_TIMESTAMP], *fields)
 
 
 def _ignore(_finding: Finding) -> None:

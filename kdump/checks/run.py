@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import closing
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.loose import check_loose
-from kdump.checks.workers import Workers
+from kdump.checks.next_steps import PersonSteps
+from kdump.checks.segment import check_segment
 from kdump.finding import Finding, Severity
-from kdump.item import Progress
+from kdump.item import Step
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
+from kdump.workers import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,17 +35,15 @@ class LocalVerify:
             options: what was asked for.
         """
         jobs = [job for check in checks for job in check.jobs]
-        sizes = [size for check in checks for size in check.sizes]
-        done = list(accumulate(sizes, initial=0))
-        with Workers(jobs, sizes, options) as workers:
-            first = 0
+        total = sum(size for check in checks for size in check.sizes) if options.progress else None
+
+        def judge(at: int) -> Iterator[Result]:
+            return check_segment(jobs[at], options)
+
+        with in_order(range(len(jobs)), judge, options.jobs, total=total) as judged:
+            segments = iter(judged)
             for check in checks:
-
-                def results(number: int, first: int = first) -> Iterator[Result]:
-                    return _progress(workers.of(first + number), done[first + number], done[-1], options)
-
-                yield check.check(results, options)
-                first += len(check.jobs)
+                yield check.check(lambda _: next(segments), options)
 
 
 def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | None = None) -> Iterator[Item]:
@@ -58,26 +57,55 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | N
         options: what was asked for.
         engine: judges the partitions.
 
+    Yields:
+        What was judged and found, predictions, and at the end the steps to mend it, numbered through.
+
     Reports: every code but L13; as items of their own, among what was judged.
     """
+    groups: list[list[Step]] = [[]]  # of what lies in no partition, and of each partition
+    persons = PersonSteps()
+    for item, is_of_partition in _judged(paths, options, engine or LocalVerify()):
+        if isinstance(item, Step):
+            if item.n == 1:
+                groups.append([])
+            groups[-1].append(item)
+            continue
+        if isinstance(item, Finding) and not is_of_partition:
+            persons.see(item)
+        yield item
+    groups[0] += [Step(at, None, why) for at, why in enumerate(persons.sentences(), 1)]
+    first = 0
+    for group in groups:
+        for one in group:
+            yield one.replace(n=first + one.n, instead=tuple(first + other for other in one.instead))
+        first += len(group)
+
+
+def _judged(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify) -> Iterator[tuple[Item, bool]]:
+    """Yield the items, and whether their partition has told what to do about them."""
     directories: list[DirectoryCheck] = []
     for path, is_directory in expanded(paths):
         if not is_directory:
-            yield from check_loose(path, options)
+            for item in check_loose(path, options):
+                yield item, True
         elif (directory := DirectoryCheck(path)).is_broker_directory:
             directories.append(directory)
         else:
-            yield OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
-    yield from duplicates(directories)
+            yield OpenFailure(path, "missing", f"{path}: no Kafka files here"), False
+    for item in duplicates(directories):
+        yield item, False
     checks = [check for directory in directories for check in directory.partitions]
-    with closing((engine or LocalVerify()).partitions(checks, options)) as judged:  # type: ignore[type-var]
+    with closing(engine.partitions(checks, options)) as judged:  # type: ignore[type-var]
         for directory in directories:
             told: dict[str, str] = {}
             for _ in directory.partitions:
-                yield from _noting(next(judged), told)
-            yield from _noting(directory.check(), told)
+                for item in _noting(next(judged), told):
+                    yield item, True
+            for item in _noting(directory.check(), told):
+                yield item, False
             if options.starts:
-                yield from directory.predict(options, told)
+                for item in directory.predict(options, told):
+                    yield item, False
 
 
 def _noting(items: Iterator[Item], told: dict[str, str]) -> Iterator[Item]:
@@ -97,12 +125,3 @@ def partitions_of(paths: Sequence[str]) -> Iterator[PartitionCheck]:
     for path, is_directory in expanded(paths):
         if is_directory:
             yield from DirectoryCheck(path).partitions
-
-
-def _progress(results: Iterator[Result], done: int, total: int, options: VerifyOptions) -> Iterator[Result]:
-    """Say how far all segments together have got."""
-    for result in results:
-        if not isinstance(result, Progress):
-            yield result
-        elif options.progress:
-            yield Progress(done + result.done, total, result.path)

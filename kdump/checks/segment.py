@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from kdump.broker.losses import LossFold, first_offset
 from kdump.broker.producer.replay import ProducerFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
-from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary, times_of
+from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary, times_of
 from kdump.checks.read_errors import broken_off, not_opened
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.text_mode import as_text
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
@@ -40,6 +41,12 @@ _HELD = 10_000  # of the first are held back until it is known whether the log w
 _BLAME_OFFSET = (Code.O01, Code.O02, Code.O03)
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
 _TORN = (Code.L01, Code.L02, Code.L03)
+_LOOKS_DAMAGED = (
+    *(Code.F10, Code.L01, Code.L02, Code.L04, Code.L05, Code.L06, Code.L07, Code.L08, Code.L09),
+    *(Code.B01, Code.B02, Code.B04),
+)
+_SHIFTS = (Code.O03, Code.L05, Code.L06, Code.L07, Code.L08, Code.B04)
+_MOST_DOUBTS = 4  # findings of a log at which is asked whether it was copied as text
 _BEYOND = (Code.O07, Code.X07, Code.T04)
 
 Result = Finding | OpenFailure | Progress | LostInLog | SegmentSummary
@@ -52,8 +59,8 @@ def check_segment(job: SegmentJob, options: VerifyOptions) -> Iterator[Result]:
         job: the segment.
         options: what was asked for.
 
-    Reports: F02, F03, F09, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records and
-        the producers show.
+    Reports: F02, F03, F06, F09, F13, O06, O07, E03, X01-X08, T01-T05, V01-V03, and what the checked walk, the records
+        and the producers show.
     """
     found: list[Finding | OpenFailure] = []
     with OpenFileCache() as cache:
@@ -102,6 +109,16 @@ class _SegmentCheck:
         self._blamed: set[int] = set()
         self._folds: dict[FileKind, IndexFold] = {}
         self._sizes: dict[FileKind, int] = {}
+        self._verdicts: dict[FileKind, IndexVerdict] = {}
+        self._log: CachedFile | None = None
+        self._cause: Code | None = None
+        self._doubts = 0
+        self._gap_end: int | None = None  # of the last gap
+        self._epoch_range: tuple[int, int] | None = None
+        self._is_sure_of_last = True
+        self._off_epochs = self._holes_inside = False
+        self._is_whole = True
+        self._first_offset: int | None = None
         self._batches = self._records = self._last_batch_at = 0
         self._end = job.base_offset
         self._only_magic_0 = True
@@ -120,6 +137,7 @@ class _SegmentCheck:
         log = self._open(FileKind.LOG)
         if log is None:
             return
+        self._log = log
         self._open_indexes(log.size)
         self._producers = ProducerFold(
             self._path, self._report, self._options.max_uncompressed_bytes, report_controls=not self._options.deep
@@ -130,8 +148,9 @@ class _SegmentCheck:
         except OSError as error:
             self._producers.gap()
             self._found.append(broken_off(error, self._path, log.size))
-        for fold in self._folds.values():
+        for kind, fold in self._folds.items():
             fold.close()
+            self._verdicts[kind] = IndexVerdict(fold.right, fold.wrong, fold.misplaced, fold.beyond, fold.reaches)
         yield Progress(log.size, log.size, self._path)
 
     def facts(self) -> SegmentSummary:
@@ -147,6 +166,21 @@ class _SegmentCheck:
             None if self._producers is None else self._producers.finish(),
             self._sizes,
             *self._times,
+            self._evidence(),
+        )
+
+    def _evidence(self) -> Evidence | None:
+        if self._log is None or not self._is_read:
+            return None
+        return Evidence(
+            self._verdicts,
+            self._is_whole,
+            self._gap_end != self._log.size and self._is_sure_of_last and not self._end_is_unknown,
+            self._cause,
+            self._epoch_range,
+            self._off_epochs,
+            self._first_offset,
+            self._holes_inside,
         )
 
     def losses(self, *, is_end: bool) -> Iterator[LostInLog]:
@@ -224,6 +258,8 @@ class _SegmentCheck:
             end = Progress(window.end(window.count), log.size, self._path)
             yield from self._handing_on(self._headers(window, walk.checks.offsets), end)
             epochs.step(window)
+            for finding in epochs.findings(self._blamed, self._last_batch_at):  # the last may still be blamed
+                self._report(finding)
             if options.deep:
                 for chunk in reader.chunks(window):
                     self._records += chunk.filled
@@ -236,7 +272,8 @@ class _SegmentCheck:
                 yield end
         if walk.checks.offsets.last is not None:
             self._end = walk.checks.offsets.last + 1
-        for finding in epochs.findings(self._blamed):
+        self._off_epochs = epochs.contradicts_all
+        for finding in epochs.findings(self._blamed, log.size):
             self._report(finding)
         end = Progress(log.size, log.size, self._path)
         yield from self._handing_on(self._finish(log, walk.checks.offsets.last), end)
@@ -269,6 +306,8 @@ class _SegmentCheck:
                 yield progress
 
     def _headers(self, window: Window, offsets: OffsetFold) -> Iterator[None]:
+        if self._first_offset is None and window.all_trusted and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
+            self._first_offset = window.cell(0, layout.BASE_OFFSET)
         self._batches += window.count
         trusted = window.count - 1 if window.all_trusted else _last_trusted(window)
         if trusted >= 0:
@@ -276,7 +315,11 @@ class _SegmentCheck:
         self._last_batch_at = window.cell(window.count - 1, layout.POSITION)
         rows, count = window.rows, window.count
         self._only_magic_0 = self._only_magic_0 and _scan.extremes(rows, count, layout.MAGIC) == (0, 0)
-        self._has_epochs = self._has_epochs or _scan.extremes(rows, count, layout.LEADER_EPOCH)[1] >= 0
+        lowest, highest = _scan.extremes(rows, count, layout.LEADER_EPOCH)
+        self._has_epochs = self._has_epochs or highest >= 0
+        if window.all_trusted:
+            before = self._epoch_range or (lowest, highest)
+            self._epoch_range = min(lowest, before[0]), max(highest, before[1])
         if not self._is_short and window.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
             self._is_short = _scan.lacks_records(rows, count)
             self._has_holes |= self._is_short
@@ -289,6 +332,8 @@ class _SegmentCheck:
             last = self._job.base_offset - 1 if offsets.last is None else offsets.last
             self._gap_for_indexes()
         sure = not odd and offsets.is_settled
+        k = window.count - 1
+        self._is_sure_of_last = sure and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
         return self._to_indexes(lambda fold: fold.step(window, last, sure=sure))
 
     def _gap_for_indexes(self) -> None:
@@ -305,6 +350,7 @@ class _SegmentCheck:
     def _finish(self, log: CachedFile, last: int | None) -> Iterator[None]:
         if self._job.is_alone:
             return
+        self._holes_inside = self._has_holes
         with suppress(OSError):  # what lies around it has vanished
             for finding in self._segment.check_end(last, self._job.next_base):
                 self._report(finding)
@@ -338,6 +384,7 @@ class _SegmentCheck:
     # --- findings -------------------------------------------------------------------------------------------
     def _report(self, finding: Finding) -> None:
         code = finding.code
+        finding = self._explained(finding)
         if finding.offset is None and finding.last_offset is not None:  # a wrapper: after the batch before it
             first = finding.last_offset if self._before is None else min(self._before + 1, finding.last_offset)
             finding = finding.replace(offset=first, by_neighbours=True)
@@ -366,6 +413,28 @@ class _SegmentCheck:
             self._maybe_compaction.append(finding)
         else:
             self._found.append(finding)
+
+    def _explained(self, finding: Finding) -> Finding:
+        """Note what a finding says of where the files are from; return it with its cause where that is known."""
+        self._look_for_cause(finding)
+        if finding.file == self._path and (finding.gap or finding.code in _SHIFTS):
+            self._is_whole = False
+        if finding.gap:
+            self._gap_end = (finding.position or 0) + (finding.length or 0)
+        return finding if self._cause is None else finding.replace(because=self._cause)
+
+    def _look_for_cause(self, finding: Finding) -> None:
+        """Find out at the first batches that are damaged whether the log was copied as text."""
+        if finding.code not in _LOOKS_DAMAGED or finding.file != self._path or self._cause is not None:
+            return
+        self._doubts += 1
+        if self._log is None or self._doubts > _MOST_DOUBTS or finding.position is None:
+            return
+        with suppress(OSError):  # the walk will say so
+            why = as_text(self._log, finding.position, self._options.max_batch_bytes)
+            if why is not None:
+                self._found.append(Finding(Code.F13, self._path, values={"why": why}))
+                self._cause, self._damaged = Code.F13, True
 
 
 def _records_at(window: Window, position: int) -> int | None:

@@ -42,6 +42,13 @@ class CheckpointFold:
         self._floor = max([start_offset, *self._starts[:1]])
         self._found: list[Finding] = []
         self._run: tuple[int, int | None] | None = None  # epochs of the last batch that does not agree
+        self._agrees = False
+        self._off = 0
+
+    @property
+    def contradicts_all(self) -> bool:
+        """Whether the checkpoint contradicts each batch, and there are several."""
+        return self._off > 1 and not self._agrees
 
     def step(self, window: Window) -> None:
         """Take the next batches."""
@@ -53,6 +60,7 @@ class CheckpointFold:
         is_one = not changes and window.all_trusted and self._floor <= first
         if is_one and self._of(first) == self._of(last) == epoch:
             self._run = None
+            self._agrees = True
             return
         for k in range(window.count):
             self._batch(window, k)
@@ -68,7 +76,10 @@ class CheckpointFold:
         expected = self._of(first)
         if epoch == expected or first < self._floor:
             self._run = None
-        elif self._run != (epoch, expected):
+            self._agrees |= epoch == expected
+            return
+        self._off += 1
+        if self._run != (epoch, expected):
             self._run = (epoch, expected)
             position, size = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
             last = window.cell(k, layout.LAST_OFFSET)
@@ -77,15 +88,23 @@ class CheckpointFold:
                 Finding(Code.E03, self._file, position, size, False, first, last, field, expected, epoch)
             )
 
-    def findings(self, blamed: set[int]) -> Iterator[Finding]:
-        """Yield what was found.
+    def findings(self, blamed: set[int], end: int) -> Iterator[Finding]:
+        """Yield what was found of the batches before a position, and forget them.
 
         Args:
-            blamed: positions of batches whose offset is wrong: what epoch it has is not known.
+            blamed: positions of batches whose offset is wrong: what epoch it has is not known. Those before the
+                position are forgotten too.
+            end: position up to which it is known which offsets are wrong.
 
         Reports: E03.
         """
-        return (one for one in self._found if one.position not in blamed)
+        found, self._found = self._found, []
+        for one in found:
+            if one.position is not None and one.position >= end:
+                self._found.append(one)
+            elif one.position not in blamed:
+                yield one
+        blamed.difference_update([position for position in blamed if position < end])
 
 
 MOST_PRODUCERS = 400_000  # of a snapshot that is compared with its log: they are held in memory
@@ -123,10 +142,13 @@ def check_offsets(log_dir: LogDir, partition: tuple[str, int], directory: str, e
         directory: name of its directory.
         end: its log end offset.
 
-    Reports: K01, K02.
+    Reports: K01, K02, K07.
     """
     for kind, field in _OFFSETS.items():
         offset = log_dir.offset(kind, partition) or 0
+        if offset < 0 and kind is FileKind.RECOVERY_POINT:
+            path, name = log_dir.path_of(kind), {"partition": directory}
+            yield Finding(Code.K07, path, field=field, found=offset, expected=None, values=name)
         if offset > end:
             code = Code.K02 if kind is FileKind.LOG_START else Code.K01
             values: dict[str, int | str | None] = {"partition": directory, "end": end, "missing": offset - end}

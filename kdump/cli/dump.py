@@ -12,6 +12,7 @@ import click
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
+    jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
@@ -30,11 +31,14 @@ from kdump.render.text.dump import error_line, text_sink, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Protocol
+    from typing import NoReturn, Protocol
 
     from kdump.decode.command import PayloadCommand
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
+    from kdump.render.json.dump import DumpJson
+    from kdump.render.text.dump import RecordFormat, TextSink
+    from kdump.workers import Output
 
     class Sink(Protocol):
         """Writes items."""
@@ -135,6 +139,7 @@ _KINDS = (
 @selection_options
 @format_options
 @click.option("--stats", is_flag=True, help="Show what the logs of each directory come to, not what is in them.")
+@jobs_option
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -176,6 +181,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode)
+    if given["jobs"] != 1 and selection is None and not (compat or given["stats"] or arguments):
+        _run_in_turn(paths, options, given, shown, decodes)
     sink: Sink
     if is_json:
         from kdump.render.json.dump import json_sink
@@ -206,6 +213,36 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     try:
         with command or nullcontext():
             _run(items, sink, outcome, decodes, command, to_the_end=compat is None)
+    except OSError as error:  # what is read has its own findings: this is where the text goes
+        fail_to_write(error)
+    sys.exit(outcome.exit)
+
+
+def _run_in_turn(
+    paths: list[str], options: DumpOptions, given: dict[str, Any], shown: RecordFormat, decodes: FileDecoder | None
+) -> NoReturn:
+    """Show files by several processes, and end."""
+    from kdump.dump.ranges import DumpRanges
+    from kdump.render.turns import ShowInTurn, State
+    from kdump.workers import in_turn
+
+    outcome = RunStatus(given["fail_on"], compat=False)
+
+    def make_sink(output: Output | None) -> DumpJson | TextSink:
+        if given["layout"] == "text":
+            return text_sink(shown, DEFAULT, decodes, output)
+        from kdump.render.json.dump import json_sink
+
+        return json_sink(shown, decodes, outcome, output, deep=options.deep, stats=False)
+
+    sink, ranges = make_sink(None), DumpRanges(paths, options)
+    state: State = (None, sink.state, RunStatus(given["fail_on"], compat=False))
+    try:
+        _, shown_so_far, seen = in_turn(ranges.units(), ShowInTurn(ranges, make_sink, decodes), given["jobs"], state)
+        outcome.join(seen)
+        sink.resume(shown_so_far)
+        sink.end(dead=False)
+        sys.stdout.flush()
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)

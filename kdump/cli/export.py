@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.options.common import fail_on_option, help_option, max_batch_bytes_option, max_uncompressed_bytes_option
+from kdump.cli.options.common import (
+    fail_on_option,
+    help_option,
+    jobs_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+)
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
@@ -58,6 +64,7 @@ if TYPE_CHECKING:
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
 )
 @engine_options
+@jobs_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -167,7 +174,7 @@ class _Export:
         for problem in plan.problems:
             self._problem(problem)
         written = done(target)
-        engine = LocalExport()
+        engine = LocalExport(given["jobs"])
         if spark is not None:
             from kdump.spark.jobs import ExportEngine
 
@@ -196,6 +203,7 @@ class _Export:
 
             engine = VerifyEngine(spark)
         options = VerifyOptions(
+            jobs=self._given["jobs"],
             progress=self._bar is not None,
             max_batch_bytes=self._given["max_batch_bytes"],
             max_uncompressed_bytes=self._given["max_uncompressed_bytes"],

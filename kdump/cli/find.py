@@ -11,6 +11,7 @@ import click
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
+    jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
@@ -57,6 +58,7 @@ _OPTIONS = (
     click.option(
         "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
     ),
+    jobs_option,
     raw_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
@@ -171,7 +173,7 @@ def _finder(
         outcome.see(finding)
         sink.finding(finding)
     limits = LookupLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
-    return Finder(partition, limits, scan=given["scan"], times=times, separators=separators)
+    return Finder(partition, limits, scan=given["scan"], times=times, separators=separators, jobs=given["jobs"])
 
 
 def _answer(finder: Finder, query: Query | Bad, sink: FindSink, outcome: RunStatus, given: dict[str, Any]) -> None:

@@ -27,30 +27,37 @@ _COMMANDS = {
     "reindex": "kdump.cli.reindex",
     "truncate": "kdump.cli.truncate",
     "patch-header": "kdump.cli.patch_header",
+    "salvage": "kdump.cli.salvage",
     "undo": "kdump.cli.resume_undo:undo_command",
     "resume": "kdump.cli.resume_undo:resume_command",
+    "carve": "kdump.cli.carve",
     "partition-for": "kdump.cli.partition_for",
     "export": "kdump.cli.export",
     "groups": "kdump.cli.groups",
     "transactions": "kdump.cli.transactions",
+    "explain": "kdump.cli.explain",
     "completion": "kdump.cli.completion",
 }
+
+_KERNELS = (
+    "api._rows",
+    "broker.cleaner._cleaning",
+    "decode._fast",
+    "export._columns",
+    "format.batch._scan",
+    "format.record._records",
+    "format.record._select",
+    "render.json._json",
+    "render.text._text",
+    "rescue._carving",
+    "state._fold",
+)
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
-    from kdump.api import _rows
-    from kdump.broker.cleaner import _cleaning
-    from kdump.decode import _fast
-    from kdump.export import _columns
-    from kdump.format.batch import _scan
-    from kdump.format.record import _records, _select
-    from kdump.render.json import _json
-    from kdump.render.text import _text
-    from kdump.state import _fold
-
-    kernels = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows, _fold)
+    kernels = [importlib.import_module(f"kdump.{name}") for name in _KERNELS]
     compiled = all(kernel.is_compiled() for kernel in kernels)
     click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()

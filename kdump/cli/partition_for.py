@@ -8,7 +8,7 @@ import click
 
 from kdump.cli.options.common import help_option
 from kdump.format.batch import layout
-from kdump.format.java_values import string_hash
+from kdump.format.java_values import coordinator_partition
 from kdump.render.commentary import fail_to_write
 
 
@@ -49,16 +49,3 @@ def command(id_: str, partitions: int, form: str) -> None:
         sys.stdout.flush()
     except OSError as error:
         fail_to_write(error)
-
-
-def coordinator_partition(id_: str, partitions: int) -> int:
-    """Return the partition that has an id.
-
-    Args:
-        id_: of a group, or transactional.
-        partitions: how many there are.
-
-    Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor, Utils.abs.
-    """
-    number = string_hash(id_)
-    return (0 if number == -layout.MAX_INT - 1 else abs(number)) % partitions

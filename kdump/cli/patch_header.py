@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.cli.options.common import fail_on_option, help_option
-from kdump.cli.options.repair import apply_option, demand_quarantine, format_option, plan_id_option, quarantine_option
+from kdump.cli.options.repair import (
+    apply_option,
+    demand_quarantine,
+    format_option,
+    plan_id_option,
+    quarantine_option,
+    segments_of,
+)
 from kdump.cli.repairing import Repair
 
 if TYPE_CHECKING:
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("patch-header", add_help_option=False, short_help="Restore header fields that no CRC covers.")
-@click.argument("file", metavar="FILE")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @apply_option
 @quarantine_option
 @plan_id_option
@@ -27,23 +34,45 @@ if TYPE_CHECKING:
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Restore base offset, length, leader epoch and magic of batches, where they can have one value only.
 
-    FILE is a log. Without --apply nothing is changed, and what would be is shown. At most 17 bytes of a batch are
-    changed; where anything is ambiguous nothing is. Exit status: 0 done, or nothing to do; 3 a field is wrong, or other
-    errors are left; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong
-    use.
+    PATH is a log, a partition directory or a log.dir. Without --apply nothing is changed, and what would be is shown.
+    At most 17 bytes of a batch are changed; where anything is ambiguous nothing is in that partition, unless its other
+    logs are named. Exit status: 0 done, or nothing to do; 3 a field is wrong, or other errors are left; 11 in use; 12
+    refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
     """
+    demand_quarantine(given)
+    repair = Repair(given)
+    for path in map(os.fspath, given["paths"]):
+        with repair.guarded():
+            if os.path.isdir(path):
+                _directory(repair, path)
+            else:
+                _log(repair, path)
+        if repair.has_failed:
+            break
+    sys.exit(repair.end())
+
+
+def _directory(repair: Repair, path: str) -> None:
+    """Take all partitions that a directory stands for, up to the first in which something fails."""
+    from kdump.repair.patch_header import WrongHeaders, plan_partition_patches
+
+    directory, _ = segments_of(path)
+    for partition, wrong, examined in repair.examine_each(directory, WrongHeaders):
+        with repair.guarded():
+            plan = plan_partition_patches(partition, wrong)
+            repair.carry_out(plan, partition, examined, [partition])
+        if repair.has_failed:
+            return
+
+
+def _log(repair: Repair, path: str) -> None:
     from kdump.repair.patch_header import plan_patches
 
-    demand_quarantine(given)
-    repair, path = Repair(given), os.fspath(given["file"])
-    with repair.guarded():
-        if not os.path.lexists(path):
-            raise FileNotFoundError(2, "no such file", path)
-        findings: list[Finding] = []
-        examined = repair.examine([path], findings.append, deep=False)
-        plan = plan_patches(path, findings)
-        repair.carry_out(plan, path, examined, _with_indexes(path))
-    sys.exit(repair.end())
+    if not os.path.lexists(path):
+        raise FileNotFoundError(2, "no such file", path)
+    findings: list[Finding] = []
+    examined = repair.examine([path], findings.append, deep=False)
+    repair.carry_out(plan_patches(path, findings), path, examined, _with_indexes(path))
 
 
 def _with_indexes(path: str) -> list[str]:

@@ -14,13 +14,11 @@ from kdump.cli.options.repair import (
     apply_option,
     demand_quarantine,
     format_option,
-    partitions_of,
     plan_id_option,
     quarantine_option,
-    segment_bases,
+    segments_of,
 )
 from kdump.cli.repairing import Repair
-from kdump.repair.errors import RefusedError
 from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
@@ -71,19 +69,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
 def _path(repair: Repair, path: str, given: dict[str, Any]) -> None:
     """Take all partitions that a path stands for, up to the first in which something fails."""
+    from kdump.repair.reasons import Reasons
+
     with repair.guarded():
-        directory, bases = path, None
-        if not os.path.lexists(path):
-            raise FileNotFoundError(2, "no such file", path)
-        if os.path.isdir(path):
-            os.scandir(path).close()  # one that cannot be listed is not an empty one
-            if not partitions_of(path):
-                raise RefusedError(f"{path}: no segment is here; name a partition directory or a log directory")
-        elif (named := segment_bases(path)) is not None:
-            directory, bases = named
-        else:
-            raise RefusedError(f"{path}: is not a segment file with the name that a broker gives it")
-        for partition, reasons, examined in repair.examine_each(directory):
+        directory, bases = segments_of(path)
+        for partition, reasons, examined in repair.examine_each(directory, Reasons):
             with repair.guarded():
                 _partition(
                     repair, partition, reasons, examined, path if bases else partition, {**given, "bases": bases}

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kdump.cli.options.repair import options_of
 from kdump.exit_status import Exit, RunStatus
@@ -16,18 +16,24 @@ from kdump.item import Checked, PartitionChecked
 from kdump.render.commentary import say, say_left
 from kdump.render.json.lines import finding_json, summary_json
 from kdump.render.tally import Tally
-from kdump.render.terminal.numbers import counted
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_json, plan_lines
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.item import Item
     from kdump.repair.plan import Plan
-    from kdump.repair.reasons import Reasons
+
+    class _Takes(Protocol):
+        """Takes findings."""
+
+        def see(self, finding: Finding) -> None:
+            """Take one finding."""
+
+    Kept = TypeVar("Kept", bound=_Takes)
 
 _ANNOUNCED = (Code.K01,)  # checkpoints above the end: a broker lowers them itself
 _WORST = (Exit.PART_WAY, Exit.FAILED, Exit.REFUSED, Exit.LOCKED)
@@ -78,18 +84,18 @@ class Repair:
             self._count(item)
         return found
 
-    def examine_each(self, path: str) -> Iterator[tuple[str, Reasons, Examined]]:
+    def examine_each(self, path: str, keep: Callable[[str], Kept]) -> Iterator[tuple[str, Kept, Examined]]:
         """Let verify judge a directory, and yield each partition in it once that is judged.
 
         Args:
             path: of a partition directory or a log directory.
+            keep: makes for a partition directory what takes its findings.
 
         Yields:
-            the directory, what is wrong with its files, and what was found in all.
+            the directory, what took its findings, and what was found in all.
         """
-        from kdump.repair.reasons import Reasons
-
-        found, reasons = Examined(self.fail_on), dict[str, Reasons]()
+        found = Examined(self.fail_on)
+        reasons: dict[str, Kept] = {}
         for item in _verified([path], deep=False):
             found.outcome.see(item)
             self._count(item)
@@ -97,14 +103,14 @@ class Repair:
                 found.severities[item.severity] += 1 + (item.more or 0)
                 directory = os.path.dirname(item.file)
                 if directory not in reasons:
-                    reasons[directory] = Reasons(directory)
+                    reasons[directory] = keep(directory)
                 reasons[directory].see(item)
             elif isinstance(item, OpenFailure):
                 say(f"kdump: {item.sentence}")
             elif isinstance(item, PartitionChecked):
                 found.end_offset = item.end_offset
                 known = reasons.get(item.path.rstrip(os.sep))
-                yield item.path, known or Reasons(item.path), found
+                yield item.path, known or keep(item.path), found
                 found, reasons = Examined(self.fail_on), {}
         self._take(found)  # of the log directory itself
         say_left(path, found.severities[Severity.ERROR])
@@ -164,10 +170,11 @@ class Repair:
         say(f"kdump: {sentence}")
         self._exits.add(Exit.REFUSED)
 
-    def say_unseen(self, unseen: int) -> None:
-        """Say that other processes could not be looked at."""
+    def say_unseen(self, unseen: Sequence[int]) -> None:
+        """Say that other processes, which may be brokers, could not be looked at."""
         if unseen:
-            who = counted(unseen, "process of others", "processes of others")
+            pids = ", ".join(map(str, unseen))
+            who = f"process {pids}" if len(unseen) == 1 else f"processes {pids}"
             say(f"kdump: warning: {who} could not be looked at: the files may be open there")
 
     def _show(self, plan: Plan, path: str, journal: str | None) -> None:

@@ -12,6 +12,7 @@ import click
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
+    jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
@@ -56,6 +57,7 @@ class RetentionSink(Protocol):
 @click.option(
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
 )
+@jobs_option
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -81,6 +83,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         bar is not None,
         given["max_batch_bytes"],
         given["max_uncompressed_bytes"],
+        given["jobs"],
     )
     sink = _sink(given)
     try:

@@ -12,6 +12,7 @@ from kdump.checks.options import VerifyOptions
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
+    jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
@@ -69,9 +70,7 @@ _TABLES = ("findings", "segments", "losses")
 )
 @click.option("--config", metavar="FILE", help="Configuration of the broker or a topic, for --start: Java properties.")
 @click.option("--now", metavar="TIME", help="The broker's clock, for --start: ms or ISO 8601.  [default: now]")
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", default=1, show_default=True, help="Processes to use."
-)
+@jobs_option
 @click.option("--replicas", is_flag=True, help="The paths are replicas of each other: compare them as well.")
 @click.option(
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."

@@ -20,7 +20,7 @@ from kdump.format.checkpoint.producer_snapshot import read_snapshot
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _records
-from kdump.format.record.chunk import Chunk
+from kdump.format.record.chunk import KEPT, Chunk
 from kdump.item import (
     Complaint,
     ComplaintKind,
@@ -62,7 +62,7 @@ class KafkaDump:
         self._options = options
         self._late = late
         self._reader = KafkaRecordReader(
-            options.max_uncompressed_bytes, heap=TOOL_HEAP, metadata=not options.skip_metadata
+            options.max_uncompressed_bytes, cut=KEPT, heap=TOOL_HEAP, metadata=not options.skip_metadata
         )
 
     def files(self, paths: list[str]) -> Iterator[Item]:

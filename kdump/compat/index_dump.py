@@ -10,6 +10,7 @@ from kdump.compat.kafka_stream import TOOL_HEAP
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
 from kdump.format.batch.window import Window
+from kdump.format.record.chunk import KEPT
 from kdump.item import (
     Complaint,
     ComplaintKind,
@@ -54,7 +55,7 @@ class KafkaIndexes:
         self._dialect = dialect
         self._options = options
         self._ends_well: set[int] = set()
-        self._reader = KafkaRecordReader(options.max_uncompressed_bytes, heap=TOOL_HEAP, metadata=False)
+        self._reader = KafkaRecordReader(options.max_uncompressed_bytes, cut=KEPT, heap=TOOL_HEAP, metadata=False)
 
     def offset_index(self, index: OffsetIndex, path: str, absolute: str) -> Iterator[Item]:
         """Yield what the tool prints of an offset index.

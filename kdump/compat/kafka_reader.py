@@ -31,16 +31,28 @@ class KafkaRecordReader(RecordReader):
         max_batch: bytes that a batch may have for its records to be read.
         heap: bytes that Java may have: a single array that needs more is an OutOfMemoryError; None for the most that an
             array can have.
+        cut: see RecordReader; what Kafka throws at is held whole all the same.
         metadata: the sizes of key and value are wanted of each record; else a message of magic 0 or 1 whose sizes
             cannot be read is a row without key, for Java notices only when it wants them.
+        streams: the records are read as the cleaner reads them, which opens the stream of an empty batch too.
     """
 
+    _plain_is_cut = False
+
     def __init__(
-        self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, heap: int | None = None, metadata: bool = True
+        self,
+        max_uncompressed: int,
+        *,
+        max_batch: int = layout.MAX_INT,
+        cut: int | None = None,
+        heap: int | None = None,
+        metadata: bool = True,
+        streams: bool = False,
     ) -> None:
-        super().__init__(max_uncompressed, max_batch=max_batch)
+        super().__init__(max_uncompressed, max_batch=max_batch, cut=cut)
         self._given_heap = heap
         self._metadata = metadata
+        self._streams = streams
 
     @property
     def _heap(self) -> int:
@@ -90,14 +102,19 @@ class KafkaRecordReader(RecordReader):
     def _compressed(self, window: Window, k: int) -> Iterator[Chunk]:
         """One compressed batch of magic 2: all of its records, or none.
 
-        Source: DefaultRecordBatch.iterator decompresses the whole batch before it hands out the first record.
+        Source: DefaultRecordBatch.iterator decompresses the whole batch before it hands out the first record;
+        streamingIterator does not, and asks for the codec of an empty batch.
         """
         codec = window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK
-        if codec > layout.CODEC_ZSTD and window.cell(k, layout.COUNT) != 0:
+        is_empty = window.cell(k, layout.COUNT) == 0
+        if codec > layout.CODEC_ZSTD and (self._streams or not is_empty):
             from kdump.compat.kafka_legacy import unknown_codec
 
             problem = RecordProblem(k, layout.R_BODY, 0, java=unknown_codec(codec))
             yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, problem)
+            return
+        if is_empty and self._streams:
+            yield from self._by_model(window, k)
             return
         checked = super()._compressed
         left: RecordProblem | None = None
@@ -119,7 +136,7 @@ class KafkaRecordReader(RecordReader):
         records = read_records(
             lambda: stream(CompressionType(codec), data, layout.RECORDS_AT), magic, count, self._limit, self._heap
         )
-        return self._streamed(window, k, _RecordStream(records))
+        return self._streamed(window, k, lambda: _RecordStream(records), self._limit, None)
 
     def _opener(self, magic: int) -> OpenStream:
         return lambda codec, data, before: open_as_kafka(codec, data, magic, before, self._limit, self._heap)

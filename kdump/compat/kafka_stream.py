@@ -182,6 +182,8 @@ def read_records(
     try:
         if count < 0:
             return Thrown(f"{INVALID}: Found invalid record count {count} in magic v{magic} batch")
+        if count == 0:
+            return None  # whoever opens the stream of an empty batch reads nothing of it
         refuse_array(count, heap // REFERENCE)
         for _ in range(count):
             head = _length(stream)

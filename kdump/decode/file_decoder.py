@@ -10,6 +10,7 @@ from kdump.decode.decoded import DELETED
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
+from kdump.format.record.chunk import MOST_WHOLE
 from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
@@ -124,6 +125,13 @@ class FileDecoder:
 
     def findings(self, chunk: Chunk) -> list[Finding]:
         """Return what was odd in the records of a chunk that has been shown."""
+        cut = chunk.cut
+        if cut is not None and max(0, cut.key_size) + max(0, cut.value_size) > MOST_WHOLE and self._of_json():
+            place = chunk.window.cell(chunk.first, layout.POSITION), chunk.window.cell(chunk.first, layout.SIZE)
+            why = (
+                f"a record of {cut.size} bytes is shown as it is, not decoded: more than {MOST_WHOLE} in key and value"
+            )
+            return [Finding(Code.L12, self._path, *place, offset=chunk.rows[layout.R_OFFSET], values={"why": why})]
         if not self._odd:
             return []
         found, self._odd = self._odd, {}

@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.format.batch.walk import WalkState
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
     from kdump.item import Item
 
 _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_RANGE = 4 * 1024 * 1024  # bytes of a log that are read by one process
+_PACKED_RANGE = 1024 * 1024  # of one whose first batch is compressed: what comes out of it is larger
 _FOREIGN_SEQUENCES = ("__consumer_offsets",)  # the coordinator writes there in the name of producers
 
 
@@ -53,7 +56,7 @@ class CheckedDump:
             if isinstance(file, OpenFailure):
                 yield file
             elif not self._passes_over(file):
-                yield from self._one(file)
+                yield from self.file(file)
 
     def _passes_over(self, unknown: InputFile) -> bool:
         if not self._logs_only or unknown.follow:
@@ -61,8 +64,12 @@ class CheckedDump:
         file = identify(unknown, self._options)
         return isinstance(file, InputFile) and not file.is_log
 
-    def _one(self, file: InputFile) -> Iterator[Item]:
-        """One file, whatever happens to it."""
+    def file(self, file: InputFile) -> Iterator[Item]:
+        """Yield the items of one file, whatever happens to it.
+
+        Args:
+            file: it.
+        """
         source = file.open()
         if isinstance(source, OpenFailure):
             yield source
@@ -97,22 +104,90 @@ def dump_log(file: InputFile, source: Source, options: DumpOptions) -> Iterator[
         source: the same, open.
         options: what was asked for.
 
-    Reports: F03, O06, O07, and what CheckedWalk and RecordChecks report.
+    Reports: F03, and what `CheckedLog` reports.
     """
     yield from log_head(file, source)
-    findings: list[Finding] = []
-    walk = open_walk(file, source, options, findings)
-    records = CheckedRecords(file.path, options) if options.deep else None
-    for window in walk.windows(options.max_bytes):
+    log = CheckedLog(file, source, options)
+    for stop in range_ends(source, options.max_bytes):
+        yield from log.range(stop)
+
+
+def range_ends(source: Source, end: int) -> list[int]:
+    """Return where the ranges of a log end: a range has the batches that begin in it.
+
+    The same for any number of processes: what is found in a range is told in an order that hangs on where it begins.
+
+    Args:
+        source: the log.
+        end: where to stop reading, bytes.
+    """
+    try:
+        header = source.read_at(0, layout.RECORDS_AT)
+    except OSError:  # it is told when the log is read
+        header = b""
+    at = layout.ATTRIBUTES_AT + 1 if header[layout.MAGIC_AT :][:1] == b"\2" else layout.LEGACY_ATTRIBUTES_AT
+    size = _PACKED_RANGE if header[at:][:1] and header[at] & layout.CODEC_MASK else _RANGE
+    return [*range(size, min(end, source.size), size), end]
+
+
+class CheckedLog:
+    """The batches and records of a log, range by range, and what is wrong with them.
+
+    Args:
+        file: a log, or a KRaft snapshot.
+        source: the same, open.
+        options: what was asked for.
+
+    Attributes:
+        file, source: the same.
+        walk: over its batches.
+    """
+
+    def __init__(self, file: InputFile, source: Source, options: DumpOptions) -> None:
+        self.file = file
+        self.source = source
+        self._options = options
+        self._findings: list[Finding] = []
+        self.walk = open_walk(file, source, options, self._findings)
+        self._fresh = self.walk.state
+        self._records = CheckedRecords(file.path, options) if options.deep else None
+
+    def run_up(self, start: int) -> WalkState | None:
+        """Come to where a range begins without having read what lies before it; None where no batch is found there.
+
+        Args:
+            start: of the range, bytes.
+        """
+        begin = self.file.segment.some_before(start)
+        if begin is None:
+            return None
+        state = self.walk.run_up(begin, start)
+        self._findings.clear()
+        return state
+
+    def restart(self) -> None:
+        """Forget what was read, but not what is open."""
+        self._findings.clear()
+        self.walk.resume(self._fresh)
+        if self._records is not None:
+            self._records.restart()
+
+    def range(self, end: int) -> Iterator[Item]:
+        """Yield what lies between where the walk is and the end of a range, bytes; behind the last what the end shows.
+
+        Reports: O06, O07, and what CheckedWalk and RecordChecks report.
+        """
+        options, findings = self._options, self._findings
+        for window in self.walk.windows(end):
+            yield from drain(findings)
+            cut(window, options.max_bytes)
+            if self._records is not None:
+                yield from self._records.of(window)
+            else:
+                yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
         yield from drain(findings)
-        cut(window, options.max_bytes)
-        if records is not None:
-            yield from records.of(window)
-        else:
-            yield Chunk(window, window.view, 0, window.count, False, window.rows, 0)
-    yield from drain(findings)
-    if options.max_bytes >= source.size:
-        yield from check_end(file, walk)
+        if end >= options.max_bytes >= self.source.size:
+            yield from check_end(self.file, self.walk)
 
 
 def log_head(file: InputFile, source: Source) -> Iterator[Item]:
@@ -176,8 +251,13 @@ class CheckedRecords:
         from kdump.format.record.reader import RecordReader
         from kdump.format.record.record_checks import RecordChecks
 
+        self._path = path
         self._checks = RecordChecks(path)
         self.reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+
+    def restart(self) -> None:
+        """Forget what was read."""
+        self._checks = type(self._checks)(self._path)
 
     def of(self, window: Window) -> Iterator[Item]:
         """Yield the batches of a window with their records, and what is wrong with these."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
+from kdump.format.batch.window import Buffer
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex, TimestampOffset
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
@@ -29,9 +30,13 @@ if TYPE_CHECKING:
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.input_file import InputFile
+    from kdump.format.batch.window import Window
     from kdump.format.source import Source
     from kdump.item import Item
 
+_WINDOW = 8 * 1024  # bytes of the log read at once: an index points some 4 KB before what is wanted
+_WALKS = 8  # how often the log is walked, all in all, for the entries of an index
+_LEAST_WALKED = 16 * 1024 * 1024  # bytes that may be walked of any log
 _SAMPLE = 1024 * 1024  # bytes that are shown of a file that is too large for any broker
 
 
@@ -48,6 +53,7 @@ class CheckedIndexes:
         self._log = log
         self._options = options
         self._absolute = absolute
+        self._chain = _Chain(log, options.max_batch_bytes)
 
     def offset_index(self, index: OffsetIndex, path: str) -> Iterator[Item]:
         """Yield entries and true complaints.
@@ -72,6 +78,10 @@ class CheckedIndexes:
                     if (offset, position) == (index.base_offset, 0):
                         continue  # never written
                     found = self._unsound(offset, position, before)
+                    if self._chain.is_spent:
+                        yield from self._not_checked(path, i * index.entry_size, index.size)
+                        self._log = None
+                        break
                     if found is not None:
                         entry = Finding(Code.X04, path, i * index.entry_size, index.entry_size, offset=offset)
                         finding = self._mismatch(entry.replace(found=position), position)
@@ -122,16 +132,15 @@ class CheckedIndexes:
             return None
         if last is None or not before <= position:
             return -1
-        previous = -1
-        walk = KafkaWalk(self._log, "", before, self._log.size, self._options.max_batch_bytes)
-        for window in walk.windows():
-            for at, last_offset in zip(window.column(layout.POSITION), window.column(layout.LAST_OFFSET), strict=True):
-                if at == position:
-                    return None if previous < offset else last
-                if at > position:
-                    return last
-                previous = last_offset
-        return last
+        chain = self._chain
+        if not chain.goes_on(before, position):
+            chain.begin(before)
+        while not chain.is_over and chain.at < position:
+            chain.advance()
+        if chain.at != position or (position > before and chain.previous >= offset):
+            return last
+        chain.start = position  # the next question is asked from here on
+        return None
 
     def time_index(self, index: TimeIndex, offsets: OffsetIndex | None, path: str) -> Iterator[Item]:
         """Yield entries and true complaints.
@@ -160,6 +169,9 @@ class CheckedIndexes:
                 previous = TimestampOffset(timestamp, target)
                 if self._log is not None and offsets is not None:
                     yield from self._time_entry(entry, timestamp, target, offsets.lookup(target).position)
+                    if self._chain.is_spent:
+                        yield from self._not_checked(path, at, index.size)
+                        self._log = None
             if not self._options.verify_index_only:
                 yield TimeEntries(timestamps[:count], targets[:count])
             if count < len(targets):
@@ -170,20 +182,96 @@ class CheckedIndexes:
         assert self._log is not None
         if _last_offset(self._log, position) is None and position:
             return  # the offset index is wrong, and says so itself
-        walk = KafkaWalk(self._log, "", position, self._log.size, self._options.max_batch_bytes)
-        for window in walk.windows():
-            for k, last_offset in enumerate(window.column(layout.LAST_OFFSET)):
-                if last_offset < target:
-                    continue
-                has_time = window.cell(k, layout.MAGIC) > 0 and window.cell(k, layout.COUNT) != 0
-                largest = window.cell(k, layout.MAX_TIMESTAMP)
-                if last_offset == target and has_time and largest != timestamp:
-                    finding = entry.replace(code=Code.T04, expected=largest, values={"largest": largest})
-                    yield Complaint(ComplaintKind.TIMESTAMP, self._absolute, timestamp, largest, finding)
-                return
-        if walk.failure is None and walk.position == self._log.size:
+        chain = self._chain
+        if chain.start != position or target < chain.target:
+            chain.begin(position)
+        chain.target = target
+        while not chain.is_over and chain.last < target:
+            chain.advance()
+        if chain.is_spent:
+            return
+        if not chain.is_over:
+            if chain.last == target and chain.largest not in (None, timestamp):
+                finding = entry.replace(code=Code.T04, expected=chain.largest, values={"largest": chain.largest})
+                yield Complaint(ComplaintKind.TIMESTAMP, self._absolute, timestamp, chain.largest or 0, finding)
+        elif chain.reached_end:
             finding = entry.replace(code=Code.T04, values={"largest": "no record"})
             yield Complaint(ComplaintKind.NOT_FOUND, self._absolute, target, -1, finding)
+
+    def _not_checked(self, path: str, at: int, size: int) -> Iterator[Finding]:
+        """What is said of the entries that are left where those before them led back and forth too often."""
+        why = (
+            f"the entries from byte {at} on were not compared with the log, which was walked {_WALKS} times for others"
+        )
+        yield Finding(Code.L12, path, at, size - at, values={"why": why})
+
+
+class _Chain:
+    """The batches of a log from a position on, for questions that mostly begin where the one before has ended.
+
+    What has to be walked again is counted: an index that leads back and forth costs some walks, not one an entry.
+
+    Args:
+        log: the log; None where nothing is asked.
+        max_batch_bytes: a batch over this is not held.
+
+    Attributes:
+        start: where it begins; -1 for nowhere.
+        target: the offset that was looked for last.
+        at, last, largest: position and last offset of the batch in hand, and its largest timestamp (ms), None where it
+            has none.
+        previous: last offset of the batch before it; -1 for none.
+        is_over: there is no further batch, and the one in hand is the last.
+    """
+
+    def __init__(self, log: Source | None, max_batch_bytes: int) -> None:
+        self._log = log
+        self._limit = max_batch_bytes
+        self._left = 0 if log is None else _WALKS * log.size + _LEAST_WALKED
+        self._buffer = None if log is None else Buffer(log, _WINDOW)
+        self._batches: Iterator[tuple[Window, int]] = iter(())
+        self._walk: KafkaWalk | None = None
+        self.start = self.at = self.previous = -1
+        self.target = self.last = 0
+        self.largest: int | None = None
+        self.is_over = False
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the log was walked as often as it may be."""
+        return self._left < 0
+
+    @property
+    def reached_end(self) -> bool:
+        """Whether the batches end where the log does."""
+        walk = self._walk
+        return walk is not None and walk.failure is None and self._log is not None and walk.position == self._log.size
+
+    def goes_on(self, start: int, position: int) -> bool:
+        """Whether what lies at a position is known from the batches after `start`, or lies further on."""
+        return self.start == start and self.at <= position
+
+    def begin(self, start: int) -> None:
+        """Begin at a position."""
+        assert self._log is not None
+        self._left -= _WINDOW
+        self._walk = KafkaWalk(self._log, "", start, self._log.size, self._limit, self._buffer)
+        self._batches = ((window, k) for window in self._walk.windows() for k in range(window.count))
+        self.start, self.at, self.last, self.is_over = start, -1, -1, False
+        self.advance()
+
+    def advance(self) -> None:
+        """Take the next batch in hand."""
+        found = None if self.is_spent else next(self._batches, None)
+        if found is None:
+            self.is_over = True
+            return
+        window, k = found
+        self._left -= window.cell(k, layout.SIZE)
+        self.previous, self.last = self.last, window.cell(k, layout.LAST_OFFSET)
+        self.at = window.cell(k, layout.POSITION)
+        has_time = window.cell(k, layout.MAGIC) > 0 and window.cell(k, layout.COUNT) != 0
+        self.largest = window.cell(k, layout.MAX_TIMESTAMP) if has_time else None
 
 
 def _until_zeros(offsets: array[int], base_offset: int, *, first: bool) -> int:

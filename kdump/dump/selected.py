@@ -14,7 +14,9 @@ from kdump.dump.checked import CheckedRecords, check_end, cut, drain, log_head, 
 from kdump.dump.index_seek import Starts
 from kdump.dump.input_file import identify, input_files
 from kdump.dump.selection import Filter, Selection
-from kdump.format.record.chunk import Chunk
+from kdump.finding import Code, Finding
+from kdump.format.batch import layout
+from kdump.format.record.chunk import KEPT, Chunk
 from kdump.item import FileStart
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, java_file
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.input_file import InputFile
     from kdump.dump.transaction_outcomes import Outcomes
-    from kdump.finding import Finding
     from kdump.format.batch.walk import CheckedWalk
     from kdump.format.batch.window import Window
     from kdump.format.index.offset_and_time import OffsetPosition
+    from kdump.format.record.cut_record import CutRecord
     from kdump.format.source import Source
     from kdump.item import Item
 
@@ -160,6 +162,12 @@ class SelectedLog:
         for finding in findings:
             starts.pass_damage(finding)
 
+    def _not_searched(self, chunk: Chunk, cut: CutRecord, offset: int) -> Finding:
+        """What is said of a large record that is not wanted by its first bytes."""
+        place = chunk.window.cell(chunk.first, layout.POSITION), chunk.window.cell(chunk.first, layout.SIZE)
+        why = f"a record of {cut.size} bytes was searched only in the first {KEPT} of its value and of its headers"
+        return Finding(Code.L12, self.path, *place, offset=offset, values={"why": why})
+
     def _filtered(self, window: Window) -> Window:
         kept = self._filter.window(window)
         if self._outcomes is not None and kept.count:
@@ -175,9 +183,12 @@ class SelectedLog:
             return
         for chunk in self._records.reader.chunks(kept):
             found = self._records.judge(chunk)
+            cut, offset = chunk.cut, chunk.rows[layout.R_OFFSET]
             wanted = self._filter.chunk(chunk)
             if wanted is not None:
                 yield wanted
+            elif cut is not None and self._filter.looks_inside:
+                yield self._not_searched(chunk, cut, offset)
             yield from found
             if self._filter.is_full:
                 return

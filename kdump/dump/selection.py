@@ -94,6 +94,7 @@ class Filter:
     Attributes:
         skip: wanted records that are still to be left out.
         left: records that may still be shown.
+        looks_inside: what is wanted may stand anywhere in a value or in headers.
     """
 
     def __init__(self, selection: Selection, *, deep: bool) -> None:
@@ -120,6 +121,7 @@ class Filter:
         self._has_limit = one.limit is not None
         self.skip = 0
         self.left = _NO_LIMIT if one.limit is None else one.limit
+        self.looks_inside = bool(one.patterns or one.headers)
         self._kept = array("q")
         self._shown = array("q")
         self._mask = bytearray()
@@ -176,7 +178,8 @@ class Filter:
         if not batches:
             return None
         window = Window(chunk.window.view, chunk.window.origin, self._shown, batches, chunk.window.whole)
-        return Chunk(window, chunk.view, 0, batches, begun, chunk.rows, records, None, chunk.done)
+        cut = chunk.cut if records else None
+        return Chunk(window, chunk.view, 0, batches, begun, chunk.rows, records, None, chunk.done, cut)
 
     def _mark(self, chunk: Chunk) -> None:
         """Put 1 into the mask for each record of a chunk that is wanted, 0 for the others."""

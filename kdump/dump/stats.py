@@ -156,12 +156,15 @@ class Fold:
         self._first = first if self._first is None else min(self._first, first)
 
         if chunk.window.cell(chunk.first, layout.ATTRIBUTES) & layout.CODEC_MASK:
-            codec[3] += sum(column(layout.R_END)) - sum(column(layout.R_AT))
+            cut = chunk.cut
+            codec[3] += sum(column(layout.R_END)) - sum(column(layout.R_AT)) if cut is None else cut.size
         times = set(column(layout.R_TIMESTAMP)) - {_NO_TIMESTAMP}
         if times:
             self._earliest = min(times) if self._earliest is None else min(self._earliest, *times)
             self._latest = max(times) if self._latest is None else max(self._latest, *times)
         keys, values = list(column(layout.R_KEY_SIZE)), list(column(layout.R_VALUE_SIZE))
+        if chunk.cut is not None:
+            keys, values = [chunk.cut.key_size], [chunk.cut.value_size]
         if has_flags:  # control records have no key and no value that would be anybody's
             control = [one & layout.CONTROL_FLAG for one in chunk.window.column(layout.ATTRIBUTES)]
             data = [i for i, k in enumerate(column(layout.R_BATCH)) if not control[k]]

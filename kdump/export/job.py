@@ -22,6 +22,7 @@ from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import real
 from kdump.value import Value
+from kdump.workers import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -276,15 +277,27 @@ def note(target: ExportTarget, result: Result) -> None:
 
 
 class LocalExport:
-    """Writes parts one after the other, in this process."""
+    """Writes parts on this machine.
+
+    Args:
+        jobs: processes; 0 for one on each core.
+    """
+
+    def __init__(self, jobs: int = 1) -> None:
+        self._jobs = jobs
 
     def write(
         self, parts: Sequence[ExportPart], target: ExportTarget, options: ReadOptions
     ) -> Iterator[Result | Progress]:
         """Yield what becomes of each part, and how far all are."""
-        total = sum(part.split.size for part in parts)
-        size = 0
-        for part in parts:
-            yield Progress(size, total, part.split.log.path)
+
+        def write(at: int) -> Iterator[Result | Progress]:
+            part = parts[at]
+            yield Progress(0, part.split.size, part.split.log.path)
             yield write_part(part, target, options)
-            size += part.split.size
+            yield Progress(part.split.size, part.split.size, part.split.log.path)
+
+        total = sum(part.split.size for part in parts)
+        with in_order(range(len(parts)), write, self._jobs, total=total) as written:
+            for results in written:
+                yield from results

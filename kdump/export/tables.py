@@ -59,7 +59,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "findings": PLACE
     + _columns(
         "code:text name:text severity:text file:text position length gap:bool offset lastOffset offsetsFrom:text"
-        " field:text expected:text found:text message:text remedy:text count because:text more"
+        " field:text expected:text found:text message:text remedy:text repair:text count because:text more"
     ),
     "segments": PLACE
     + _columns("file:text baseOffset nextOffset size batches records firstTimestamp maxTimestamp status:text"),

@@ -47,6 +47,7 @@ def finding_row(finding: Finding, origins: Origins) -> Row:
         "found": _text(finding.found),
         "message": printable(finding.message),
         "remedy": printable(finding.remedy),
+        "repair": finding.repair,
         "count": finding.count,
         "because": None if finding.because is None else finding.because.name,
         "more": finding.more,

@@ -137,7 +137,8 @@ class BatchRecords:
         for chunk in self._reader.chunks(batch.window):
             for at in range(0, chunk.filled * width, width):
                 if chunk.rows[at + layout.R_OFFSET] == offset:
-                    return Chunk(batch.window, chunk.view, 0, 1, True, chunk.rows[at : at + width], 1)
+                    row = chunk.rows[at : at + width]
+                    return Chunk(batch.window, chunk.view, 0, 1, True, row, 1, cut=chunk.cut)
         return None
 
     def _judge(self, chunk: Chunk) -> None:

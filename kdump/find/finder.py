@@ -103,12 +103,20 @@ class Finder:
         partition: its segments.
         limits: what is read of a batch.
         scan: the data answers, not a broker.
+        jobs: processes that read the data; 0 for one on each core.
         times: some questions are about time.
         separators: a person reads the sentences: numbers in them get thousands separators.
     """
 
     def __init__(
-        self, partition: PartitionDir, limits: LookupLimits, *, scan: bool, times: bool, separators: bool = False
+        self,
+        partition: PartitionDir,
+        limits: LookupLimits,
+        *,
+        scan: bool,
+        times: bool,
+        separators: bool = False,
+        jobs: int = 1,
     ) -> None:
         self._partition = partition
         self._scan = scan
@@ -123,6 +131,7 @@ class Finder:
         self._places = Answers(partition, self._inside, self._sentences, self._lookup.batch_at)
         self._limits = limits
         self._times = times
+        self._jobs = jobs
 
     def answers(self, queries: Iterable[Query]) -> Iterator[LookupAnswer | Finding | OpenFailure]:
         """Yield one location for each question, in order, each after what was met on the way to it.
@@ -203,7 +212,7 @@ class Finder:
         from kdump.find.log_scan import LogScan  # the walk over damage: most questions do not need it
 
         unpacked, packed = self._limits.max_uncompressed_bytes, self._limits.max_batch_bytes
-        return LogScan(self._partition, self._report, unpacked, packed, times=self._times)
+        return LogScan(self._partition, self._report, unpacked, packed, times=self._times, jobs=self._jobs)
 
     # --- a broker -------------------------------------------------------------------------------------------
     def _by_broker(self, query: Query) -> LookupAnswer:

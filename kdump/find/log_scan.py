@@ -15,20 +15,24 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.broker.lookup_results import Found, FoundBatch, Refused, find_record, limit_of
 from kdump.broker.segment_reading import WINDOW
 from kdump.compat.kafka_walk import KafkaWalk
+from kdump.finding import Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kernels import wire
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
+from kdump.workers import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.finding import Finding, Report
+    from kdump.finding import Report
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
+    from kdump.item import Progress
     from kdump.storage.partition_dir import PartitionDir
+    from kdump.workers import InOrder
 
 
 class Run(NamedTuple):
@@ -124,6 +128,7 @@ class LogScan:
         report: takes the damage of each segment, once.
         max_uncompressed_bytes, max_batch_bytes: limits; the records of a batch beyond them are not seen.
         times: look at the timestamps of all records; without it there are no answers about time.
+        jobs: processes; 0 for one on each core.
     """
 
     def __init__(
@@ -134,7 +139,10 @@ class LogScan:
         max_batch_bytes: int,
         *,
         times: bool,
+        jobs: int = 1,
     ) -> None:
+        self._jobs = jobs
+        self._ahead: tuple[int, InOrder[int, Run | Finding], Iterator[Iterator[Run | Finding | Progress]]] | None = None
         self._partition = partition
         self._report = report
         self._limit = max_batch_bytes
@@ -222,8 +230,28 @@ class LogScan:
     def runs(self, number: int) -> Runs:
         """Return the runs of a segment, walked when it is asked for the first time."""
         if number not in self._runs:
-            self._runs[number] = Runs(self._walked(number))
+            self._runs[number] = Runs(self._taken(number))
         return self._runs[number]
+
+    def _taken(self, number: int) -> Iterator[Run]:
+        """Yield the runs of a segment, and report its damage; other processes may have begun with those after it."""
+        if self._ahead is None or self._ahead[0] != number:
+            self.close()
+            scanned = in_order(range(number, len(self._partition)), self._walked, self._jobs)
+            self._ahead = number, scanned, iter(scanned)
+        _, scanned, segments = self._ahead
+        self._ahead = number + 1, scanned, segments
+        for one in next(segments):
+            if isinstance(one, Run):
+                yield one
+            elif isinstance(one, Finding):
+                self._report(one)
+
+    def close(self) -> None:
+        """End what other processes do."""
+        if self._ahead is not None:
+            self._ahead[1].close()
+            self._ahead = None
 
     def _walk(self, number: int, report: Report) -> CheckedWalk:
         segment = self._partition.segment(number)
@@ -237,13 +265,18 @@ class LogScan:
         walk.checks.follow_producers = False
         return walk
 
-    def _walked(self, number: int) -> Iterator[Run]:
+    def _walked(self, number: int) -> Iterator[Run | Finding]:
+        """Walk a segment: its runs, and what is wrong with it."""
         file = self._partition.segment(number).path
-        for window in self._walk(number, self._report).windows():
-            times = self._seen_times(file, window) if self._times else {}
+        found: list[Finding] = []
+        for window in self._walk(number, found.append).windows():
+            times = self._seen_times(file, window, found.append) if self._times else {}
+            yield from found
+            found.clear()
             for start, stop in true_rows(window):
                 for k in range(start, stop, RUN):
                     yield self._run(number, window, k, min(k + RUN, stop), times)
+        yield from found
 
     def _run(self, number: int, window: Window, start: int, stop: int, times: dict[int, int]) -> Run:
         firsts = window.column(layout.BASE_OFFSET)[start:stop]
@@ -259,13 +292,13 @@ class LogScan:
             proven_magic(window),
         )
 
-    def _seen_times(self, file: str, window: Window) -> dict[int, int]:
+    def _seen_times(self, file: str, window: Window, report: Report) -> dict[int, int]:
         """The largest timestamp of the records of each batch of a window, by row."""
         times: dict[int, int] = {}
         width = layout.RECORD_WIDTH
         checks = RecordChecks(file)
         for chunk in self._reader.chunks(window):
-            self._judge(checks, chunk, times)
+            self._judge(checks, chunk, times, report)
             rows, stop = chunk.rows, chunk.filled * width
             if chunk.first == chunk.last - 1 and chunk.filled:
                 largest = max(rows[layout.R_TIMESTAMP : stop : width])
@@ -278,10 +311,10 @@ class LogScan:
                     times[k] = time
         return times
 
-    def _judge(self, checks: RecordChecks, chunk: Chunk, times: dict[int, int]) -> None:
+    def _judge(self, checks: RecordChecks, chunk: Chunk, times: dict[int, int], report: Report) -> None:
         """Report what is wrong with some records; what those over a limit may have is as much as the header says."""
         for finding in checks.check(chunk):
-            self._report(finding)
+            report(finding)
         problem = chunk.problem
         if problem is not None and limit_of(chunk.window, problem):
             times[problem.batch] = chunk.window.cell(problem.batch, layout.MAX_TIMESTAMP)

@@ -76,3 +76,16 @@ def string_hash(text: str) -> int:
     for at in range(0, len(units), 2):
         value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
+
+
+def coordinator_partition(id_: str, partitions: int) -> int:
+    """Return the partition that has an id.
+
+    Args:
+        id_: of a group, or transactional.
+        partitions: how many there are.
+
+    Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor, Utils.abs.
+    """
+    number = string_hash(id_)
+    return (0 if number == -(2**31) else abs(number)) % partitions

@@ -39,11 +39,15 @@ def time_text(timestamp: int, *, as_iso: bool) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """Return a span of time, in its largest whole unit: "7 d", "90 s", "1500 ms"."""
-    for unit, name in _UNITS:
-        if milliseconds and milliseconds % unit == 0:
-            return f"{milliseconds // unit} {name}"
-    return f"{milliseconds} ms"
+    """Return a span of time in the units that it has: "7 d", "3 min 7 s", "1500 ms"."""
+    rest, parts = abs(milliseconds), []
+    if rest < _UNITS[-2][0] and rest % _UNITS[-1][0]:
+        return f"{milliseconds} ms"
+    for unit, name in (*_UNITS, (1, "ms")):
+        if rest >= unit:
+            parts.append(f"{rest // unit} {name}")
+            rest %= unit
+    return ("-" if milliseconds < 0 else "") + (" ".join(parts) or "0 ms")
 
 
 def age(milliseconds: int) -> str:

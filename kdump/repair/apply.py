@@ -226,13 +226,13 @@ class Applied(Value):
     Args:
         journal: path of its journal.
         directory: of the partition.
-        unseen: processes of others into which could not be looked: they may have the files open.
+        unseen: processes into which could not be looked: they may be brokers, and have the files open.
         checked: paths to verify now.
     """
 
     journal: str
     directory: str
-    unseen: int
+    unseen: tuple[int, ...]
     checked: list[str]
 
 
@@ -246,7 +246,7 @@ class Work:
         self._files = [File(entry, directory, quarantine, ops) for entry in fields["changes"]]
         self._directory = directory
 
-    def applied(self, unseen: int) -> Applied:
+    def applied(self, unseen: tuple[int, ...]) -> Applied:
         """Return what there is to say of it."""
         where = self.directory_path
         logs = [os.path.join(where, file.name) for file in self._files if file.entry["patches"]]

@@ -59,7 +59,9 @@ def check_plan(plan: Plan, directory: int) -> None:
     _demand_finished(plan)
 
 
-def check_users(plan: Plan, directory: int, look: Callable[[dict[tuple[int, int], str]], Users] = users_of) -> int:
+def check_users(
+    plan: Plan, directory: int, look: Callable[[dict[tuple[int, int], str]], Users] = users_of
+) -> tuple[int, ...]:
     """Refuse files that another process has open; a broker without its lock may still be at work.
 
     Args:
@@ -68,7 +70,7 @@ def check_users(plan: Plan, directory: int, look: Callable[[dict[tuple[int, int]
         look: tells who has files open.
 
     Returns:
-        how many processes could not be looked at.
+        the processes that may be brokers and could not be looked at.
     """
     states = [(one.name, state_of(directory, one.name)) for one in plan.changes]
     states += [(name, state_of(directory, name)) for name in plan.inputs]

@@ -203,11 +203,11 @@ class Users(Value):
 
     Args:
         found: a sentence for each process and file.
-        unseen: processes into which this one may not look.
+        unseen: processes that may be brokers, and into which this one may not look.
     """
 
     found: list[str]
-    unseen: int
+    unseen: tuple[int, ...]
 
 
 def users_of(files: dict[tuple[int, int], str]) -> Users:
@@ -217,7 +217,7 @@ def users_of(files: dict[tuple[int, int], str]) -> Users:
         files: names by device and inode.
     """
     found: list[str] = []
-    unseen = 0
+    unseen: list[int] = []
     own = os.getpid()
     for pid in _processes():
         if pid == own:
@@ -225,12 +225,13 @@ def users_of(files: dict[tuple[int, int], str]) -> Users:
         try:
             names = {files[at] for at in _open_files(pid) if at in files} | _mapped(pid, files)
         except PermissionError:
-            unseen += 1
+            if _may_be_broker(_command(pid)):
+                unseen.append(pid)
             continue
         except OSError:  # it has ended
             continue
         found += [f"pid {pid} ({_command(pid)}) has {name} open" for name in sorted(names)]
-    return Users(found, unseen)
+    return Users(found, tuple(unseen))
 
 
 def _processes() -> Iterable[int]:
@@ -260,6 +261,11 @@ def _mapped(pid: int, files: dict[tuple[int, int], str]) -> set[str]:
                 if name is not None:
                     found.add(name)
     return found
+
+
+def _may_be_broker(command: str) -> bool:
+    """Whether a process of this name may write logs of Kafka."""
+    return command in ("?", "java", "jsvc") or "kafka" in command
 
 
 def _command(pid: int) -> str:

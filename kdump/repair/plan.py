@@ -11,6 +11,7 @@ from kdump.item import Operation, Planned
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from kdump.format.batch.header_fields import Patch
     from kdump.repair.file_state import FileState
     from kdump.storage.directory import DirectoryListing
 
@@ -48,19 +49,6 @@ class Bytes:
     def data(self) -> bytes:
         """Return the bytes."""
         return self._data
-
-
-class Patch(Value):
-    """Some bytes of a file that become others, of the same number.
-
-    Args:
-        position: of the first.
-        old, new: the bytes.
-    """
-
-    position: int
-    old: bytes
-    new: bytes
 
 
 class Change(Value):

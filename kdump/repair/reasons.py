@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _WRONG_SNAPSHOT = (Code.S01, Code.S03)
+_WITNESSED = (Code.F14, Code.F15, Code.X09)
 _WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
 
 
@@ -45,6 +46,7 @@ class Reasons:
         unsound: the indexes that are missing or wrong, by name, with the first finding of the highest severity.
         wrong_offsets: by the name of a log the position of its first batch whose base offset is wrong.
         distrusted: snapshots that do not say what the log says.
+        witnesses: by the base offset of a segment why its indexes must stay as they are: only they show what was there.
     """
 
     def __init__(self, directory: str, findings: Iterable[Finding] = ()) -> None:
@@ -52,6 +54,7 @@ class Reasons:
         self.unsound: dict[str, Finding] = {}
         self.wrong_offsets: dict[str, int] = {}
         self.distrusted: dict[str, Finding] = {}
+        self.witnesses: dict[int, Finding] = {}
         for finding in findings:
             self.see(finding)
 
@@ -60,7 +63,10 @@ class Reasons:
         directory, name = os.path.split(finding.file)
         if not self._here(directory):
             return
-        kind = parse_name(name).kind
+        kind, base = parse_name(name).kind, parse_name(name).base_offset
+        if finding.code in _WITNESSED and base is not None:
+            self.witnesses.setdefault(base, finding)
+            return
         if finding.code in _WRONG_SNAPSHOT:
             self.distrusted.setdefault(name, finding)
         elif finding.code in _WRONG_OFFSET and finding.position is not None:

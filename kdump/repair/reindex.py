@@ -126,6 +126,8 @@ class RecoveredSegments:
 _HELD = 8 * 1024 * 1024  # bytes of new indexes that are kept until they are written; the rest is made again
 _PATCH = "kdump patch-header restores it where it is determined, or --up-to-damage indexes what lies before it"
 
+_WITNESS = "its indexes are the only witness of that, and stay; --force builds them anew all the same"
+
 
 class ReindexOptions(Value):
     """The options of reindex.
@@ -266,6 +268,10 @@ class _Planner:
         state = state_of(self._fd, log)
         if state is None or state.kind != "regular":
             self._refused.append(f"{self._path(log)}: is not a regular file; only regular files are read")
+            return
+        cause = self._reasons.witnesses.get(base)
+        if cause is not None and not self._options.force:
+            self._refused.append(f"{self._path(log)}: {cause.message}; {_WITNESS}")
             return
         limit = self._reasons.wrong_offsets.get(log)
         if limit is not None and not self._options.up_to_damage:

@@ -59,7 +59,7 @@ def undo(path: str, means: Means | None = None) -> Applied:
 
 
 @contextmanager
-def _reopened(path: str, means: Means, check: Callable[[Work], bool]) -> Iterator[tuple[Work, int]]:
+def _reopened(path: str, means: Means, check: Callable[[Work], bool]) -> Iterator[tuple[Work, tuple[int, ...]]]:
     """Open a journal and all that it is about, under the lock.
 
     Args:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.broker.failure import BrokerError
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.broker.load.disk import FilePart
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.log_manager import LogManager
 from kdump.broker.losses import log_end
-from kdump.broker.producer.producer_state_manager import SNAPSHOT, offset_of
-from kdump.broker.truncate import CutPoint, cut_at_offset, truncate
-from kdump.finding import Code, Finding, Severity
+from kdump.broker.truncate import LOADED, CutPoint, cut_at_offset, name_error, truncate
+from kdump.finding import Finding
+from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
-from kdump.repair.patch_header import is_of_header
 from kdump.repair.plan import Bytes, Change, Plan, names_of
 from kdump.repair.reasons import Here
 from kdump.storage.log_dir import LogDir
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.load.log_manager import Settings
     from kdump.broker.load.outcome import Outcome
+    from kdump.finding import Finding
     from kdump.format.source import Source
     from kdump.repair.file_state import FileState
 
@@ -46,8 +45,6 @@ _INTERNAL = {
     "__remote_log_metadata": "segments in remote storage can be forgotten",
     "__cluster_metadata": "changes of the cluster are lost: another controller must not have them committed",
 }
-_LOADED = (".log", ".index", ".timeindex", ".txnindex", SNAPSHOT)  # what a broker asks for the offset in its name
-_BEYOND = (Code.O06, Code.O07)
 
 
 class CutTarget(Value):
@@ -82,13 +79,11 @@ class LogDamage:
 
     def see(self, finding: Finding) -> None:
         """Take one finding."""
-        if finding.severity is not Severity.ERROR or finding.position is None or finding.code in _BEYOND:
+        if not finding.is_log_damage or finding.position is None:
             return
         directory, name = os.path.split(finding.file)
         found = parse_name(name)
         if found.kind is not FileKind.LOG or found.base_offset is None or not self._here(directory):
-            return
-        if finding.code is Code.E03:  # the checkpoint may be what is wrong
             return
         is_determined = is_of_header(finding) and isinstance(finding.expected, int)
         kept = self.patchable if is_determined else self.first
@@ -195,15 +190,14 @@ def _demand_regular(directory: str, states: dict[str, FileState | None]) -> None
     """Refuse what a broker takes for a file of the partition, and cannot read or load."""
     for name, state in states.items():
         path = os.path.join(directory, name)
-        if not name.endswith(_LOADED):
+        if not name.endswith(LOADED):
             continue
         if state is not None and state.kind != "regular":
             raise RefusedError(f"{path}: is {state.kind}; only regular files are read: move it away")
-        try:
-            offset_of(name)
-        except BrokerError as error:
-            why = f"a broker does not load a partition with a file of that name ({error.exception})"
-            raise RefusedError(f"{path}: {why}; move it away") from None
+        error = name_error(name)
+        if error is not None:
+            why = f"a broker does not load a partition with a file of that name ({error})"
+            raise RefusedError(f"{path}: {why}; move it away")
 
 
 def _demand(directory: str, facts: PartitionFacts, outcome: Outcome, cut: CutPoint, damage: LogDamage) -> None:

@@ -22,6 +22,7 @@ class RetentionOptions(Value):
         clean: simulate a pass of it.
         collect: keep lists of batches and offsets.
         progress: yield how far it is.
+        jobs: processes; 0 for one on each core.
         max_batch_bytes, max_uncompressed_bytes: limits.
     """
 
@@ -35,3 +36,4 @@ class RetentionOptions(Value):
     progress: bool
     max_batch_bytes: int
     max_uncompressed_bytes: int
+    jobs: int = 1

@@ -24,9 +24,10 @@ from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import is_dir, parent
 from kdump.storage.segment import UnreadableError
 from kdump.value import Value
+from kdump.workers import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.cleaner.cleaner import LastRecord
@@ -72,21 +73,48 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
             sentence = f"{path}: neither a partition directory nor a log directory of a broker"
             held.append(OpenFailure(path, "other", sentence))
         yield from held
-        held.clear()
+        yield from _partitions(directory, partitions, buffer, options)
+
+
+def _partitions(
+    directory: InputDirectory, partitions: Sequence[PartitionDir], buffer: Buffer, options: RetentionOptions
+) -> Iterator[RetentionItem]:
+    """Yield what is said of partitions of one directory."""
+
+    def one(number: int) -> Iterator[RetentionItem | _OfCheckpoint]:
+        held: list[Finding | OpenFailure | _OfCheckpoint] = []
         directory.log_dir.on_read = partial(_report, held)
-        for number, partition in enumerate(partitions):
-            yield from _partition(_Task(partition, buffer, options, held))
-            if options.progress:
-                yield Progress(number + 1, len(partitions), partition.path)
+        yield from _partition(_Task(partitions[number], buffer, options, held))
+        yield Progress(1, 1, partitions[number].path)
+
+    told: set[str] = set()
+    total = len(partitions) if options.progress else None
+    with in_order(range(len(partitions)), one, options.jobs, total=total) as judged:
+        for items in judged:
+            for item in items:
+                if not isinstance(item, _OfCheckpoint):
+                    yield item
+                elif item.path not in told:  # each process reads them once
+                    told.add(item.path)
+                    yield from item.problems
 
 
-def _report(held: list[Finding | OpenFailure], file: StateFile) -> None:
+class _OfCheckpoint(Value):
+    """What is wrong with a checkpoint of the log directory, which the first partition that needs it has read."""
+
+    path: str
+    problems: list[Finding | OpenFailure]
+
+
+def _report(held: list[Finding | OpenFailure | _OfCheckpoint], file: StateFile) -> None:
     """Report what is wrong with a checkpoint, or why it cannot be read."""
+    problems: list[Finding | OpenFailure] = []
     if file.failure is not None and not file.is_missing:
-        held.append(file.failure)
-    held.extend(file.findings)
+        problems.append(file.failure)
+    problems.extend(file.findings)
     if file.error is not None:
-        held.append(OpenFailure(file.path, "read", f"{file.path}: cannot be read: {file.error.strerror}"))
+        problems.append(OpenFailure(file.path, "read", f"{file.path}: cannot be read: {file.error.strerror}"))
+    held.append(_OfCheckpoint(file.path, problems))
 
 
 def _no_directory(path: str) -> OpenFailure:
@@ -103,10 +131,10 @@ class _Task(Value):
     directory: PartitionDir
     buffer: Buffer
     options: RetentionOptions
-    held: list[Finding | OpenFailure]
+    held: list[Finding | OpenFailure | _OfCheckpoint]
 
 
-def _partition(task: _Task) -> Iterator[RetentionItem]:
+def _partition(task: _Task) -> Iterator[RetentionItem | _OfCheckpoint]:
     directory, path = task.directory, task.directory.path
     parsed = directory.parsed
     if parsed is not None and parsed.state:

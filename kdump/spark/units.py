@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.checks.loose import check_loose
 from kdump.checks.partition import PartitionCheck
 from kdump.checks.replicas import compare_all
-from kdump.checks.workers import Workers
+from kdump.checks.segment import check_segment
 from kdump.item import Progress
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
@@ -58,12 +58,12 @@ class DirectoryJudge:
             late: takes what belongs to the files of the log directory.
         """
         check = self._check(directory)
-        with Workers(check.jobs, check.sizes, self._options) as workers:
 
-            def results(number: int) -> Iterator[Result]:
-                return (one for one in workers.of(number) if not isinstance(one, Progress))
+        def results(number: int) -> Iterator[Result]:
+            found = check_segment(check.jobs[number], self._options)
+            return (one for one in found if not isinstance(one, Progress))
 
-            yield from check.check(results, self._options)
+        yield from check.check(results, self._options)
         late.extend(check.checkpoint_findings)
 
     def replicas(self, directories: list[Directory]) -> Iterator[Item]:

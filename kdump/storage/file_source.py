@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _NO_ATIME = getattr(os, "O_NOATIME", 0)  # Linux; allowed to the owner of a file only
+_BLOCK = 4096  # bytes that a disk reads or does not
+_MOST_FAILED = 16  # blocks that are tried after an error: each may take seconds
 _SPECIAL = (
     (stat.S_ISFIFO, "a FIFO"),
     (stat.S_ISSOCK, "a socket"),
@@ -55,7 +57,21 @@ class FileShrankError(OSError):
 
     def __init__(self, path: str, position: int) -> None:
         super().__init__(errno.ESTALE, f"the file shrank while it was read: nothing at byte {position}", path)
+        self._path = path
         self.position = position
+
+    def __reduce__(self) -> tuple[type[FileShrankError], tuple[str, int]]:
+        """Go to another process."""
+        return type(self), (self._path, self.position)
+
+
+class ReadFailedError(OSError):
+    """The disk cannot read some bytes; `position` and `length` tell which, in blocks where that was tried."""
+
+    def __init__(self, error: OSError, path: str, position: int, length: int) -> None:
+        super().__init__(error.errno, error.strerror, path)
+        self.position = position
+        self.length = length
 
 
 class FileSource:
@@ -67,6 +83,7 @@ class FileSource:
         path: the file.
         name: what messages call it; the path when None.
         follow: whether a symbolic link is followed: yes for a path of the user, no inside a walk.
+        devices: take a block device too; only where the user has named it as one.
 
     Attributes:
         size: bytes, when it was opened.
@@ -78,18 +95,18 @@ class FileSource:
 
     is_near: ClassVar[bool] = True  # on this machine: a walk through the whole costs no transfer
 
-    def __init__(self, path: str, name: str | None = None, *, follow: bool = True) -> None:
+    def __init__(self, path: str, name: str | None = None, *, follow: bool = True, devices: bool = False) -> None:
         self.name = path if name is None else name
         # as the user wrote it: a Path would make "." of an empty name
-        _demand_regular(os.stat(path, follow_symlinks=follow).st_mode, path)
+        _demand_regular(os.stat(path, follow_symlinks=follow).st_mode, path, devices=devices)
         self._fd = _open(path, _FLAGS if follow else _FLAGS | os.O_NOFOLLOW)
         try:
             status = os.fstat(self._fd)
-            _demand_regular(status.st_mode, path)  # another file may have come in between
+            _demand_regular(status.st_mode, path, devices=devices)  # another file may have come in between
+            self.size = os.lseek(self._fd, 0, os.SEEK_END) if stat.S_ISBLK(status.st_mode) else status.st_size
         except BaseException:
             os.close(self._fd)
             raise
-        self.size = status.st_size
         self.modified = status.st_mtime_ns // 1_000_000
 
     def read_at(self, position: int, length: int) -> bytes:
@@ -102,7 +119,7 @@ class FileSource:
         try:
             data = os.pread(self._fd, wanted, position)
         except OSError as error:
-            raise self._named(error) from None
+            raise self._failed(error, position, wanted) from None
         if len(data) == wanted:
             return data
         target = bytearray(wanted)  # a short read: again, piece by piece
@@ -121,15 +138,27 @@ class FileSource:
             try:
                 got = os.preadv(self._fd, [target[done:wanted]], position + done)
             except OSError as error:
-                raise self._named(error) from None
+                raise self._failed(error, position + done, wanted - done) from None
             if not got:
                 raise FileShrankError(self.name, position + done)
             done += got
         return done
 
-    def _named(self, error: OSError) -> OSError:
-        """The same error with the name of the file: the system does not say of which descriptor it is."""
-        return OSError(error.errno, error.strerror, self.name)
+    def _failed(self, error: OSError, position: int, length: int) -> OSError:
+        """The same error with the name of the file and the blocks that cannot be read: the system tells neither."""
+        end, first, failed = position + length, None, 0
+        at = position
+        while at < end and failed < _MOST_FAILED:
+            step = min(_BLOCK - at % _BLOCK, end - at)
+            try:
+                os.pread(self._fd, step, at)
+                if first is not None:
+                    return ReadFailedError(error, self.name, first, at - first)
+            except OSError:
+                first = at if first is None else first
+                failed += 1
+            at += step
+        return ReadFailedError(error, self.name, *((position, length) if first is None else (first, end - first)))
 
     def next_data(self, position: int) -> int:
         """Return the first position from `position` on that is not in a hole, the size when there is none."""
@@ -164,10 +193,10 @@ def _open(path: str, flags: int) -> int:
         return os.open(path, flags)
 
 
-def _demand_regular(mode: int, path: str) -> None:
+def _demand_regular(mode: int, path: str, *, devices: bool) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(mode) and not (devices and stat.S_ISBLK(mode)):
         raise NotRegularError(mode, path)
 
 

@@ -16,27 +16,28 @@ _MOST_OPEN = 384  # three files of 128 segments
 _MOST_HELD = 32 * 1024 * 1024  # bytes of small files
 
 
-def open_source(path: str, *, follow: bool = True) -> FileSource | OpenFailure:
+def open_source(path: str, *, follow: bool = True, devices: bool = False) -> FileSource | OpenFailure:
     """Open a file, or say in one line why not; neither waits nor raises.
 
     Args:
         path: as the user wrote it.
         follow: whether a symbolic link is followed: yes for a path of the user, no inside a walk.
+        devices: take a block device too; only where the user has named it as one.
     """
     try:
-        return _source(path, follow=follow)
+        return _source(path, follow=follow, devices=devices)
     except ValueError:  # a NUL, or a character that no file name can have
         return OpenFailure(path, "missing", f"no such file: {path}")
     except OSError as error:
         return _problem(path, error, follow=follow)
 
 
-def _source(path: str, *, follow: bool) -> FileSource:
+def _source(path: str, *, follow: bool, devices: bool = False) -> FileSource:
     if is_remote(path):
         from kdump.storage.object_store import RemoteSource
 
         return RemoteSource(path)
-    return FileSource(path, follow=follow)
+    return FileSource(path, follow=follow, devices=devices)
 
 
 def _problem(path: str, error: OSError, *, follow: bool) -> OpenFailure:

@@ -55,10 +55,13 @@ def may_list(directory: str) -> bool:
 
 
 def above(directory: str) -> str:
-    """Return the path of the directory that another one lies in, by way of that one: it may be a symbolic link."""
+    """Return the path of the directory that another one lies in: by way of that one where it is a symbolic link."""
     if is_remote(directory):
         return directory.rstrip("/").rpartition("/")[0]
-    return os.path.join(directory, os.pardir)
+    head, tail = os.path.split(directory.rstrip(os.sep))
+    if tail in ("", os.curdir, os.pardir) or os.path.islink(directory.rstrip(os.sep)):
+        return os.path.join(directory, os.pardir)
+    return head or os.curdir
 
 
 def parent(directory: str) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
+from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import size as _size
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from kdump.storage.open_files import CachedFile, OpenFileCache
 
 _CHUNK = 1024  # entries of an index
+_ENTRIES_BEFORE = 3  # of an index: each is some batches after the one before
+_FAR = 16 * 1024 * 1024  # bytes: an index with such a hole is not the whole index
+_NEAR = 256 * 1024  # bytes that are searched without an index
 
 
 class UnreadableError(Exception):
@@ -27,6 +31,10 @@ class UnreadableError(Exception):
     def __init__(self, problem: OpenFailure) -> None:
         super().__init__(problem.sentence)
         self.problem = problem
+
+    def __reduce__(self) -> tuple[type[UnreadableError], tuple[OpenFailure]]:
+        """Go to another process."""
+        return type(self), (self.problem,)
 
 
 def sibling(path: str, suffix: str) -> str:
@@ -158,6 +166,39 @@ class Segment:
             return () if isinstance(source, OpenFailure) else self._offsets(source).ascending_positions()
         except OSError:
             return ()
+
+    def some_before(self, position: int) -> int | None:
+        """Return where a batch with the right CRC begins, some batches before a position; None where none was found.
+
+        The offset index names it; without one that is right the bytes before the position are searched.
+
+        Args:
+            position: in the log, bytes.
+        """
+        from kdump.format.batch.resync import Resync
+
+        log = self.log
+        resync = Resync(log, tuple)
+        source = self.file(FileKind.INDEX)
+        if not isinstance(source, OpenFailure):
+            index = self._trimmed
+            low, high = 0, index.entries
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (middle + 1, high) if index.entry(middle).position <= position else (low, middle)
+            begin = index.entry(low - _ENTRIES_BEFORE).position if low >= _ENTRIES_BEFORE else 0
+            if 0 <= position - begin <= _FAR and resync.is_batch(begin):
+                return begin
+        found = resync.after(max(0, position - _NEAR), layout.UNKNOWN)
+        return None if found.magic is not None or found.spent or found.position >= position else found.position
+
+    @cached_property
+    def _trimmed(self) -> OffsetIndex:
+        """The entries of the offset index without zeros behind them; none where there is no file."""
+        source = self.file(FileKind.INDEX)
+        index = self._offsets(_empty(self.path_of(FileKind.INDEX)) if isinstance(source, OpenFailure) else source)
+        index.trim()
+        return index
 
     def check_end(self, last: int | None, next_base: int | None) -> Iterator[Finding]:
         """Yield what the next segment and the offset index say about the end of the log.

@@ -24,7 +24,7 @@ NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 PUBLIC = {
     "Batch", "BatchColumns", "Certainty", "Code", "Error", "Finding", "Location", "Log", "Loss", "Prediction",
     "Record", "RecordColumns",
-    "Severity", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
+    "Severity", "Step", "Verdict", "__version__", "find_offset", "find_time", "records", "verify",
 }  # fmt: skip
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(kdump.__file__).parent.parent)}
 
@@ -320,8 +320,12 @@ def test_verify_says_what_the_verb_says(tmp_path: Path) -> None:
     *lines, summary = lines_of("verify", path)
     verdict = kdump.verify(path)
     assert [(finding.code.name, finding.position, finding.message) for finding in verdict] == [
-        (line["code"], line["position"], line["message"]) for line in lines
+        (line["code"], line["position"], line["message"]) for line in lines if line["type"] == "finding"
     ]
+    assert [(one.n, one.command, one.why, list(one.instead)) for one in verdict.steps] == [
+        (line["n"], line["command"], line["why"], line["instead"]) for line in lines if line["type"] == "step"
+    ]
+    assert verdict.steps
     assert tuple(verdict) == verdict.findings
     assert verdict.summary.items() <= summary.items()
     assert verdict.predictions == ()

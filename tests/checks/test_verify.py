@@ -212,8 +212,8 @@ def test_what_is_no_file_of_a_broker(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert door(tmp_path / "kdump-quarantine.log") == "base"
     assert door(tmp_path / "notes.txt") == "type"
-    assert door(tmp_path / "photos") == "other"
-    assert door(tmp_path / "empty") == "other"
+    assert door(tmp_path / "photos") == "missing"
+    assert door(tmp_path / "empty") == "missing"
     assert door(tmp_path / name(0)) == "special"
 
 
@@ -362,7 +362,7 @@ def test_what_is_appended_meanwhile_is_no_damage(tmp_path: Path) -> None:
     write(tmp_path / "topic-0", {**INTACT, **later})
     with held(tmp_path):
         assert not loud(findings_of(tmp_path))
-    assert codes(findings_of(tmp_path)) == {"X07", "O07", "T04"}
+    assert codes(findings_of(tmp_path)) == {"F14", "X07", "O07", "T04"}
 
 
 # --- options ------------------------------------------------------------------------------------------------

@@ -32,11 +32,11 @@ from kdump.cli.main import kdump as group
 from kdump.exit_status import RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
-from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
+from kdump.item import Checked, CheckedFile, PartitionChecked, Progress, Step
 from kdump.render.escape import escape
 from kdump.render.json.verify import VerifyJson
 from kdump.render.tally import Tally
-from kdump.render.terminal.numbers import counted, size, span
+from kdump.render.terminal.numbers import byte_span, counted, size, span
 from kdump.render.terminal.progress import Bar, short_path
 from kdump.render.terminal.verify import VerifyTable
 from kdump.render.text.findings import finding_line
@@ -182,19 +182,45 @@ def test_text_calls_nothing_sound_that_was_not_read_to_its_end() -> None:
 
 
 def test_text_folds_what_repeats_by_code_and_severity() -> None:
-    items: list[Item] = [*alike(150), *alike(100, Code.L03), *alike(101, severity=Severity.NOTE), SEGMENT]
+    items: list[Item] = [*alike(150), *alike(4, Code.L03), *alike(5, severity=Severity.NOTE), SEGMENT]
     lines = as_text(items)
-    assert sum(line.startswith("error L09 foreign-bytes data") for line in lines) == 101
-    assert f"error L09 foreign-bytes {LOG} count=50: 50 more like these" in lines
-    assert f"note L09 foreign-bytes {LOG} count=1: 1 more like these" in lines
-    assert not any("L03" in line and "more like" in line for line in lines)
-    assert "errors=250 warnings=0 notes=101" in lines[-1]
+    assert sum(line.startswith("error L09 foreign-bytes data") for line in lines) == 5
+    first, *_, last = list(alike(150))[4:]
+    place = f"{LOG}:{first.position}+{first.length}..{last.position}+{last.length}"
+    said = f"146 more: {first.message} -> {first.remedy}"
+    assert f"error L09 foreign-bytes {place} count=146: {said}" in lines
+    assert any(line.startswith("note L09 foreign-bytes") and " count=1: 1 more: " in line for line in lines)
+    assert not any("L03" in line and "more" in line for line in lines)
+    assert "errors=154 warnings=0 notes=5" in lines[-1]
+
+
+def test_effects_of_a_cause_are_counted_and_never_shown_but_without_folding() -> None:
+    effects = [one.replace(because=Code.L03) for one in alike(7)]
+    cause = ERROR.replace(code=Code.L03)
+    (line,) = (line for line in as_text([cause, *effects, SEGMENT]) if "because=" in line)
+    assert " count=7 because=L03: 7 effects of L03 zero-tail: " in line
+    assert "7 effects of L03 zero-tail: " in " ".join(as_table([cause, *effects, SEGMENT, DIRECTORY]).split())
+    assert finding_line(effects[0]) in as_text([cause, *effects, SEGMENT], fold=False)
+    assert len(as_json([cause, *effects, SEGMENT])) == 9
+
+
+def test_steps_stand_at_the_end_with_commands_that_can_be_pasted() -> None:
+    person = Step(1, None, "restore it", (2,))
+    command = Step(2, "kdump reindex 'a b'", "builds it")
+    lines = as_text([ERROR, SEGMENT, person, command])
+    assert lines[-3:-1] == [
+        "step 1: restore it (then step 2 may be left out)",
+        "step 2: kdump reindex 'a b'  # builds it",
+    ]
+    table = as_table([ERROR, SEGMENT, DIRECTORY, person, command.replace(command=f"kdump reindex {'x' * 200}")])
+    assert f"kdump reindex {'x' * 200}\n" in table
+    assert as_json([person])[0] == {"type": "step", "n": 1, "command": None, "why": "restore it", "instead": [2]}
 
 
 def test_text_begins_to_count_anew_for_each_file() -> None:
     other = LOG.replace("42", "43")
-    items: list[Item] = [*alike(60), SEGMENT, *(one.replace(file=other) for one in alike(60)), SEGMENT]
-    assert not any("more like" in line for line in as_text(items))
+    items: list[Item] = [*alike(4), SEGMENT, *(one.replace(file=other) for one in alike(4)), SEGMENT]
+    assert not any("count=" in line for line in as_text(items))
 
 
 def test_text_without_folding_holds_nothing_back() -> None:
@@ -238,7 +264,7 @@ def test_json_has_the_keys_that_are_promised() -> None:
     for row in rows:
         assert list(row) == [
             "type", "code", "name", "severity", "file", "position", "length", "gap", "offset", "lastOffset",
-            "offsetsFrom", "field", "expected", "found", "message", "remedy", "count", "because", "more",
+            "offsetsFrom", "field", "expected", "found", "message", "remedy", "repair", "count", "because", "more",
         ]  # fmt: skip
         assert row["type"] == "finding"
     assert rows[0]["code"] == "B01"
@@ -338,13 +364,13 @@ def test_the_table_of_a_damaged_partition() -> None:
         "    note, 1 file not read",
         "",
         "  00000000000000000042.log",
-        "  \u2503 error L07 wrong-length           bytes 3,000..3,089   batchLength found 77 expected 78",
+        "  \u2503 error L07 wrong-length           bytes 3000..3089   batchLength found 77 expected 78",
         "  \u2503   the batch length 77 is wrong",
         f"  \u2503   -> {Code.L07.remedy}",
-        "  \u2503 error B01 crc-mismatch           bytes 1,000..1,499   offsets 50..59",
+        "  \u2503 error B01 crc-mismatch           bytes 1000..1499   offsets 50..59",
         "  \u2503   stored crc 0x000000ab, computed 0x000000cd; 10 records cannot be trusted",
         f"  \u2503   -> {Code.B01.remedy}",
-        "  \u2503 warning B06 attributes-reserved   bytes 2,000..2,060",
+        "  \u2503 warning B06 attributes-reserved   bytes 2000..2060",
         "  \u2503   reserved attribute bits are set (0x0100)",
         f"  \u2503   -> {Code.B06.remedy}",
         "  00000000000000000042.timeindex",
@@ -406,8 +432,8 @@ def test_the_table_shows_notes_only_without_folding() -> None:
 def test_the_table_folds_what_repeats() -> None:
     items: list[Item] = [*alike(150), *alike(150, Code.L03), SEGMENT, DIRECTORY]
     shown = as_table(items)
-    assert shown.count("error L09 foreign-bytes") == 101
-    assert shown.count("50 more like these") == 2
+    assert shown.count("error L09 foreign-bytes") == 5
+    assert shown.count("146 more: ") == 2
     assert as_table(items, fold=False).count("error L09 foreign-bytes") == 150
 
 
@@ -497,7 +523,8 @@ def test_sizes_are_rounded(number: int, text: str) -> None:
 def test_numbers_have_separators() -> None:
     assert (counted(1, "file"), counted(1200, "file")) == ("1 file", "1,200 files")
     assert (counted(1, "batch", "batches"), counted(0, "batch", "batches")) == ("1 batch", "0 batches")
-    assert (span(1000, 1000, "byte"), span(1000, 2000, "byte")) == ("byte 1,000", "bytes 1,000..2,000")
+    assert (span(1000, 1000, "offset"), span(1000, 2000, "offset")) == ("offset 1,000", "offsets 1,000..2,000")
+    assert (byte_span(1000, 1), byte_span(1000, 1001)) == ("byte 1000", "bytes 1000..2000")
     assert span(7, 6, "byte") == "byte 7"  # a place between two bytes
 
 
@@ -610,7 +637,7 @@ def test_replicas_are_compared(verify: Callable[..., Result], monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "args", [[], ["data", "--jobs", "0"], ["data", "-j", "many"], ["data", "--format", "xml"], ["data", "--deep"]]
+    "args", [[], ["data", "--jobs", "-1"], ["data", "-j", "many"], ["data", "--format", "xml"], ["data", "--deep"]]
 )
 def test_a_wrong_use_ends_with_2_and_opens_nothing(args: list[str], verify: Callable[..., Result]) -> None:
     verify(CLEAN)

@@ -11,17 +11,21 @@ import json
 import os
 import shutil
 import zlib
+from functools import partial
 from struct import pack
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kdump.finding import PER_PLACE
+from kdump.format.checksum import crc32c
 from tests.support.measured import Cost, cost
 from tests.support.runs import FIXTURES
 from tests.support.scan_windows import COMPILED
+from tests.support.segments import varint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 MOST_MEMORY = 300  # MiB
@@ -164,6 +168,152 @@ def test_a_message_that_ends_behind_the_limit_is_not_held(args: tuple[str, ...],
     path.parent.mkdir(parents=True)
     path.write_bytes(pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body)
     run("dump", *args, str(path), cwd=path.parent.parent, keep=False)
+
+
+# --- large records in every codec -----------------------------------------------------------------------------------
+LARGE = 240 << 20
+LARGE_VERBS = {
+    "text": ("dump", "--print-data-log", "t-0"),
+    "json": ("dump", "--print-data-log", "--format", "json", "t-0"),
+    "verify": ("verify", "."),
+    "export": ("export", "--table", "records", "--to", "../out", "."),
+    "find": ("find-offset", "--scan", "t-0", "0"),
+    "select": ("dump", "--key", "other", "t-0"),
+}
+
+
+def large_batch(codec: int, data: Iterable[bytes]) -> bytes:
+    """A batch of magic 2 with one record, whose compressed bytes come in pieces."""
+    body = b"".join(data)
+    tail = pack(">hiqqqhii", codec, 0, 0, 0, -1, -1, -1, 1)
+    return pack(">qiibI", 0, len(body) + 49, 0, 2, crc32c(body, crc32c(tail))) + tail + body
+
+
+def large_record(*, headers: bool) -> Iterator[bytes]:
+    """A record of 240 MB in pieces: its value, or headers of two bytes each."""
+    step = b"\0\1" * (1 << 19) if headers else b"x" * (1 << 20)
+    start = b"\0\0\0\2k" + (varint(1) + b"v" + varint(LARGE // 2) if headers else varint(LARGE))
+    end = b"" if headers else b"\0"
+    yield varint(len(start) + LARGE + len(end)) + start
+    yield from [step] * (LARGE // len(step))
+    yield end
+
+
+def in_zstd(data: Iterable[bytes], window: int) -> Iterator[bytes]:
+    import zstandard
+
+    parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=window)
+    packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    yield from map(packer.compress, data)
+    yield packer.flush()
+
+
+def in_gzip(data: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    yield from map(packer.compress, data)
+    yield packer.flush()
+
+
+def in_lz4(data: Iterable[bytes], *, checksum: bool) -> Iterator[bytes]:
+    import lz4.frame
+
+    packer = lz4.frame.LZ4FrameCompressor(block_linked=False, block_size=7, content_checksum=checksum)
+    yield packer.begin()
+    yield from map(packer.compress, data)
+    yield packer.flush()
+
+
+def in_snappy(data: Iterable[bytes]) -> Iterator[bytes]:
+    from cramjam import snappy
+
+    yield b"\x82SNAPPY\0" + pack(">ii", 1, 1)
+    for part in data:
+        for start in range(0, len(part), 32768):
+            block = bytes(snappy.compress_raw(part[start : start + 32768]))
+            yield pack(">i", len(block)) + block
+
+
+PACKERS: dict[str, tuple[int, Callable[[Iterable[bytes]], Iterator[bytes]]]] = {
+    "gzip": (1, in_gzip),
+    "snappy": (2, in_snappy),
+    "lz4": (3, partial(in_lz4, checksum=True)),
+    "zstd-8": (4, partial(in_zstd, window=23)),
+    "zstd-128": (4, partial(in_zstd, window=27)),
+}
+
+
+def large_message(magic: int) -> Iterator[bytes]:
+    """A message of magic 0 or 1 whose value has 240 MB, in pieces."""
+    head = pack(">bb", magic, 0) + (pack(">q", 0) if magic else b"") + pack(">ici", 1, b"k", LARGE)
+    piece, crc = b"x" * (1 << 20), zlib.crc32(head)
+    for _ in range(LARGE // len(piece)):
+        crc = zlib.crc32(piece, crc)
+    yield pack(">qiI", 0, len(head) + 4 + LARGE, crc) + head
+    yield from [piece] * (LARGE // len(piece))
+
+
+@pytest.fixture(scope="module", params=["zstd-128", "zstd-128-headers", "magic-0-lz4"])
+def large_log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory with a record of 240 MB."""
+    name: str = request.param
+    root = tmp_path_factory.mktemp("large")
+    log = root / "log" / "t-0" / f"{NAME}.log"
+    log.parent.mkdir(parents=True)
+    if name.startswith("magic"):
+        _, magic, packer = name.split("-")
+        codec, pack_up = PACKERS[packer]
+        value = b"".join(pack_up(large_message(int(magic))))
+        body = pack(">bb", int(magic), codec) + (pack(">q", 0) if int(magic) else b"") + pack(">ii", -1, len(value))
+        body += value
+        log.write_bytes(pack(">qiI", 0, len(body) + 4, zlib.crc32(body)) + body)
+        return root / "log"
+    codec, pack_up = PACKERS[name.removesuffix("-headers")]
+    log.write_bytes(large_batch(codec, pack_up(large_record(headers=name.endswith("headers")))))
+    return root / "log"
+
+
+@needs_kernels
+@pytest.mark.parametrize("verb", LARGE_VERBS)
+def test_no_verb_holds_a_large_record_or_the_window_of_its_codec_with_it(verb: str, large_log: Path) -> None:
+    shutil.rmtree(large_log.parent / "out", ignore_errors=True)
+    done = run(*LARGE_VERBS[verb], cwd=large_log, keep=False)
+    assert done.status == (5 if verb == "export" else 0)  # of cells that are cut, C03 says so
+
+
+@needs_kernels
+def test_one_raw_block_of_snappy_that_claims_a_quarter_of_the_limit_is_refused(tmp_path: Path) -> None:
+    from cramjam import snappy
+
+    log = tmp_path / "log" / "t-0" / f"{NAME}.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(large_batch(2, [bytes(snappy.compress_raw(b"".join(large_record(headers=False))))]))
+    done = run("verify", "--format", "json", ".", cwd=tmp_path / "log")
+    assert done.status == 5
+    assert [row["code"] for row in findings(done, "C03")] == ["C03"]
+
+
+# --- indexes that lead astray ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+@pytest.mark.parametrize("zigzag", [False, True])
+def test_entries_that_lead_astray_walk_the_log_a_few_times_not_once_each(
+    kind: str, zigzag: bool, tmp_path: Path
+) -> None:
+    batches, entries = 20_000 if COMPILED else 500, 100_000 if COMPILED else 2_000
+    one = large_batch(0, [b"\x10\0\0\0\2k\2v\0"])
+    size = len(one)
+    log = tmp_path / "log" / "t-0" / f"{NAME}.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"".join(pack(">q", offset) + one[8:] for offset in range(batches)))
+    places = (batches - 1, batches // 2 if zigzag else batches - 1)
+    index = b"".join(pack(">ii", number + 1, places[number % 2] * size) for number in range(entries))
+    log.with_suffix(".index").write_bytes(index)
+    times = ((batches - 1) if number % 2 or not zigzag else 5 for number in range(entries))
+    log.with_suffix(".timeindex").write_bytes(
+        b"".join(pack(">qi", number + 1, offset) for number, offset in enumerate(times))
+    )
+    done = run("dump", "--format", "json", f"t-0/{NAME}.{kind}", cwd=tmp_path / "log", seconds=30)
+    if COMPILED and zigzag:
+        assert [row["code"] for row in findings(done, "L12")] == ["L12"]
 
 
 # --- files that are larger than a broker makes them -----------------------------------------------------------------

@@ -26,10 +26,10 @@ import pytest
 import kdump
 from kdump.cli.main import kdump as group
 from kdump.exit_status import Exit
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import REPAIRS, Code, Finding, Severity
 from kdump.format.checksum import crc32c
 from kdump.render.text.findings import finding_line
-from tests.support.coordinator_records import at as written
+from tests.support.coordinator_records import at as timed
 from tests.support.coordinator_records import transaction
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import write
@@ -45,12 +45,29 @@ PACKAGE = Path(kdump.__file__).parent
 MAN = ROOT / "man"
 README = (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").is_file() else ""
 PAGES = [
-    "kdump.1", "kdump-dump.1", "kdump-verify.1", "kdump-find-offset.1", "kdump-find-time.1", "kdump-retention.1",
-    "kdump-reindex.1", "kdump-truncate.1", "kdump-patch-header.1", "kdump-undo.1", "kdump-resume.1",
-    "kdump-export.1", "kdump-du.1", "kdump-partition-for.1", "kdump-groups.1", "kdump-transactions.1",
-    "kdump-completion.1", "kdump-python.3",
-    "kdump-json.5", "kdump-findings.7",
-]  # fmt: skip
+    "kdump.1",
+    "kdump-dump.1",
+    "kdump-verify.1",
+    "kdump-find-offset.1",
+    "kdump-find-time.1",
+    "kdump-retention.1",
+    "kdump-reindex.1",
+    "kdump-truncate.1",
+    "kdump-patch-header.1",
+    "kdump-resume.1",
+    "kdump-transactions.1",
+    "kdump-undo.1",
+    "kdump-export.1",
+    "kdump-carve.1",
+    "kdump-du.1",
+    "kdump-explain.1",
+    "kdump-groups.1",
+    "kdump-partition-for.1",
+    "kdump-completion.1",
+    "kdump-python.3",
+    "kdump-json.5",
+    "kdump-findings.7",
+]
 COMMANDS: dict[str, click.Command] = {
     name: command
     for name in group.list_commands(click.Context(group))
@@ -278,6 +295,13 @@ def test_an_entry_says_what_a_broker_does_and_what_to_do(heading: str) -> None:
     assert all(text.strip() for text in entries(lines).values())
 
 
+@pytest.mark.parametrize("code", Code)
+def test_an_entry_names_the_commands_that_mend_and_no_other(code: Code) -> None:
+    (lines,) = (lines for heading, lines in explained().items() if heading.startswith(f"{code.name} "))
+    named = re.findall(r"\bkdump ([a-z][a-z-]+)", entries(lines)["Now:"])
+    assert {*named} & {*REPAIRS} == {*code.repairs}
+
+
 def test_the_page_has_the_same_exceptions_as_the_tests_of_verify() -> None:
     """Damage that is told by another code than it is named for, or by none, and why."""
     table = entries(section(FINDINGS, "WHAT IS TOLD OTHERWISE"))
@@ -441,8 +465,8 @@ def hanging(folder: Path) -> None:
     """Make a log directory with a transaction that no coordinator knows."""
     time = 1_700_000_000_000
     logs = {
-        "__transaction_state-0": [written(0, time, transaction("other", 1, "Empty"))],
-        "orders-0": [written(0, time, Record()), written(1, time, Record(), producer=(7, 0))],
+        "__transaction_state-0": [timed(0, time, transaction("other", 1, "Empty"))],
+        "orders-0": [timed(0, time, Record()), timed(1, time, Record(), producer=(7, 0))],
     }
     write(folder, {f"{name}/{ZERO}": b"".join(data) for name, data in logs.items()})
 

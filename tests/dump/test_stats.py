@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kdump.cli.partition_for import coordinator_partition
 from kdump.dump import stats
+from kdump.format.java_values import coordinator_partition
 from tests.render.test_json import CLEAN, ZERO, batch_of, rows, whole
 from tests.support.runs import FIXTURES, run_kdump
 

@@ -27,6 +27,7 @@ from kdump.format.record import _records, _select
 from kdump.format.record.reader import RecordReader, header_places, key_and_value
 from kdump.render.json import _json
 from kdump.render.text import _text
+from kdump.rescue import _carving
 from tests.broker.test_compaction import COMPACT, NOW, made
 from tests.support.cleaner_cases import compacted, run
 from tests.support.partitions import name as file_name
@@ -83,6 +84,29 @@ def test_kernels_run_from_source_where_cython_is_installed(tmp_path: Path) -> No
     )
     assert run.stderr == b""
     assert run.stdout == f"kdump {kdump.__version__} (interpreted)\n".encode()
+
+
+# --- candidates of carve -----------------------------------------------------------------------------------------
+def test_candidates_are_the_same_compiled_and_not_at_every_limit() -> None:
+    rng = random.Random(4)
+    header = batch(0, [b"v"])[:61]
+    old = message(1, 5), message(0, 5)
+    for _ in range(200):
+        data = bytearray(rng.choice((bytes(200), rng.randbytes(200), header * 4, old[0] * 5, old[1] * 5)))
+        for _ in range(rng.randrange(6)):
+            data[rng.randrange(len(data))] = rng.choice((0, 1, 2, 3, 0x7F, 0x80, 0xFF))
+        at = rng.randrange(len(data))
+        data[at : at + 4] = rng.choice((-1, 0, 13, 14, 21, 22, 48, 49, 150, 2**31 - 1)).to_bytes(4, "big", signed=True)
+        start, n, room = rng.randrange(-1, 50) + 1, rng.randrange(len(data) + 1), rng.randrange(1, 5)
+        stop, left, small = rng.randrange(len(data) + 9), n + rng.randrange(9), rng.choice((61, 100, 2**20))
+        found = []
+        for kernel in both(_carving):
+            rows = numbers(3 * room)
+            count = kernel.candidates(data, start, stop, n, left, small, rows, room)
+            found.append((count, rows[: 3 * count]))
+            assert all(start <= rows[3 * k] < stop and rows[3 * k] + rows[3 * k + 1] <= left for k in range(count))
+        assert found[0] == found[1]
+        assert _carving.behind(rng.getrandbits(32), n, 0x82F63B78) < 2**32
 
 
 # --- headers --------------------------------------------------------------------------------------------------

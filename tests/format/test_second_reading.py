@@ -78,6 +78,27 @@ def test_an_unknown_codec_fails_the_cleaner_as_it_fails_kafka(tmp_path: Path) ->
     assert found.failure
 
 
+@pytest.mark.parametrize("codec", [GZIP, 5])
+def test_an_empty_batch_fails_the_cleaner_where_kafka_cannot_open_its_stream(codec: int, tmp_path: Path) -> None:
+    """Source: DefaultRecordBatch.streamingIterator."""
+    odd = batch(0, [], codec=0, flags=codec)
+    found = clean(made(tmp_path, (0, [odd]), (1, [batch(1, [Record(b"1", key=b"a")])])))
+    assert found.failure
+
+
+def test_offsets_in_a_wrapper_that_are_further_apart_than_longs_reach_wrap_as_in_java(tmp_path: Path) -> None:
+    inner = b"".join(message(0, offset, b"v", key=b"%d" % offset) for offset in (-(2**63), 2**63 - 1, 0))
+    odd = wrapper(0, 0, [b""], stream=compress(GZIP, inner))
+    assert not clean(made(tmp_path, (0, [odd]), (1, [batch(1, [Record(b"1", key=b"a")])]))).failure
+
+
+def test_a_large_key_of_a_control_record_is_not_looked_for_where_it_was_cut(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    log.write_bytes(batch(0, [Record(_LARGE, key=b"\0\0\0\6" + _LARGE)], codec=GZIP, flags=CONTROL))
+    for options in (["--print-data-log"], ["--print-data-log", "--format", "json"], ["--deep-iteration"]):
+        assert run_kdump(["dump", *options, str(log)], tmp_path).exit in (0, 3)
+
+
 @pytest.mark.parametrize("part", [{"flags": 5}, {"codec": GZIP, "body": b"no gzip"}, {"body": b"\xff" * 9}])
 def test_an_aborted_batch_is_cleaned_away_unread(part: dict[str, Any], tmp_path: Path) -> None:
     """Source: Cleaner.buildOffsetMapForSegment, MemoryRecords.filterTo."""

@@ -154,7 +154,7 @@ def test_all_that_brokers_wrote_is_dumped_by_schema(tree: Path) -> None:
     assert found[-1]["bytes"] == sum(row["size"] for row in found if row["type"] == "file")
 
 
-def test_every_type_of_the_manual_is_printed_by_some_command() -> None:
+def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> None:
     node = "kafka-4.3.1/clean/node1"
     found = {row["type"] for row in whole(CLEAN / "node1", "--print-data-log")}
     found |= {row["type"] for row in rows(["dump", "--stats", "--format", "json", node])}
@@ -167,6 +167,9 @@ def test_every_type_of_the_manual_is_printed_by_some_command() -> None:
     found |= {row["type"] for row in rows(["partition-for", "--format", "json", "group"])}
     for args in (["groups"], ["groups", "--diff", "0", "end"], ["transactions"]):
         found |= {row["type"] for row in rows([*args, "--format", "json", node])}
+    (tmp_path / "image").write_bytes((CLEAN / "node1/txn-0/00000000000000000000.log").read_bytes())
+    carved = run_kdump(["carve", "image", "--to", "out", "--format", "json"], tmp_path)
+    found |= {json.loads(line)["type"] for line in carved.stdout.splitlines()}
     assert found == set(SCHEMAS) - {"bytes"}
 
 

@@ -308,6 +308,66 @@ def test_headers_are_cased() -> None:
     assert {case.name for case in HEADERS} > AMBIGUOUS
 
 
+def several_headers(log_dir: Path) -> Path:
+    """Two logs of one partition, and one of another, have a wrong header."""
+    for partition in ("other-0", PARTITION):
+        broken_headers(log_dir)
+        if partition != PARTITION:
+            (log_dir / PARTITION).rename(log_dir / partition)
+    data = bytearray((log_dir / PARTITION / name(10)).read_bytes())
+    data[len(BATCHES[5]) + 16] = 3
+    (log_dir / PARTITION / name(10)).write_bytes(data)
+    dress(log_dir)
+    return log_dir
+
+
+def test_headers_of_a_log_directory_are_restored_by_one_plan_a_partition(tmp_path: Path) -> None:
+    log_dir = several_headers(tmp_path / "logs")
+    before = {one: contents(log_dir / one) for one in (PARTITION, "other-0")}
+    status, stdout, _ = run("patch-header", log_dir, "--format", "json")
+    assert status == Exit.ERRORS
+    plans = [row for row in map(json.loads, stdout.splitlines()) if row["type"] == "plan"]
+    assert [(one["partition"], len(one["operations"])) for one in plans] == [("other-0", 1), (PARTITION, 2)]
+    assert {one: contents(log_dir / one) for one in (PARTITION, "other-0")} == before
+    ids = [part for one in plans for part in ("--plan-id", one["planId"])]
+    done = ("--apply", "--quarantine", tmp_path / "q")
+    status, _, stderr = run("patch-header", log_dir, *done, "--plan-id", plans[0]["planId"])
+    assert status == Exit.REFUSED
+    assert "not the one that was named" in stderr
+    assert contents(log_dir / PARTITION) == before[PARTITION]
+    assert run("patch-header", log_dir, *done, *ids)[0] == Exit.OK
+    assert is_clean(log_dir)
+    assert run("patch-header", log_dir)[0] == Exit.OK
+    for journal in journals(tmp_path / "q"):
+        undo(str(journal), means())
+    assert {one: contents(log_dir / one) for one in (PARTITION, "other-0")} == before
+
+
+def test_where_one_header_is_ambiguous_the_partition_is_left_and_its_other_logs_can_be_named(tmp_path: Path) -> None:
+    log_dir = several_headers(tmp_path / "logs")
+    log = log_dir / PARTITION / name(10)
+    data = bytearray(log.read_bytes())
+    data[0:8] = (99).to_bytes(8, "big")
+    data[len(BATCHES[5]) : len(BATCHES[5]) + 8] = (77).to_bytes(8, "big")
+    log.write_bytes(data)
+    before = contents(log_dir / PARTITION)
+    apply = ("--apply", "--quarantine", tmp_path / "q")
+    status, _, stderr = run("patch-header", log_dir / PARTITION, *apply)
+    assert status == Exit.REFUSED
+    assert name(10) in stderr
+    assert contents(log_dir / PARTITION) == before
+    assert run("patch-header", log_dir / PARTITION / name(0), *apply)[0] == Exit.OK
+    assert contents(log_dir / PARTITION)[name(0)] != before[name(0)]
+
+
+def test_patch_header_names_what_is_not_there_and_what_is_no_directory_of_segments(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    status, _, stderr = run("patch-header", tmp_path / "no", tmp_path / "empty")
+    assert status == Exit.REFUSED
+    assert "no such file" in stderr
+    assert "no segment is here" in stderr
+
+
 def test_a_checkpoint_that_contradicts_the_neighbours_is_no_reason_to_patch(tmp_path: Path) -> None:
     case = CASES["k04-epochs-wrong-offset"]
     log_dir = case.build(tmp_path / "logs")

@@ -433,6 +433,8 @@ def time(what: str, code: str, data: bytes, *found: tuple[str, int, int]) -> Fix
     return Fixture(what, files, [(code, severity, TIMEINDEX, at, length) for severity, at, length in found])
 
 
+FOREIGN_INDEXES = {INDEX: offset_index(0, (4, SIZE + 9), (9, 3 * SIZE + 5)), TIMEINDEX: time_index(0, (TIME - 5, 9))}
+
 FIXTURES |= {
     "index-x01-size": index(
         "half an entry follows", "X01", ("error", 8, 4), data=offset_index(0, (3, SIZE)) + int32(5)
@@ -464,6 +466,18 @@ FIXTURES |= {
         "entries were dense, and end early",
         followed({**partition(*MANY), INDEX: offset_index(0, (3, SIZE))}, 2 * len(MANY)),
         [("X08", "note", INDEX, 8, 0)],
+    ),
+    "index-x09-foreign": Fixture(
+        "the indexes are those of another segment",
+        followed({**partition(*MANY), **FOREIGN_INDEXES}, 2 * len(MANY)),
+        [
+            ("X09", "error", INDEX, None, None),
+            ("X04", "error", INDEX, 0, 8),
+            ("X04", "error", INDEX, 8, 8),
+            ("T04", "error", TIMEINDEX, 0, 12),
+            ("X08", "note", INDEX, 16, 0),
+            ("T05", "warning", TIMEINDEX, 0, 12),
+        ],
     ),
     "timeindex-t01-size": time("half an entry follows", "T01", times((40, 5)) + int32(5), ("error", 12, 4)),
     "timeindex-t02-zeros": time("the last entry is zero", "T02", times((40, 5)) + bytes(12), ("error", 12, 12)),
@@ -501,8 +515,12 @@ FIXTURES |= {
 
 # --- state files --------------------------------------------------------------------------------------------
 STATE = (ID, 0, 1, 1, 1, TIME, -1, -1)
+LINES = [batch(first, (b"one\ntwo", b"three\n")) for first in (0, 2, 4)]
+AS_TEXT = b"".join(LINES).replace(b"\n", b"\r\n")
+TEXT = len(AS_TEXT) // len(LINES)
 WROTE = [written(0, 0), B, C]
 RECOVERY, START = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
+WATERMARK, CLEANER = "replication-offset-checkpoint", "cleaner-offset-checkpoint"
 
 
 def state(
@@ -513,17 +531,46 @@ def state(
     return Fixture(what, {**followed(partition(*WROTE)), path: data}, [(code, severity, path, *place)])
 
 
-def log_dir(what: str, found: Expected, path: str, data: bytes) -> Fixture:
+def log_dir(what: str, *found: Expected, path: str, data: bytes) -> Fixture:
     """A log directory with this checkpoint."""
-    return Fixture(what, {**below("plain-0", INTACT), path: data}, [found])
+    return Fixture(what, {**below("plain-0", INTACT), path: data}, found)
 
 
 FIXTURES |= {
     "snapshot-s01-crc": state(
         "a byte of a snapshot has changed", "S01", "warning", NEXT, put(snapshot(STATE), 20, b"\1"), (0, 56)
     ),
-    "snapshot-s02-ahead": state(
-        "a snapshot is for an offset after the end", "S02", "warning", 99, snapshot(STATE), (None, None)
+    "snapshot-s02-ahead": Fixture(
+        "a snapshot is for an offset after the end of a log that a broker has closed there",
+        {
+            **below("plain-0", {**partition(*WROTE), name(99, "snapshot"): snapshot(STATE)}),
+            ".kafka_cleanshutdown": b"",
+            RECOVERY: checkpoint(("plain", 0, NEXT)),
+        },
+        [("S02", "warning", f"plain-0/{name(99, 'snapshot')}", None, None)],
+    ),
+    "log-f13-text-mode": Fixture(
+        "the log was copied as text",
+        partition(*LINES, log=AS_TEXT),
+        [("F13", "error", LOG, None, None), *[("L09", "error", LOG, at, TEXT) for at in (0, TEXT, 2 * TEXT)]],
+    ),
+    "log-f14-stale-copy": Fixture(
+        "the log is an older copy than its indexes",
+        {**partition(A, B, C, log=A + B), INDEX: offset_index(0, (3, SIZE), (5, 2 * SIZE))},
+        [
+            ("F14", "error", LOG, 2 * SIZE, 0),
+            ("O07", "error", LOG, 2 * SIZE, 0),
+            ("X07", "error", INDEX, 8, 8),
+        ],
+    ),
+    "log-f15-segment-foreign": Fixture(
+        "the epochs of a segment are not those of the partition",
+        {
+            **segment(0, [batch(first, PAIR, epoch=3) for first in (0, 2, 4)]),
+            **segment(NEXT, [batch(NEXT, PAIR, epoch=1)]),
+            EPOCHS: checkpoint((0, 0), (1, NEXT)),
+        },
+        [("F15", "error", LOG, None, None), ("E03", "error", LOG, 0, SIZE)],
     ),
     "snapshot-s03-state": state(
         "a snapshot has another last sequence",
@@ -540,21 +587,54 @@ FIXTURES |= {
     ),
     "checkpoint-k01-ahead": log_dir(
         "the recovery point is above the end of the log",
+        ("K08", "note", f"plain-0/{EPOCHS}", None, None),
         ("K01", "warning", RECOVERY, None, None),
-        RECOVERY,
-        checkpoint(("plain", 0, 99)),
+        path=RECOVERY,
+        data=checkpoint(("plain", 0, 99)),
+    ),
+    "checkpoint-k07-recovery-point": log_dir(
+        "the recovery point is negative",
+        ("K07", "warning", RECOVERY, None, None),
+        path=RECOVERY,
+        data=checkpoint(("plain", 0, -5)),
+    ),
+    "checkpoint-k08-end-cut": Fixture(
+        "the high watermark is above the end of a log that was truncated",
+        {**below("plain-0", INTACT), WATERMARK: checkpoint(("plain", 0, 99))},
+        [
+            ("K08", "note", f"plain-0/{EPOCHS}", None, None),
+            ("K01", "warning", WATERMARK, None, None),
+        ],
+    ),
+    "log-l14-start-moved": Fixture(
+        "records were deleted up to the middle of a segment",
+        {**below("plain-0", INTACT), START: checkpoint(("plain", 0, 2))},
+        [("L14", "note", f"plain-0/{LOG}", None, None)],
+    ),
+    "log-l15-start-expired": Fixture(
+        "the first segment has expired",
+        {**segment(NEXT, [batch(NEXT, PAIR)]), EPOCHS: checkpoint((0, NEXT))},
+        [("L15", "note", name(NEXT), None, None)],
+    ),
+    "log-l16-compacted": Fixture(
+        "the log was compacted",
+        {**below("plain-0", partition(A, C)), CLEANER: checkpoint(("plain", 0, 6))},
+        [
+            ("O04", "note", f"plain-0/{LOG}", SIZE, 0),
+            ("L16", "note", f"plain-0/{LOG}", None, None),
+        ],
     ),
     "checkpoint-k02-start-ahead": log_dir(
         "the log start offset is above the end of the log",
         ("K02", "error", START, None, None),
-        START,
-        checkpoint(("plain", 0, 99)),
+        path=START,
+        data=checkpoint(("plain", 0, 99)),
     ),
     "checkpoint-k03-malformed": log_dir(
         "the recovery point is no number",
         ("K03", "error", RECOVERY, 4, 11),
-        RECOVERY,
-        checkpoint(("plain", 0, "six")),
+        path=RECOVERY,
+        data=checkpoint(("plain", 0, "six")),
     ),
     "checkpoint-k04-epochs": Fixture(
         "an epoch is no number",

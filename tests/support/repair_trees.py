@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PARTITION = "topic-0"
 OLD_TIME = 1_600_000_000_123_456_789  # ns
 SETTINGS = Settings(TIME, Config({}), 0)
-NOBODY = Users([], 0)
+NOBODY = Users([], ())
 _OWNER = 1234
 _READS, _READS_AND_WRITES, _NO_ID = 4, 6, 0xFFFFFFFF
 _ACL = struct.pack(

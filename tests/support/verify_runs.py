@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -131,6 +132,27 @@ def _vanished(folder: Path) -> list[Finding]:
         return findings_of(folder)
 
 
+def _unreadable(folder: Path) -> list[Finding]:
+    """The second block of the log cannot be read."""
+    path = write(folder, {**INTACT, LOG: INTACT[LOG] * 40}) / LOG
+    reading = os.pread
+
+    def failing(fd: int, length: int, position: int) -> bytes:
+        if os.path.samestat(os.fstat(fd), path.stat()) and position < 8192 and position + length > 4096:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return reading(fd, length, position)
+
+    def into(fd: int, targets: list[memoryview], position: int) -> int:
+        data = failing(fd, len(targets[0]), position)
+        targets[0][: len(data)] = data
+        return len(data)
+
+    with MonkeyPatch.context() as patch:
+        patch.setattr(os, "pread", failing)
+        patch.setattr(os, "preadv", into)
+        return findings_of(folder)
+
+
 def _unfinished(folder: Path) -> list[Finding]:
     write(folder, {**INTACT, LOG: INTACT[LOG][:-10]})
     with held(folder.parent):
@@ -140,6 +162,7 @@ def _unfinished(folder: Path) -> list[Finding]:
 STAGED: dict[Code, tuple[str, Callable[[Path], list[Finding]]]] = {
     Code.F03: ("the log has 2 GiB", _too_large),
     Code.F04: ("git fixtures have no links", _link),
+    Code.F06: ("the disk fails", _unreadable),
     Code.V01: ("the file changes while it is read", _changed),
     Code.V02: ("the file vanishes before it is opened", _vanished),
     Code.V03: ("a broker holds the lock", _unfinished),

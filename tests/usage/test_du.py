@@ -165,7 +165,7 @@ def named_key(key: object) -> str | None:
 
 @pytest.mark.parametrize("topic", ["compact-0", "plain-0", "tombstone-0", "idem-0", "zstd-0"])
 def test_keys_and_superseded_records_equal_a_brute_force(topic: str) -> None:
-    last: dict[str, int] = {}
+    last: dict[str | None, int] = {}
     seen = [
         (named_key(row["key"]), row["offset"], row["keySize"], max(row["valueSize"], 0))
         for row in records(NODE / topic)

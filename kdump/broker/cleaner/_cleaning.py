@@ -376,7 +376,7 @@ def _encode_row(
 ) -> cython.Py_ssize_t:
     """Write a record as magic 2 has it; return the place after it. Source: DefaultRecord.writeTo."""
     time: cython.longlong = wire.subtract(row[r + layout.R_TIMESTAMP], base_timestamp)
-    delta: cython.longlong = wire.int32(row[r + layout.R_OFFSET] - base_offset)
+    delta: cython.longlong = wire.int32(wire.subtract(row[r + layout.R_OFFSET], base_offset))
     key: cython.longlong = row[r + layout.R_KEY_SIZE]
     value: cython.longlong = row[r + layout.R_VALUE_SIZE]
     headers: cython.longlong = row[r + layout.R_END] - row[r + layout.R_HEADERS_AT]

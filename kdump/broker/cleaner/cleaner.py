@@ -179,8 +179,8 @@ class Cleaner:
         self._progress = progress
         self._buffer: Buffer | None = None
         limits = log_to_clean.max_uncompressed_bytes
-        self._reader = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes)
-        self._again = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes)
+        self._reader = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, streams=True)
+        self._again = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, streams=True)
         self._markers = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes)
         self._transactions = CleanedTransactions()
         self._keep = memoryview(bytearray(ROWS))

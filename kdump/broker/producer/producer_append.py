@@ -18,6 +18,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.index.transaction_index import AbortedTxn
 from kdump.format.java_values import ARGUMENT
+from kdump.format.record.chunk import KEPT
 
 if TYPE_CHECKING:
     from array import array
@@ -115,7 +116,7 @@ class StateManager:
         start = 0
         if any(flag & layout.CONTROL_FLAG for flag in set(flags)):
             controls = [k for k, flag in enumerate(flags) if flag & layout.CONTROL_FLAG and ids[k] >= 0]
-            self._reader = self._reader or KafkaRecordReader(self._limits[0], max_batch=self._limits[1])
+            self._reader = self._reader or KafkaRecordReader(self._limits[0], max_batch=self._limits[1], cut=KEPT)
             markers = read_markers(self._reader, window, controls)
             for k in controls:
                 if start < k:

@@ -33,6 +33,7 @@ _NO_SEQUENCE = -1
 _NO_BATCH = (_NO_SEQUENCE, _NONE, 0)  # last sequence, last offset, offset delta
 _UNSEEN = ProducerStateEntry(_NONE, *7 * (INHERITED,))
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE  # they are outside of the CRC
+MOST_PRODUCERS = 250_000  # that are followed at once, and aborted transactions of one segment
 _STALE = 64  # ended transactions in the heap, besides as many as are open
 
 
@@ -111,11 +112,15 @@ class Producers(Value):
         Returns:
             what is known after it, and the entries that a broker writes to its transaction index.
 
-        Reports: P03.
+        Reports: P03, L12.
         """
         complete = self.complete and segment.complete
         entries = dict(self.entries)
         for producer, later in segment.entries.items():
+            if len(entries) >= MOST_PRODUCERS and producer not in entries:
+                if complete:
+                    report(_too_many(segment.file))
+                return Producers(entries, False, self.start), self._aborted(segment)
             entry = self.entries.get(producer) or ProducerStateEntry(producer, -1, *_NO_BATCH, -1, -1, _NONE)
             entries[producer] = _joined(entry, later, ended=producer in segment.ends)
             if complete and producer in segment.strays and entry.current_txn_first_offset >= 0:
@@ -159,6 +164,11 @@ def _failure(file: str, row: array[int], why: str) -> Finding:
     return Finding(Code.P03, file, *place, offset=first, last_offset=last, values={"why": why})
 
 
+def _too_many(file: str) -> Finding:
+    why = f"there are more than {MOST_PRODUCERS} producers or aborted transactions: no more of them were followed"
+    return Finding(Code.L12, file, values={"why": why})
+
+
 def _counts(row: array[int]) -> bool:
     """Whether a batch has a producer and can be trusted."""
     return row[layout.PRODUCER_ID] >= 0 and row[layout.CRC] == row[layout.COMPUTED_CRC]
@@ -174,7 +184,7 @@ class ProducerFold:
         report_controls: report control records that a broker cannot replay; False where all records are read and
             `RecordChecks` does it.
 
-    Reports: P03.
+    Reports: P03, L12.
 
     Source: ProducerAppendInfo.append, ProducerStateEntry, ProducerStateManager.lastStableOffset.
     """
@@ -188,6 +198,7 @@ class ProducerFold:
         self._open: dict[int, int] = {}  # first offset of the transaction of each producer
         self._heap: list[tuple[int, int]] = []  # the same turned around, and some that have ended
         self._markers = 0
+        self._is_full = False
         self._blamed: set[int] = set()  # producers with a stray batch in the open transaction
 
     def step(self, window: Window) -> None:
@@ -233,7 +244,20 @@ class ProducerFold:
             if _counts(row):
                 self._data(row)
 
+    def _has_room(self, producer: int) -> bool:
+        """Whether a producer can be followed; what was not followed may be open, so nothing is complete any more."""
+        found = self._found
+        if producer in found.entries or (len(found.entries) < MOST_PRODUCERS and len(found.aborts) < MOST_PRODUCERS):
+            return True
+        if not self._is_full:
+            self._is_full = True
+            self._report(_too_many(found.file))
+            self.gap()
+        return False
+
     def _data(self, row: array[int]) -> None:
+        if not self._has_room(row[layout.PRODUCER_ID]):
+            return
         producer, first, delta = row[layout.PRODUCER_ID], row[layout.BASE_OFFSET], row[layout.LAST_OFFSET_DELTA]
         entry = self._found.entries.get(producer, _UNSEEN)
         transaction = entry.current_txn_first_offset
@@ -261,6 +285,8 @@ class ProducerFold:
 
     def _control(self, row: array[int], marker: Marker | str | None) -> None:
         producer, epoch = row[layout.PRODUCER_ID], row[layout.PRODUCER_EPOCH]
+        if not self._has_room(producer):
+            return
         entry = self._found.entries.get(producer, _UNSEEN)
         if row[layout.COUNT] == 0:  # compaction has left it: a broker learns the id, and no more
             self._found.entries[producer] = entry._replace(producer_id=producer)
@@ -273,7 +299,7 @@ class ProducerFold:
         number, self._markers = self._markers, self._markers + 1
         first, other = self._open.pop(producer, _NONE), self._oldest()
         is_first = self._found.ends.setdefault(producer, number) == number
-        if marker.is_abort and (is_first or first >= 0):
+        if marker.is_abort and (is_first or first >= 0) and len(self._found.aborts) < MOST_PRODUCERS:
             self._found.aborts.append(Abort(number, producer, first, row[layout.BASE_OFFSET], other))
         self._blamed.discard(producer)
         known = entry[2:5] if entry.producer_epoch in (epoch, INHERITED) else _NO_BATCH

@@ -38,6 +38,16 @@ max_uncompressed_bytes_option = click.option(
     help="The records of one batch are read up to this size.",
 )
 
+jobs_option = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Processes to use; 0: one on every core. The output is the same for every N.",
+)
+
 fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "never"]),

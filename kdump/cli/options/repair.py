@@ -68,6 +68,32 @@ def segment_bases(path: str) -> tuple[str, frozenset[int] | None] | None:
     return directory or ".", frozenset((found.base_offset,))
 
 
+def segments_of(path: str) -> tuple[str, frozenset[int] | None]:
+    """Return the directory to look at for a path, and the base offset that it names, None for a whole directory.
+
+    Args:
+        path: of a partition directory, a log directory or a file of a segment.
+
+    Raises:
+        FileNotFoundError: there is nothing.
+        OSError: the directory cannot be listed.
+        RefusedError: it is something else.
+    """
+    from kdump.repair.errors import RefusedError
+
+    if not os.path.lexists(path):
+        raise FileNotFoundError(2, "no such file", path)
+    if os.path.isdir(path):
+        os.scandir(path).close()  # one that cannot be listed is not an empty one
+        if not partitions_of(path):
+            raise RefusedError(f"{path}: no segment is here; name a partition directory or a log directory")
+        return path, None
+    named = segment_bases(path)
+    if named is None:
+        raise RefusedError(f"{path}: is not a segment file with the name that a broker gives it")
+    return named
+
+
 def partitions_of(path: str) -> list[str]:
     """Return the partition directories that a directory stands for: itself, or those of a log directory."""
     from kdump.storage.partition_dir import InputDirectory

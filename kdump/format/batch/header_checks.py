@@ -7,6 +7,7 @@ they look at each row.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Report, Severity
@@ -54,6 +55,25 @@ class HeaderChecks:
         self.epochs = EpochFold(file, report)
         self._sequences = SequenceFold(file, report)
         self.follow_producers = True
+
+    @property
+    def state(self) -> tuple[tuple[object, ...], dict[int, tuple[int, int]]]:
+        """What the folds hold: those over offsets and epochs, and that over producers."""
+        return (self.offsets.state, self.epochs.state), self._sequences.producers
+
+    def resume(self, folds: tuple[Any, ...], producers: dict[int, tuple[int, int]]) -> None:
+        """Go on from what others held."""
+        self.offsets.resume(folds[0])
+        self.epochs.resume(folds[1])
+        self._sequences.producers = dict(producers)
+
+    def know_no_producers(self) -> None:
+        """What comes next is read before it is known what the producers have written up to there."""
+        self._sequences = SequenceFold(self._file, self._report, is_known=False)
+
+    def adopt_producers(self, producers: dict[int, tuple[int, int]]) -> bool:
+        """Take what they have written, if nothing that was read since then is wrong after that; else return False."""
+        return self._sequences.adopt(producers)
 
     def step(self, window: Window) -> None:
         """Take the next batches."""
@@ -192,6 +212,15 @@ class EpochFold:
         self._held: HeaderFacts | None = None
         self._first: HeaderFacts | None = None  # until a later batch bears its epoch out
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What it holds."""
+        return self._good, self._held, self._first
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Go on from what another one held."""
+        self._good, self._held, self._first = state
+
     def is_same(self, epoch: int | None) -> bool:
         """Whether this is the epoch of the batch before, or none, and nothing waits for the next one."""
         return self._held is None and epoch in (None, self._good)
@@ -272,7 +301,22 @@ def _one_bit(epoch: int, other: int) -> bool:
 
 
 _SEQUENCES = layout.MAX_INT + 1
-_REMEMBERED = 100_000  # producers; more than a broker keeps for one partition in practice
+
+
+def _broken(known: tuple[int, int], epoch: int, sequence: int) -> str | None:
+    """The field of a batch that does not follow from the epoch and the next sequence of its producer."""
+    if epoch < known[0]:
+        return "producerEpoch"
+    is_wrong = epoch == known[0] and sequence >= 0 and known[1] >= 0 and sequence != known[1]
+    return "baseSequence" if is_wrong else None
+
+
+def _after(known: tuple[int, int] | None, epoch: int, following: int) -> int:
+    """The next sequence after a batch; a marker, which has none, changes none but those of another epoch."""
+    return known[1] if following < 0 and known is not None and known[0] == epoch else following
+
+
+_REMEMBERED = 100_000  # producers, the last ones; more than a broker keeps for one partition in practice
 
 
 class SequenceFold:
@@ -285,28 +329,58 @@ class SequenceFold:
     Args:
         file: the path as the user wrote it.
         report: takes each finding.
+        is_known: what the producers have written before is known: nothing, or what is put into `producers`. Else it
+            remembers how each begins until `adopt` says what they had written.
+
+    Attributes:
+        producers: epoch and next sequence of each, the one that wrote last at the end.
 
     Reports: P01, P02.
 
     Source: ProducerAppendInfo.checkSequence, inSequence.
     """
 
-    def __init__(self, file: str, report: Report) -> None:
+    def __init__(self, file: str, report: Report, *, is_known: bool = True) -> None:
         self._file = file
         self._report = report
-        self._producers: dict[int, tuple[int, int]] = {}
+        self.producers: dict[int, tuple[int, int]] = {}
+        self._begins: dict[int, list[tuple[int, int, int]]] | None = None if is_known else {}
+        self._is_begin = not is_known  # nothing was forgotten since the beginning
 
     def forget(self) -> None:
         """Bytes were lost: any producer may have written there."""
-        self._producers.clear()
+        self.producers.clear()
+        self._is_begin = False
+
+    def adopt(self, producers: dict[int, tuple[int, int]]) -> bool:
+        """Take what producers had written before the first batch; return whether all that was seen follows from it.
+
+        Args:
+            producers: as `producers` of the fold over what lies before.
+        """
+        begins, self._begins = self._begins, None
+        if begins is None or len(producers) + len(self.producers) + len(begins) > _REMEMBERED:
+            return False
+        for producer, batches in begins.items():
+            known = producers.get(producer)
+            for epoch, sequence, following in batches:
+                if known is not None and _broken(known, epoch, sequence) is not None:
+                    return False
+                known = epoch, _after(known, epoch, following)
+            if self._is_begin and known is not None and batches[-1][2] < 0:
+                self.producers[producer] = known  # in the place that it has
+        if self._is_begin:
+            self.producers = {**{one: producers[one] for one in producers if one not in begins}, **self.producers}
+        self._is_begin = False
+        return True
 
     def step(self, window: Window) -> None:
         """Take the next batches."""
         for k, bits in enumerate(window.column(layout.SUSPICION)):
             if bits & layout.GAP:
-                self._producers.clear()  # what is missing, compaction or a follower left out
+                self.forget()  # what is missing, compaction or a follower left out
             if window.cell(k, layout.CRC) != window.cell(k, layout.COMPUTED_CRC):
-                self._producers.clear()  # whose batch it was is not known
+                self.forget()  # whose batch it was is not known
             elif bits & layout.HAS_PRODUCER:
                 self._batch(window, k)
 
@@ -314,26 +388,24 @@ class SequenceFold:
         producer = window.cell(k, layout.PRODUCER_ID)
         epoch = window.cell(k, layout.PRODUCER_EPOCH)
         sequence = window.cell(k, layout.BASE_SEQUENCE)
-        known = self._producers.pop(producer, None)
         if window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
-            sequence = next_sequence = -1  # a marker may raise the epoch and has no sequence
-            if known is not None and known[0] == epoch:
-                next_sequence = known[1]
+            sequence = following = -1  # a marker may raise the epoch and has no sequence
         else:
-            next_sequence = (sequence + window.cell(k, layout.LAST_OFFSET_DELTA) + 1) % _SEQUENCES
+            following = (sequence + window.cell(k, layout.LAST_OFFSET_DELTA) + 1) % _SEQUENCES
+        if self._is_begin and self._begins is not None:
+            begin = self._begins.setdefault(producer, [])
+            if not begin or begin[-1][2] < 0:
+                begin.append((epoch, sequence, following))
+        known = self.producers.pop(producer, None)
         if known is not None:
-            self._compare(window, k, producer, known, epoch, sequence)
-        self._producers[producer] = (epoch, next_sequence)
-        if len(self._producers) > _REMEMBERED:
-            del self._producers[next(iter(self._producers))]
-
-    def _compare(
-        self, window: Window, k: int, producer: int, known: tuple[int, int], epoch: int, sequence: int
-    ) -> None:
-        if epoch < known[0]:
-            self._blame(Code.P02, window, k, producer, "producerEpoch", epoch, known[0])
-        elif epoch == known[0] and sequence >= 0 and known[1] >= 0 and sequence != known[1]:
-            self._blame(Code.P01, window, k, producer, "baseSequence", sequence, (known[1] - 1) % _SEQUENCES)
+            field = _broken(known, epoch, sequence)
+            if field == "producerEpoch":
+                self._blame(Code.P02, window, k, producer, field, epoch, known[0])
+            elif field is not None:
+                self._blame(Code.P01, window, k, producer, field, sequence, (known[1] - 1) % _SEQUENCES)
+        self.producers[producer] = epoch, _after(known, epoch, following)
+        if len(self.producers) > 2 * _REMEMBERED:  # many at once: the first of a dict is found past all that have gone
+            self.producers = dict(islice(self.producers.items(), _REMEMBERED, None))
 
     def _blame(self, code: Code, window: Window, k: int, producer: int, field: str, found: int, previous: int) -> None:
         self._report(

@@ -141,8 +141,7 @@ cdef enum:
     P_KEY_SIZE = 7
     P_VALUE_SIZE = 8
     P_HEADER_COUNT = 9
-    P_FLAGS = 10
-    P_WIDTH = 11
+    P_WIDTH = 10
     AT_LENGTH = 0
     AT_ATTRIBUTES = 1
     AT_TIME_DELTA = 2

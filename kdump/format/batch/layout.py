@@ -172,8 +172,7 @@ P_DELTA = 6
 P_KEY_SIZE = 7  # below 0: null, as the next
 P_VALUE_SIZE = 8
 P_HEADER_COUNT = 9
-P_FLAGS = 10  # as R_FLAGS
-P_WIDTH = 11
+P_WIDTH = 10
 
 AT_LENGTH = 0
 AT_ATTRIBUTES = 1

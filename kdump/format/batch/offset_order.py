@@ -7,7 +7,7 @@ batch is wrong (it fits neither, or only one of them while the next follows the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import layout
@@ -91,6 +91,15 @@ class OffsetFold:
         self._held: HeaderFacts | None = None
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
         self.when_free: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What it holds."""
+        return self._good, self._held, self._lost
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Go on from what another one held."""
+        self._good, self._held, self._lost = state
 
     @property
     def last(self) -> int | None:

@@ -18,6 +18,7 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
     from kdump.format.source import Source
 
@@ -72,6 +73,16 @@ class Resync:
         self._known: int | None = None
         self._known_from = 0
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What it has found and spent."""
+        budgets = self._budget, self._weak_budget, self._search_budget
+        return (*budgets, self.spent_from, self._known, self._known_from)
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Go on with what another one over the same log has found and spent."""
+        self._budget, self._weak_budget, self._search_budget, self.spent_from, self._known, self._known_from = state
+
     def is_batch(self, position: int, floor: int = layout.UNKNOWN) -> bool:
         """Tell whether a batch with the right CRC begins at a position.
 
@@ -92,6 +103,7 @@ class Resync:
     def _right_magic(self, header: bytes, position: int, end: int) -> int | None:
         """The magic under which [position, end) has the right CRC; the one it carries is tried first."""
         magic = header[layout.MAGIC_AT]
+        magic -= (magic & 0x80) << 1  # a negative one is below 2, as the scan reads it
         for tried in (0, layout.MAGIC_V2) if magic < layout.MAGIC_V2 else (layout.MAGIC_V2,):
             if tried and end - position < layout.RECORDS_AT:
                 continue

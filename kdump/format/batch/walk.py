@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 _OFFSETS = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE
+_BEYOND = 64 * 1024  # bytes that are read beyond the end of what is asked for: the last batch may reach there
 _AFTER_DAMAGE = 4096  # bytes of the first window after damage: what follows may be damaged too
 
 
@@ -46,6 +47,26 @@ class Border(Value):
     last_offset: int = layout.UNKNOWN
     epoch: int = layout.UNKNOWN
     floor: int = layout.UNKNOWN
+
+
+class WalkState(Value):
+    """Where a walk is: what another one needs to go on as if it were the same.
+
+    Args:
+        border: where it has got to.
+        window_size: bytes that it reads next.
+        folds: what the folds over offsets and epochs hold.
+        producers: the epoch and the next sequence of each producer, the one that wrote last at the end.
+        resync: what the search after damage has found and spent.
+        ended: the log was walked to its end.
+    """
+
+    border: Border
+    window_size: int
+    folds: tuple[object, ...]
+    producers: dict[int, tuple[int, int]]
+    resync: tuple[object, ...]
+    ended: bool = False
 
 
 class CheckedWalk:
@@ -85,9 +106,59 @@ class CheckedWalk:
         self._buffer = Buffer(source)
         self._window_size = WINDOW_SIZE
         self._resync = Resync(source, hints, search=resync)
+        self._fresh = self._resync.state
         self._judge = Judge(source, report, self._resync)
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
         self.checks = HeaderChecks(source.name, report, segment)
+        self._ended = False
+
+    @property
+    def state(self) -> WalkState:
+        """Where the walk is."""
+        folds, producers = self.checks.state
+        return WalkState(self.border, self._window_size, folds, producers, self._resync.state, self._ended)
+
+    @property
+    def met_damage(self) -> bool:
+        """Whether a batch was searched for, or tried: what comes next hangs on what was spent before."""
+        return self._resync.state != self._fresh
+
+    def resume(self, state: WalkState) -> None:
+        """Go on from where another walk over the same log was."""
+        self.border, self._window_size, self._ended = state.border, state.window_size, state.ended
+        self.checks.resume(state.folds, state.producers)
+        self._resync.resume(state.resync)
+
+    def run_up(self, start: int, stop: int) -> WalkState:
+        """Walk up to a position to know what the batches before it leave; of their producers nothing is known then.
+
+        What is reported on the way is told by who reads that range.
+
+        Args:
+            start: where a batch begins, some batches before `stop`.
+            stop: file position; the walk then is at the first batch that begins there or later.
+        """
+        self.border = self.border.replace(position=start)
+        self.checks.offsets.after_loss()  # what is before it is not known
+        self.checks.follow_producers, follows = False, self.checks.follow_producers
+        for _ in self.windows(stop):
+            pass
+        self.checks.follow_producers = follows
+        self.checks.know_no_producers()
+        return self.state
+
+    def adopt(self, before: WalkState, state: WalkState) -> bool:
+        """Take what is known of all before, if that is what the run-up has shown; else nothing that was read counts.
+
+        Args:
+            before: what `run_up` has returned.
+            state: of the walk over all that lies before.
+        """
+        place = (state.border, state.window_size, state.folds, state.ended)
+        if self.met_damage or place != (before.border, before.window_size, before.folds, before.ended):
+            return False
+        self._resync.resume(state.resync)
+        return self.checks.adopt_producers(state.producers)
 
     def windows(self, stop: int | None = None) -> Iterator[Window]:
         """Yield the batches that begin before `stop`, in windows.
@@ -102,7 +173,8 @@ class CheckedWalk:
                 if window.count:
                     self.checks.step(window)
                     yield window
-        if self.border.position >= self._source.size:
+        if self.border.position >= self._source.size and not self._ended:
+            self._ended = True
             self._say_what_was_not_searched()
             self.checks.finish()
 
@@ -117,7 +189,7 @@ class CheckedWalk:
     def _stretch(self, stop: int) -> Iterator[Window]:
         """Read one window from the border on and hand out what can be, at least one batch or gap."""
         position = self.border.position
-        length = self._buffer.load(position, window=self._window_size)
+        length = self._buffer.load(position, window=min(self._window_size, stop - position + _BEYOND))
         self._window_size = min(2 * self._window_size, WINDOW_SIZE)
         window, _, status = self._scan(position, length)
         rows = self._confirmed_rows(window, self._before(window, stop))

@@ -30,6 +30,7 @@ STORED = 1 << 31
 HISTORY = 65536
 
 little_word = Struct("<I").unpack_from
+_PIECE = 1024 * 1024  # bytes that the library of frames decodes at once
 
 
 class FrameHeader(Value):
@@ -353,7 +354,7 @@ class ChecksumReader:
         filled, room, end = 0, len(target), len(self._data)
         while filled < room and self._position < end:
             # the library allocates what it is allowed to return
-            length = min(room - filled, self._bound)
+            length = min(room - filled, self._bound, _PIECE)
             try:
                 piece, count, _ = self._decode(self._context, self._data[self._position :], max_length=length)
             except RuntimeError:

@@ -13,6 +13,7 @@ SIGNATURES = (
     ("zstd", b"\x28\xb5\x2f\xfd"),
 )
 NOT_COMPRESSED = "records that are not compressed"
+VARINT_BYTES, VARLONG_BYTES = wire.WIDEST_INT, wire.WIDEST_LONG
 
 
 def looks_like(data: memoryview, magic: int) -> str | None:
@@ -34,16 +35,16 @@ def looks_like(data: memoryview, magic: int) -> str | None:
 
 def starts_with_record(data: memoryview) -> bool:
     """Return whether a whole record of magic 2 begins the section: lengths that meet exactly at its end."""
-    length, position = _varint(data, 0, wire.WIDEST_INT)
+    length, position = varint(data, 0, VARINT_BYTES)
     end = position + length
     if length <= 0 or end > len(data) or data[position] != 0:
         return False
-    _, position = _varint(data, position + 1, wire.WIDEST_LONG)
-    delta, position = _varint(data, position, wire.WIDEST_INT)
+    _, position = varint(data, position + 1, VARLONG_BYTES)
+    delta, position = varint(data, position, VARINT_BYTES)
     for _ in ("key", "value"):
-        length, position = _varint(data, position, wire.WIDEST_INT)
+        length, position = varint(data, position, VARINT_BYTES)
         position += max(length, 0)
-    headers, position = _varint(data, position, wire.WIDEST_INT)
+    headers, position = varint(data, position, VARINT_BYTES)
     return delta >= 0 and headers >= 0 and (position == end if headers == 0 else position < end)
 
 
@@ -56,7 +57,7 @@ def starts_with_message(data: memoryview) -> bool:
     return crc32(data[layout.MAGIC_AT : end]) == wire.u32(data, layout.LEGACY_CRC_AT)
 
 
-def _varint(data: memoryview, position: int, most: int) -> tuple[int, int]:
+def varint(data: memoryview, position: int, most: int) -> tuple[int, int]:
     """Return a zigzag number and the position after it; -1 and the end of the data where there is none."""
     after = wire.varint_end(data, position, len(data), most)
     if after < 0:

@@ -27,6 +27,8 @@ MAX_RATIO = 64
 RATIO_SLACK = 1024
 MAX_PREAMBLE = 0xFFFFFFFF
 NO_NUMBER, TOO_MUCH, OVER_LIMIT = -1, -2, -3
+# A block is decoded as a whole; framed ones have 32 KB. One larger than this part of the limit is refused.
+BLOCK_PART = 4
 # Writers use blocks of 32 KB; a larger number is not the length of a block.
 MAX_CHUNK = 1 << 24
 
@@ -100,16 +102,16 @@ def claimed_size(block: memoryview, limit: int) -> int:
 
     Args:
         block: one raw block.
-        limit: bytes above which a claim is refused.
+        limit: bytes of the section; a claim above a part of it is refused.
 
     Returns:
         The size in bytes; NO_NUMBER when there is none, TOO_MUCH when such a block cannot hold it, OVER_LIMIT
-        when it is over `limit`.
+        when it is over the part of `limit` that one block may have.
     """
     size = preamble(block)
     if size > MAX_RATIO * len(block) + RATIO_SLACK:
         return TOO_MUCH
-    return size if size <= limit else OVER_LIMIT
+    return size if size <= limit // BLOCK_PART else OVER_LIMIT
 
 
 def decompress(block: memoryview, limit: int) -> memoryview:
@@ -184,7 +186,7 @@ def read_block(block: memoryview, length: int, limit: int) -> Pieces:
     """
     size = claimed_size(block, limit)
     if size == OVER_LIMIT:
-        return CodecProblem(Code.C03, f"one block claims more than {limit} bytes", fatal=True)
+        return CodecProblem(Code.C03, f"one block claims more than {limit // BLOCK_PART} bytes", fatal=True)
     try:
         yield decompress(block, limit)
     except StreamDamage:

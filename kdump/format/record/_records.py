@@ -509,7 +509,8 @@ def read_pieces(
     Returns:
         The place to go on at; pieces filled; why it stopped: R_DONE at the end of the record, R_MORE when bytes are
         needed behind `stop` (those from the place on come once more, in front of them), R_FULL when the rows are
-        filled, or what is wrong, as `read_stream` says it of a record that is all in the buffer.
+        filled and before each header, which `whole_headers` may read, or what is wrong, as `read_stream` says it of a
+        record that is all in the buffer.
     """
     b: cython.p_uchar
     p: cython.p_longlong
@@ -526,6 +527,7 @@ def read_pieces(
     i: cython.Py_ssize_t
     end: cython.Py_ssize_t
     after: cython.Py_ssize_t
+    begun: cython.Py_ssize_t = at
     size: cython.longlong
     stage: cython.longlong
     whole: cython.bint
@@ -547,6 +549,8 @@ def read_pieces(
         end = at + p[layout.P_LEFT] if whole else stop
         if stage == layout.AT_END:
             return at, n, layout.R_DONE if p[layout.P_LEFT] == 0 else layout.R_BODY
+        if stage == layout.AT_HEADER_KEY_SIZE and (n > 0 or at != begun):
+            return at, n, layout.R_FULL
         if (
             stage == layout.AT_KEY
             or stage == layout.AT_VALUE
@@ -566,8 +570,6 @@ def read_pieces(
             out[i + layout.PIECE_SIZE] = size if size >= 0 else -1
             n += 1
             if size > 0:
-                if stage == layout.AT_HEADER_KEY and _has_high_byte(b, at, at + size):
-                    p[layout.P_FLAGS] |= layout.ODD_HEADER_KEY
                 at += size
                 p[layout.P_LEFT] -= size
                 p[layout.P_FIELD_LEFT] -= size
@@ -595,6 +597,67 @@ def read_pieces(
             if i != layout.R_DONE:
                 return at, n, i
         at = after
+
+
+def whole_headers(
+    view: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    stop: cython.Py_ssize_t,
+    left: cython.longlong,
+    count: cython.longlong,
+) -> tuple[int, int, int, int]:
+    """Pass over the headers of a record of magic 2 that lie whole in a buffer.
+
+    Args:
+        view: the buffer.
+        at, stop: places in it, half-open: the headers, as far as they are there.
+        left: bytes that the record has from `at` on, whether they are there or not.
+        count: headers that it has from `at` on.
+
+    Returns:
+        The place after the last whole header; how many there are; why they end: R_DONE when all are passed, R_MORE when
+        the next one ends behind `stop`, or what is wrong with it, as `read_stream` says; and ODD_HEADER_KEY where the
+        key of one that was passed is not UTF-8, else 0.
+    """
+    b: cython.p_uchar
+    if stop > len(view):
+        stop = len(view)
+    if at < 0 or at > stop or left < 0:
+        return at, 0, layout.R_MORE if count > 0 else layout.R_DONE, 0
+    if cython.compiled:
+        if len(view) == 0:
+            return at, 0, layout.R_MORE if count > 0 else layout.R_DONE, 0
+        b = cython.cast(cython.p_uchar, cython.address(view[0]))
+    else:
+        b = view
+    whole: cython.bint = left <= stop - at
+    end: cython.Py_ssize_t = at + left if whole else stop
+    n: cython.longlong = 0
+    flags: cython.longlong = 0
+    odd: cython.longlong
+    begun: cython.Py_ssize_t
+    after: cython.Py_ssize_t
+    size: cython.longlong
+    part: cython.Py_ssize_t
+    while n < count:
+        begun = at
+        odd = 0
+        for part in range(2):
+            after = wire.varint_end(b, at, end, wire.WIDEST_INT)
+            if after < 0:
+                return begun, n, layout.R_MORE if after == wire.NO_END and not whole else layout.R_FIELD_VARINT, flags
+            size = wire.varint(b, at, after)
+            if size > left - (after - begun) or (part == 0 and size < 0):
+                return begun, n, layout.R_HEADER_VALUE if part else layout.R_HEADER_KEY, flags
+            if size > end - after:
+                return begun, n, layout.R_MORE, flags
+            if part == 0 and _has_high_byte(b, after, after + size) and not _is_utf8(b, after, after + size):
+                odd = layout.ODD_HEADER_KEY
+            at = after + size if size > 0 else after
+        left -= at - begun
+        flags |= odd
+        n += 1
+    return at, n, layout.R_DONE, flags
 
 
 @cython.cfunc

@@ -1,37 +1,55 @@
-"""A record that is too large for who reads it: its fields are cut, its sizes are not.
+"""A record that is too large to be held: its fields are read in pieces, its row tells of their first bytes.
 
-Strategy: the fields are passed over in the stream, the first bytes of each are kept, and a small record is made of
-them that the record kernel reads like any other.
+Strategy: the record is passed over once in the stream, and checked as any other. The first bytes of each field are
+kept, and a small record is made of them that the record kernel reads as it reads others. Who wants all of it reads the
+batch again up to there, and gets its fields piece by piece.
 """
 
 from __future__ import annotations
 
+import codecs
+from array import array
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.format.checksum import crc32
 from kdump.format.kernels import wire
+from kdump.format.record import _records
+from kdump.format.record.chunk import MOST_WHOLE
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from kdump.format.codec.base import DecodedStream
+    from collections.abc import Callable, Iterator
 
-_SCRATCH = 256 * 1024
-_LONGEST_VARLONG = 10
+    from kdump.format.codec.base import CodecProblem, DecodedStream
+    from kdump.format.record.chunk import Chunk
+
+    Event = tuple[int, memoryview | None, int]
+
+HEADERS = layout.AT_HEADER_KEY_SIZE  # of an event: headers that are whole, and how many
+PIECE = 256 * 1024  # bytes of a record held at once
+_AT_ONCE = 4  # pieces that the kernel gives
 
 
 class CutRecord(Value):
     """What a record has whose row tells of less.
 
     Args:
-        size: of the whole record, bytes.
+        size: of the whole record, bytes, its length included.
         key_size, value_size: bytes; below 0 for null.
         headers: how many.
+        texts: of each field that comes in pieces, in order: whether it is UTF-8.
+        again: reads it again. Yields what comes (layout.AT_KEY, AT_VALUE, AT_HEADER_KEY, AT_HEADER_VALUE: a piece of
+            that field; HEADERS: whole headers), the bytes (None for null; valid until the next are asked for), and how
+            many bytes of the field follow, or how many headers these are.
     """
 
     size: int
     key_size: int
     value_size: int
     headers: int
+    texts: tuple[bool, ...]
+    again: Callable[[], Iterator[Event]]
 
 
 class CutError(Exception):
@@ -42,117 +60,391 @@ class CutError(Exception):
         self.status = status
 
 
-class RecordCutter:
-    """Reads one large record from a decompressed stream.
+class HeldBytes:
+    """A stream of bytes that are not compressed; see DecodedStream."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.problem: CodecProblem | None = None
+        self._rest = data
+
+    def read_into(self, target: memoryview) -> int:
+        """Fill `target`; return how many bytes there were."""
+        count = min(len(target), len(self._rest))
+        target[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
+class Feed:
+    """The bytes of a stream, a piece at a time.
 
     Args:
         stream: where it goes on.
-        held: the bytes of the record that were read already, its length first.
-        most: bytes of the key, of the value and of the headers that are kept.
+        held: bytes of it that were read already, first.
 
     Attributes:
-        stream: as given.
-        rest: bytes behind the record that were read.
+        view: the buffer; its bytes in [at, held) are not taken yet.
+        taken: bytes that were taken.
     """
 
-    def __init__(self, stream: DecodedStream, held: memoryview, most: int) -> None:
-        self.stream = stream
-        self.rest = held
-        self._most = most
-        self._left = layout.LONGEST_VARINT  # bytes that the record has left
+    def __init__(self, stream: DecodedStream, held: bytes = b"") -> None:
+        self._stream = stream
+        self._before = memoryview(held)
+        self.view = memoryview(bytearray(PIECE))
+        self.at = self.held = self.taken = 0
 
-    def read(self) -> tuple[bytes, CutRecord]:
-        """Return a record that stands for this one, and what this one has.
+    def fill(self) -> bool:
+        """Read more behind what is not taken; False at the end, and where there is no room."""
+        rest = bytes(self.view[self.at : self.held])
+        self.view[: len(rest)] = rest
+        self.at, self.held = 0, len(rest)
+        count = min(len(self._before), PIECE - self.held)
+        if count:
+            self.view[self.held : self.held + count] = self._before[:count]
+            self._before = self._before[count:]
+        elif self.held < PIECE:
+            count = self._stream.read_into(self.view[self.held :])
+        self.held += count
+        return count > 0
+
+    def take(self, to: int) -> None:
+        """Take the bytes of the buffer up to a place."""
+        self.taken += to - self.at
+        self.at = to
+
+    def skip(self, count: int) -> int:
+        """Pass over bytes; return how many were missing."""
+        while count and (self.at < self.held or self.fill()):
+            part = min(count, self.held - self.at)
+            self.take(self.at + part)
+            count -= part
+        return count
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            CutError: there are not so many.
+        """
+        return b"".join(map(bytes, self.pieces(size)))  # each is copied before the next takes its place
+
+    def pieces(self, size: int) -> Iterator[memoryview]:
+        """Yield the next bytes; each piece is valid until the next is asked for.
+
+        Raises:
+            CutError: there are not so many.
+        """
+        while size:
+            if self.at == self.held and not self.fill():
+                raise CutError(layout.R_MORE)
+            part = self.view[self.at : min(self.held, self.at + size)]
+            self.take(self.at + len(part))
+            size -= len(part)
+            yield part
+
+    @property
+    def rest(self) -> bytes:
+        """What was read and not taken."""
+        return bytes(self.view[self.at : self.held]) + bytes(self._before)
+
+
+class RecordPieces:
+    """One record of magic 2 in pieces.
+
+    Args:
+        feed: its bytes, its length first.
+
+    Attributes:
+        state: what it says of itself; see `_records.read_pieces`.
+        has_odd_key: a header key that came whole is not UTF-8.
+    """
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self.state = array("q", bytes(8 * layout.P_WIDTH))
+        self.has_odd_key = False
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield what CutRecord.again yields.
 
         Raises:
             CutError: it cannot be read.
         """
-        size = self._number(layout.LONGEST_VARINT, layout.R_LENGTH_VARINT)
-        self._left = size
-        body = self._take(1, layout.R_BODY)
-        body += _varint(self._number(_LONGEST_VARLONG, layout.R_FIELD_VARINT))
-        body += _varint(self._number(layout.LONGEST_VARINT, layout.R_FIELD_VARINT))
-        key_size, key = self._field(layout.R_KEY_LENGTH)
-        value_size, value = self._field(layout.R_VALUE_LENGTH)
-        headers = self._number(layout.LONGEST_VARINT, layout.R_FIELD_VARINT)
-        if not 0 <= headers <= self._left:
-            raise CutError(layout.R_HEADER_COUNT_BAD)
-        rest = self._left
-        kept, end = _whole_headers(self._keep(rest), headers, rest)
-        if len(end) < rest and (kept == headers or rest <= self._most):  # bytes are left over, or nothing was cut
-            raise CutError(layout.R_BODY)
-        body += key + value + _varint(kept) + end
-        return _varint(len(body)) + body, CutRecord(size, key_size, value_size, headers)
+        try:
+            yield from self._events()
+        except CutError as error:
+            if error.status != layout.R_MORE and self._feed.skip(self.state[layout.P_LEFT]):
+                raise CutError(layout.R_MORE) from None  # its end is missing: that is said of any record
+            raise
 
-    def _field(self, too_long: int) -> tuple[int, bytes]:
-        """A key or a value: its size, and the field as it is kept."""
-        size = self._number(layout.LONGEST_VARINT, layout.R_FIELD_VARINT)
-        if size > self._left:
-            raise CutError(too_long)
-        kept = self._keep(max(0, size))
-        return size, _varint(min(size, len(kept)) if size > 0 else size) + kept
+    def _events(self) -> Iterator[Event]:
+        feed, state, width = self._feed, self.state, layout.PIECE_WIDTH
+        rows = array("q", bytes(8 * width)) * _AT_ONCE
+        while True:
+            if state[layout.P_STAGE] == layout.AT_HEADER_KEY_SIZE:
+                yield from self._whole_headers()
+            at, n, status = _records.read_pieces(feed.view, feed.at, feed.held, state, rows, _AT_ONCE)
+            for i in range(0, n * width, width):
+                what, place, size, left = rows[i : i + width]
+                yield what, None if size < 0 else feed.view[place : place + size], left
+            feed.take(at)
+            if status == layout.R_DONE:
+                return
+            if status != layout.R_FULL and (status != layout.R_MORE or not feed.fill()):
+                raise CutError(status)
 
-    def _number(self, longest: int, wrong: int) -> int:
-        """A varint, cut to 32 bits (64 where it may have ten bytes) as Java does."""
-        data = bytearray()
-        while len(data) < longest:
-            data += self._take(1, wrong)
-            if data[-1] < 0x80:
-                read = wire.varint if longest == layout.LONGEST_VARINT else wire.varlong
-                return read(memoryview(data), 0, len(data))
-        raise CutError(wrong)
+    def _whole_headers(self) -> Iterator[Event]:
+        """The headers up to one that is larger than the buffer."""
+        feed, state = self._feed, self.state
+        while state[layout.P_HEADERS_LEFT]:
+            at, n, status, flags = _records.whole_headers(
+                feed.view, feed.at, feed.held, state[layout.P_LEFT], state[layout.P_HEADERS_LEFT]
+            )
+            self.has_odd_key |= bool(flags)
+            if n:
+                yield HEADERS, feed.view[feed.at : at], n
+                state[layout.P_LEFT] -= at - feed.at
+                state[layout.P_HEADERS_LEFT] -= n
+                feed.take(at)
+            if status == layout.R_MORE:
+                if feed.at == 0 and feed.held == PIECE:
+                    return
+                if not feed.fill():
+                    raise CutError(status)
+            elif status != layout.R_DONE:
+                raise CutError(status)
+        state[layout.P_STAGE] = layout.AT_END
 
-    def _take(self, count: int, wrong: int) -> bytes:
-        if count > self._left:
-            raise CutError(wrong)
-        data = self._keep(count)
-        if len(data) < count:
-            raise CutError(layout.R_MORE)
-        return data
 
-    def _keep(self, count: int) -> bytes:
-        """Pass over some bytes; return the first of them."""
-        kept = bytearray()
-        self._left -= count
-        while count:
-            if not self.rest:
-                scratch = memoryview(bytearray(_SCRATCH))
-                self.rest = scratch[: self.stream.read_into(scratch)]
-                if not self.rest:
-                    raise CutError(layout.R_MORE)
-            part = self.rest[:count]
-            kept += part[: self._most - len(kept)]
-            self.rest = self.rest[len(part) :]
-            count -= len(part)
-        return bytes(kept)
+class Texts:
+    """Tells of each field that comes in pieces whether it is UTF-8.
+
+    Attributes:
+        found: what was found of each, in order.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[bool] = []
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._is_text = True
+
+    def add(self, data: memoryview | None, left: int) -> None:
+        """Take a piece of a field after which so many bytes follow."""
+        if self._is_text and data is not None:
+            try:
+                self._decoder.decode(data, final=not left)
+            except UnicodeDecodeError:
+                self._is_text = False
+        if not left:
+            self.found.append(self._is_text)
+            self._decoder.reset()
+            self._is_text = True
+
+
+def cut_record(pieces: RecordPieces, most: int) -> tuple[bytes, tuple[bool, ...]]:
+    """Return a record that stands for a large one, and which of its fields are UTF-8.
+
+    Args:
+        pieces: the record.
+        most: bytes of the key, of the value and of the headers that are kept.
+
+    Raises:
+        CutError: it cannot be read.
+    """
+    fields: dict[int, bytearray] = {layout.AT_KEY: bytearray(), layout.AT_VALUE: bytearray()}
+    headers, count, is_whole = bytearray(), 0, True
+    texts = Texts()
+    for what, data, left in pieces:
+        if what == HEADERS:
+            assert data is not None
+            if is_whole:
+                room = most - len(headers)
+                at, n, _, _ = _records.whole_headers(data, 0, min(room, len(data)), len(data), left)
+                headers += data[:at]
+                count, is_whole = count + n, n == left
+            continue
+        texts.add(data, left)
+        if what in fields:
+            fields[what] += (data or b"")[: most - len(fields[what])]
+            continue
+        is_whole = False
+        if what == layout.AT_HEADER_KEY and not left and not texts.found[-1]:
+            pieces.has_odd_key = True
+    state = pieces.state
+    body = bytes([state[layout.P_ATTRIBUTES]]) + _varint(state[layout.P_TIME_DELTA]) + _varint(state[layout.P_DELTA])
+    for what, size in ((layout.AT_KEY, state[layout.P_KEY_SIZE]), (layout.AT_VALUE, state[layout.P_VALUE_SIZE])):
+        body += _varint(min(size, len(fields[what]))) + fields[what]
+    body += _varint(count) + headers
+    return _varint(len(body)) + body, tuple(texts.found)
+
+
+class MessagePieces:
+    """One message of magic 0 or 1 in pieces, its offset and size first.
+
+    Args:
+        feed: its bytes.
+
+    Attributes:
+        head: what stands before the key: offset, size, CRC ...
+        key_size, value_size: as they stand there; None where they do not.
+        left: bytes that no field accounts for.
+        crc: of what was read, as the message should have it.
+    """
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self.head = b""
+        self.key_size: int | None = None
+        self.value_size: int | None = None
+        self.left = 0
+        self.crc = 0
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield what CutRecord.again yields.
+
+        Raises:
+            CutError: the message ends behind the stream.
+        """
+        head = self._feed.read(layout.HEADER_UP_TO_MAGIC)
+        overhead = layout.MIN_SIZE_V1 if head[layout.MAGIC_AT] == 1 else layout.MIN_SIZE_V0
+        head += self._feed.read(layout.LOG_OVERHEAD + overhead - 8 - len(head))
+        self.head = head
+        self.crc = crc32(head[layout.MAGIC_AT :])
+        self.left = wire.i32(head, layout.SIZE_AT) + layout.LOG_OVERHEAD - len(head)
+        self.key_size = self._number()
+        if self.key_size <= self.left - 4:  # the size of the value follows
+            yield from self._field(layout.AT_KEY, self.key_size)
+            self.value_size = self._number()
+            if self.value_size <= self.left:
+                yield from self._field(layout.AT_VALUE, self.value_size)
+        for part in self._feed.pieces(self.left):
+            self.crc = crc32(part, self.crc)
+
+    def _number(self) -> int:
+        data = self._feed.read(4)
+        self.crc = crc32(data, self.crc)
+        self.left -= 4
+        return wire.i32(data, 0)
+
+    def _field(self, what: int, size: int) -> Iterator[Event]:
+        if size <= 0:
+            yield what, None if size < 0 else memoryview(b""), 0
+            return
+        left = size
+        for part in self._feed.pieces(size):
+            self.crc = crc32(part, self.crc)
+            left -= len(part)
+            self.left -= len(part)
+            yield what, part, left
+
+
+def cut_message(pieces: MessagePieces, most: int) -> tuple[bytes, tuple[bool, ...]]:
+    """Return a message that stands for a large one, wrong where that is wrong, and which of its fields are UTF-8.
+
+    Args:
+        pieces: the message.
+        most: bytes of the key and of the value that are kept.
+
+    Raises:
+        CutError: it ends behind the stream.
+    """
+    fields: dict[int, bytearray] = {layout.AT_KEY: bytearray(), layout.AT_VALUE: bytearray()}
+    texts = Texts()
+    for what, data, left in pieces:
+        texts.add(data, left)
+        fields[what] += (data or b"")[: most - len(fields[what])]
+    body = bytearray(pieces.head)
+    left_over = pieces.left > 0
+    for what, size in ((layout.AT_KEY, pieces.key_size), (layout.AT_VALUE, pieces.value_size)):
+        if size is None:
+            left_over = False
+            continue
+        fits = len(texts.found) > (what == layout.AT_VALUE)
+        body += (min(size, len(fields[what])) if fits else size).to_bytes(4, "big", signed=True) + fields[what]
+        left_over &= fits
+    if pieces.value_size is None:
+        body += bytes(4)  # the key ends behind the message: it is no shorter for that
+    if left_over:
+        body.append(0)
+    body[layout.SIZE_AT : layout.LOG_OVERHEAD] = (len(body) - layout.LOG_OVERHEAD).to_bytes(4, "big")
+    return bytes(body), tuple(texts.found)
+
+
+def pieces_in(view: memoryview, row: array[int]) -> Iterator[Event]:
+    """Yield what CutRecord.again yields of a record that is all in a buffer.
+
+    Args:
+        view: the buffer.
+        row: its RECORD_WIDTH values.
+    """
+    fields = (
+        (layout.AT_KEY, layout.R_KEY_AT, layout.R_KEY_SIZE),
+        (layout.AT_VALUE, layout.R_VALUE_AT, layout.R_VALUE_SIZE),
+    )
+    for what, place, width in fields:
+        at, size = row[place], row[width]
+        if size <= 0:
+            yield what, None if size < 0 else view[at:at], 0
+        for start in range(at, at + size, PIECE):
+            end = min(start + PIECE, at + size)
+            yield what, view[start:end], at + size - end
+    if row[layout.R_HEADER_COUNT]:
+        yield HEADERS, view[row[layout.R_HEADERS_AT] : row[layout.R_END]], row[layout.R_HEADER_COUNT]
+
+
+def whole_fields(cut: CutRecord) -> tuple[bytes | None, bytes | None] | None:
+    """Return key and value of a large record; None where they are more than MOST_WHOLE bytes."""
+    if max(0, cut.key_size) + max(0, cut.value_size) > MOST_WHOLE:
+        return None
+    fields: dict[int, bytearray | None] = {layout.AT_KEY: bytearray(), layout.AT_VALUE: bytearray()}
+    for what, data, _ in cut.again():
+        if what not in fields:
+            break
+        one = fields[what]
+        if data is None or one is None:
+            fields[what] = None
+        else:
+            one += data
+    key, value = fields[layout.AT_KEY], fields[layout.AT_VALUE]
+    return None if key is None else bytes(key), None if value is None else bytes(value)
+
+
+def digest(cut: CutRecord) -> tuple[int, int, bytes]:
+    """Return what tells key and value of a large record from others: their sizes, and a hash of their bytes."""
+    from hashlib import sha256
+
+    found = sha256()
+    for what, data, _ in cut.again():
+        if what not in (layout.AT_KEY, layout.AT_VALUE):
+            break
+        found.update(data or b"")
+    return cut.key_size, cut.value_size, found.digest()
+
+
+def whole_chunk(chunk: Chunk) -> Chunk:
+    """Return the chunk of a record that is cut with all of the record, in a buffer of its own."""
+    cut, row = chunk.cut, chunk.rows[: layout.RECORD_WIDTH]
+    assert cut is not None
+    data = bytearray()
+    places = {layout.AT_KEY: layout.R_KEY_AT, layout.AT_VALUE: layout.R_VALUE_AT}
+    row[layout.R_AT] = row[layout.R_HEADERS_AT] = 0
+    before: int | None = None
+    for what, part, left in cut.again():
+        if what != before and what in places:
+            row[places[what]] = len(data)
+        elif what not in places:
+            if before in places:
+                row[layout.R_HEADERS_AT] = len(data)
+            if before != what and what != HEADERS:
+                data += _varint(-1 if part is None else len(part) + left)
+        data += part or b""
+        before = what
+    row[layout.R_KEY_SIZE], row[layout.R_VALUE_SIZE] = cut.key_size, cut.value_size
+    row[layout.R_HEADER_COUNT], row[layout.R_END] = cut.headers, len(data)
+    return chunk.replace(view=memoryview(data), rows=row, cut=None)
 
 
 def _varint(value: int) -> bytes:
     """A number as records have it; 64 bits."""
-    data = bytearray(_LONGEST_VARLONG)
+    data = bytearray(wire.WIDEST_LONG)
     return bytes(data[: wire.put_varint(memoryview(data), 0, value)])
-
-
-def _whole_headers(data: bytes, count: int, size: int) -> tuple[int, bytes]:
-    """How many of the headers, which have `size` bytes, are whole in their first bytes, and these.
-
-    What is wrong behind these first bytes is not seen.
-    """
-    at = whole = 0
-    view = memoryview(data)
-    while whole < count:
-        start = at
-        for status in (layout.R_HEADER_KEY, layout.R_HEADER_VALUE):
-            after = wire.varint_end(view, at, len(data), wire.WIDEST_INT)
-            if after == wire.TOO_WIDE:
-                raise CutError(layout.R_FIELD_VARINT)
-            if after < 0:
-                return whole, data[:start]
-            length = wire.varint(view, at, after)
-            if length > size - after or (length < 0 and status == layout.R_HEADER_KEY):
-                raise CutError(status)
-            at = after + max(0, length)
-        if at > len(data):
-            return whole, data[:start]
-        whole += 1
-    return whole, data[:at]

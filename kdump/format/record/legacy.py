@@ -13,7 +13,8 @@ from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.codec.decompress import CodecProblem, CompressionType, Decompressor
 from kdump.format.record import _records
-from kdump.format.record.chunk import NOT_A_WRAPPER, shifted
+from kdump.format.record.chunk import LARGE, NOT_A_WRAPPER, shifted
+from kdump.format.record.cut_record import CutError, CutRecord, Feed, MessagePieces, cut_message
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.format.batch.window import Window
+    from kdump.format.record.cut_record import Event
 
 _MAX_LONG = 2**63 - 1
 _STREAM_SIZE = 256 * 1024
@@ -42,6 +44,7 @@ class InnerMessages:
         batch: its row.
         limit: bytes that the messages may have when decompressed.
         rows: record rows to fill.
+        cut: bytes that key and value of a message over LARGE are cut to; None to hold it whole.
 
     Attributes:
         problem: why there are no messages, or no more; final when `chunks` is exhausted.
@@ -50,7 +53,8 @@ class InnerMessages:
     Source: AbstractLegacyRecordBatch.DeepRecordsIterator, DataLogInputStream.nextBatch.
     """
 
-    def __init__(self, window: Window, batch: int, limit: int, rows: array[int]) -> None:
+    def __init__(self, window: Window, batch: int, limit: int, rows: array[int], cut: int | None = None) -> None:
+        self._cut = cut
         self._window = window
         self._batch = batch
         self._limit = limit
@@ -60,8 +64,11 @@ class InnerMessages:
         self.problem: WrapperProblem | None = None
         self.done = 0
 
-    def chunks(self) -> Iterator[tuple[memoryview, int]]:
-        """Yield the buffer and how many record rows point into it, until the messages or the good ones end."""
+    def chunks(self) -> Iterator[tuple[memoryview, int, CutRecord | None]]:
+        """Yield the buffer, how many record rows point into it, and what the one row is cut from.
+
+        They end where the messages end, or the good ones.
+        """
         data = self._value()
         if data is None:
             return
@@ -80,11 +87,12 @@ class InnerMessages:
                 return
             if base > _MAX_LONG:
                 base = 0  # in Java the difference is below 0 then, and Kafka adds nothing to the offsets
-        for view, count, _ in self._messages(data, base):
+        for view, count, cut in self._messages(data, base):
             good = self._uncompressed(count)
-            _fill_valid(view, self._rows, good)
+            if cut is None:
+                _fill_valid(view, self._rows, good)
             self.done += good
-            yield view, good
+            yield view, good, cut if good else None
             if good < count:
                 self.problem = WrapperProblem(NOT_A_WRAPPER, why="a message inside the wrapper is compressed itself")
                 return
@@ -121,11 +129,11 @@ class InnerMessages:
             self.problem = WrapperProblem(NOT_A_WRAPPER, why="there is no message inside the wrapper")
         return last
 
-    def _messages(self, data: memoryview, base: int) -> Iterator[tuple[memoryview, int, int]]:
+    def _messages(self, data: memoryview, base: int) -> Iterator[tuple[memoryview, int, CutRecord | None]]:
         """Decompress the stream and fill rows, a buffer at a time; a broken message is a problem."""
         stream = Decompressor(self._codec, data, self._magic, self._limit)
         buffer = memoryview(bytearray(_STREAM_SIZE))
-        held = 0
+        held = taken = 0
         capacity = len(self._rows) // layout.RECORD_WIDTH
         while True:
             got = stream.read_into(buffer[held:])
@@ -136,7 +144,7 @@ class InnerMessages:
                     buffer, at, held, self._window.rows, self._batch, base, self._rows, capacity
                 )
                 if count:
-                    yield buffer, count, status
+                    yield buffer, count, None
             if status != layout.R_MORE:
                 self.problem = WrapperProblem(status)
                 return
@@ -150,7 +158,59 @@ class InnerMessages:
                     rest += got
                 self._end(stream, rest)
                 return
+            taken += at
+            if self._cut is not None and need > LARGE:
+                feed = Feed(stream, bytes(buffer[at:held]))
+                found = self._cut_message(feed, data, taken, base)
+                if found is None:
+                    self._end(stream, feed.taken)
+                    return
+                small, count, status, cut = found
+                if count:
+                    yield small, count, cut
+                if status != layout.R_MORE:
+                    self.problem = WrapperProblem(status)
+                    return
+                taken, tail = taken + feed.taken, feed.rest
+                held = len(tail)
+                buffer[:held] = tail
+                continue
             buffer, held = shifted(buffer, at, held, max(need, _STREAM_SIZE)), held - at
+
+    def _cut_message(
+        self, feed: Feed, data: memoryview, before: int, base: int
+    ) -> tuple[memoryview, int, int, CutRecord] | None:
+        """Read one message that is cut: the buffer, how many rows point into it, why not one, what it is cut from.
+
+        None where it ends behind the stream.
+
+        Args:
+            feed: its bytes.
+            data: the compressed bytes of the wrapper.
+            before: decompressed bytes before it.
+            base: what is added to its offset.
+        """
+        assert self._cut is not None
+        pieces = MessagePieces(feed)
+        try:
+            small, texts = cut_message(pieces, self._cut)
+        except CutError:
+            return None
+        rows = self._rows
+        _, count, status = _records.read_messages(small, 0, len(small), self._window.rows, self._batch, base, rows, 1)
+        if pieces.crc == rows[layout.R_CRC]:
+            rows[layout.R_FLAGS] |= layout.CRC_HOLDS
+        codec, magic, limit = self._codec, self._magic, self._limit
+
+        def again() -> Iterator[Event]:
+            feed = Feed(Decompressor(codec, data, magic, limit))
+            feed.skip(before)
+            yield from MessagePieces(feed)
+
+        key_size = -1 if pieces.key_size is None else pieces.key_size
+        value_size = -1 if rows[layout.R_FLAGS] & layout.VALUE_OVERRUNS else pieces.value_size
+        cut = CutRecord(feed.taken, key_size, -1 if value_size is None else value_size, 0, texts, again)
+        return memoryview(small), count, status, cut
 
     def _end(self, stream: Decompressor, rest: int) -> None:
         problem = stream.problem

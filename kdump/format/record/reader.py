@@ -7,23 +7,24 @@ grows with a batch: rows come `ROWS` at a time, decompressed bytes in a buffer t
 from __future__ import annotations
 
 from array import array
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.record import _records
-from kdump.format.record.chunk import OVER_LIMIT, Chunk, RecordProblem, shifted
+from kdump.format.record.chunk import LARGE, OVER_LIMIT, Chunk, RecordProblem, shifted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kdump.format.batch.window import Window
     from kdump.format.codec.base import DecodedStream
-    from kdump.format.record.cut_record import RecordCutter
+    from kdump.format.record.cut_record import Event
 
+    OpenStream = Callable[[], DecodedStream]
 
 ROWS = 2048  # record rows filled at once
-_LARGE = 8 * 1024 * 1024  # bytes of a record that is cut where a reader wants that
 _STREAM_SIZE = 256 * 1024  # bytes of decompressed records held at once, more only for one larger record
 
 
@@ -33,8 +34,11 @@ class RecordReader:
     Args:
         max_uncompressed: bytes that the records of one batch may have when decompressed.
         max_batch: bytes that a batch may have for its records to be read.
-        cut: bytes that key, value and headers of a very large record are cut to; None to hold it whole.
+        cut: bytes that key, value and headers of a record over LARGE are cut to, for who looks at `Chunk.cut`; None to
+            hold it whole.
     """
+
+    _plain_is_cut = True  # a large record that is not compressed is cut too: else its rows point into the window
 
     def __init__(self, max_uncompressed: int, *, max_batch: int = layout.MAX_INT, cut: int | None = None) -> None:
         self._cut = cut
@@ -61,7 +65,10 @@ class RecordReader:
                 k += 1
                 continue
             end = _records.run_of_plain(window.rows, k, self._large_from(window, k))
-            if end > k:
+            if end == k + 1 and self._cut is not None and window.cell(k, layout.SIZE) > LARGE and self._plain_is_cut:
+                yield from self._large_plain(window, k)
+                k += 1
+            elif end > k:
                 yield from self._plain(window, k, end)
                 k = end
             else:
@@ -112,6 +119,35 @@ class RecordReader:
             k, status, done, at - start - layout.RECORDS_AT, _length(window.view, at, rest), rest
         )
 
+    def _large_plain(self, window: Window, k: int) -> Iterator[Chunk]:
+        """One large batch that is not compressed."""
+        if window.cell(k, layout.MAGIC) < layout.MAGIC_V2:
+            for chunk in self._plain(window, k, k + 1):
+                yield self._cut_row(chunk) if chunk.filled else chunk
+            return
+        if window.cell(k, layout.COUNT) == 0:
+            yield from self._plain(window, k, k + 1)
+            return
+        from kdump.format.record.cut_record import HeldBytes
+
+        _, data = section(window, k)
+        yield from self._streamed(window, k, lambda: HeldBytes(data), layout.MAX_INT, self._cut)
+
+    def _cut_row(self, chunk: Chunk) -> Chunk:
+        """A chunk of one large message of magic 0 or 1, which stays where it is: its row tells of the first bytes."""
+        from kdump.format.record.cut_record import CutRecord, Texts, pieces_in
+
+        assert self._cut is not None
+        whole, view, texts = chunk.rows[: layout.RECORD_WIDTH], chunk.view, Texts()
+        for _, data, left in pieces_in(view, whole):
+            texts.add(data, left)
+        for size in (layout.R_KEY_SIZE, layout.R_VALUE_SIZE):
+            chunk.rows[size] = min(self._cut, whole[size])
+        key_size, value_size = whole[layout.R_KEY_SIZE], whole[layout.R_VALUE_SIZE]
+        size, again = whole[layout.R_END] - whole[layout.R_AT], partial(pieces_in, view, whole)
+        cut = CutRecord(size, key_size, value_size, 0, tuple(texts.found), again)
+        return chunk.replace(cut=cut)
+
     def _compressed(self, window: Window, k: int) -> Iterator[Chunk]:
         """One compressed batch of magic 2, as far as it can be read."""
         codec, data = section(window, k)
@@ -120,12 +156,26 @@ class RecordReader:
             return
         from kdump.format.codec.decompress import Decompressor
 
-        yield from self._streamed(window, k, Decompressor(codec, data, layout.MAGIC_V2, self._limit))
+        limit = self._limit
+        yield from self._streamed(
+            window, k, lambda: Decompressor(codec, data, layout.MAGIC_V2, limit), limit, self._cut
+        )
 
-    def _streamed(self, window: Window, k: int, stream: DecodedStream) -> Iterator[Chunk]:
-        """The records of one batch of magic 2 from the decoded bytes."""
+    def _streamed(
+        self, window: Window, k: int, open_stream: OpenStream, limit: int, cut: int | None
+    ) -> Iterator[Chunk]:
+        """The records of one batch of magic 2 from the decoded bytes.
+
+        Args:
+            window: where the batch is.
+            k: its row.
+            open_stream: gives the bytes, from the first one on.
+            limit: how many there may be.
+            cut: see RecordReader.
+        """
         if not self._stream:
             self._stream = memoryview(bytearray(_STREAM_SIZE))
+        stream = open_stream()
         begun = False
         held = at = done = dropped = 0
         ended = False
@@ -147,24 +197,22 @@ class RecordReader:
                 if status == layout.R_MORE:
                     dropped += at
                     need = _whole_length(self._stream, at, held)
-                    if dropped + need > self._limit and need > len(self._stream):
+                    if dropped + need > limit and need > len(self._stream):
                         passed = _drain(stream)  # it ends behind the limit: no use to hold it
                         length = _length(self._stream, at, held - at)
                         left = RecordProblem(k, status, done, dropped, length, held - at + passed)
                         told = self._stream_problem(stream, left, self._stream[:0])
                         yield Chunk(window, self._stream, k, k + 1, begun, self._rows, 0, told)
                         return
-                    if self._cut is not None and need > _LARGE:
-                        from kdump.format.record.cut_record import RecordCutter
-
-                        cutter = RecordCutter(stream, memoryview(bytes(self._stream[at:held])), self._cut)
-                        chunk = self._cut_chunk(window, k, cutter, done, dropped, begun=begun)
+                    if cut is not None and need > LARGE:
+                        head = bytes(self._stream[at:held])
+                        chunk, size, tail = self._cut_chunk(window, k, open_stream, stream, head, dropped, done, begun)
                         yield chunk
                         if chunk.cut is None:
                             return
-                        held, at = len(cutter.rest), 0
-                        self._stream[:held] = cutter.rest
-                        begun, done, dropped = True, done + 1, dropped + chunk.cut.size
+                        held, at, ended = len(tail), 0, False
+                        self._stream[:held] = tail
+                        begun, done, dropped = True, done + 1, dropped + size
                         continue
                     held, at = self._shift(at, held, need), 0
                 continue
@@ -176,25 +224,60 @@ class RecordReader:
             return
 
     def _cut_chunk(
-        self, window: Window, k: int, cutter: RecordCutter, done: int, dropped: int, *, begun: bool
-    ) -> Chunk:
-        """A chunk with one large record that is cut; without `cut` where the records end with it."""
-        from kdump.format.record.cut_record import CutError
+        self,
+        window: Window,
+        k: int,
+        open_stream: OpenStream,
+        stream: DecodedStream,
+        head: bytes,
+        before: int,
+        done: int,
+        begun: bool,
+    ) -> tuple[Chunk, int, bytes]:
+        """A chunk of one record that is cut, the bytes of it, and what was read behind it.
 
-        view = memoryview(b"")
+        The chunk is without `cut` where the record cannot be read: the batch ends there.
+
+        Args:
+            window: where the batch is.
+            k: its row.
+            open_stream: gives the bytes of the batch again, from the first one on.
+            stream: the same bytes, read as far as `head` goes.
+            head: the first bytes of the record.
+            before: bytes before it.
+            done: records before it.
+            begun: an earlier chunk has had the batch.
+        """
+        from kdump.format.record.cut_record import CutError, CutRecord, Feed, RecordPieces, cut_record
+
+        assert self._cut is not None
+        feed = Feed(stream, head)
+        pieces = RecordPieces(feed)
+        size = _length(memoryview(head), 0, len(head)) or 0
         try:
-            small, whole = cutter.read()
+            small, texts = cut_record(pieces, self._cut)
         except CutError as error:
-            problem = RecordProblem(k, error.status, done, dropped, None, len(cutter.rest))
-            told = self._stream_problem(cutter.stream, problem, view[:0])
-            return Chunk(window, window.view, k, k + 1, begun, self._rows, 0, told)
-        part = memoryview(small)
-        _, _, count, status = _records.read_stream(part, 0, len(small), window.rows, k, done, self._rows, 1)
-        if not count:
-            problem = RecordProblem(k, status, done, dropped, None, len(cutter.rest))
-            told = self._stream_problem(cutter.stream, problem, view)
-            return Chunk(window, window.view, k, k + 1, begun, self._rows, 0, told)
-        return Chunk(window, part, k, k + 1, begun, self._rows, count, done=False, cut=whole)
+            problem = RecordProblem(k, error.status, done, before, size, feed.taken + len(feed.rest))
+            told = self._stream_problem(stream, problem, memoryview(b""))
+            return Chunk(window, window.view, k, k + 1, begun, self._rows, 0, told), 0, b""
+        _, _, count, status = _records.read_stream(
+            memoryview(small), 0, len(small), window.rows, k, done, self._rows, 1
+        )
+        assert count == 1, status
+        if pieces.has_odd_key:
+            self._rows[layout.R_FLAGS] |= layout.ODD_HEADER_KEY
+            window.rows[k * layout.BATCH_WIDTH + layout.SUSPICION] |= layout.ODD_FIELDS
+
+        def again() -> Iterator[Event]:
+            feed = Feed(open_stream())
+            feed.skip(before)
+            yield from RecordPieces(feed)
+
+        state = pieces.state
+        key_size, value_size = state[layout.P_KEY_SIZE], state[layout.P_VALUE_SIZE]
+        cut = CutRecord(feed.taken, key_size, value_size, state[layout.P_HEADER_COUNT], texts, again)
+        chunk = Chunk(window, memoryview(small), k, k + 1, begun, self._rows, 1, done=False, cut=cut)
+        return chunk, feed.taken, feed.rest
 
     def _shift(self, at: int, held: int, need: int) -> int:
         """Move what is not read yet to the front of a buffer that has room for the next record."""
@@ -212,10 +295,10 @@ class RecordReader:
         """One compressed wrapper of magic 0 or 1 with its inner messages."""
         from kdump.format.record.legacy import InnerMessages
 
-        inner = InnerMessages(window, k, self._limit, self._rows)
+        inner = InnerMessages(window, k, self._limit, self._rows, self._cut)
         begun = False
-        for view, count in inner.chunks():
-            yield Chunk(window, view, k, k + 1, begun, self._rows, count, done=False)
+        for view, count, cut in inner.chunks():
+            yield Chunk(window, view, k, k + 1, begun, self._rows, count, done=False, cut=cut)
             begun = True
         problem = inner.problem
         if problem is not None or not begun:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.figures import Figures
 from kdump.finding import Finding, Severity
@@ -19,7 +19,7 @@ from kdump.render.figures import figures_json
 from kdump.render.json.lines import finding_json, line, name, summary_json
 from kdump.render.json.writer import JsonWriter
 from kdump.render.tally import Tally, status
-from kdump.render.text.dump import error_line
+from kdump.render.text.dump import error_to
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
 
@@ -31,11 +31,19 @@ if TYPE_CHECKING:
     from kdump.exit_status import RunStatus
     from kdump.item import Item
     from kdump.render.json._json import Decode
+    from kdump.render.text.buffer import Write
     from kdump.render.text.dump import RecordFormat
+    from kdump.workers import Output
 
 
 def json_sink(
-    shown: RecordFormat, decodes: FileDecoder | None, outcome: RunStatus, *, deep: bool, stats: bool
+    shown: RecordFormat,
+    decodes: FileDecoder | None,
+    outcome: RunStatus,
+    output: Output | None = None,
+    *,
+    deep: bool,
+    stats: bool,
 ) -> DumpJson:
     """Return the sink for stdout and stderr.
 
@@ -43,26 +51,29 @@ def json_sink(
         shown: what is shown of records.
         decodes: reads keys and values; None where nothing does.
         outcome: knows the exit status.
+        output: takes the place of stdout and stderr.
         deep: records are read.
         stats: figures and findings only.
     """
-    writer = json_writer(contents=shown.contents)
+    writer = json_writer(contents=shown.contents, write=None if output is None else output.write)
+    error = error_to(output)
     decode = (lambda: None) if decodes is None else decodes.json
     return DumpJson(
         writer,
         decode,
-        lambda line: error_line(escape(line)),
+        lambda line: error(escape(line)),
         lambda: int(outcome.exit),
         deep=deep,
         stats=stats,
     )
 
 
-def json_writer(*, contents: bool) -> JsonWriter:
+def json_writer(*, contents: bool, write: Write | None = None) -> JsonWriter:
     """Return what writes batches and records to stdout.
 
     Args:
         contents: keys and payloads too.
+        write: takes the bytes in the place of stdout.
     """
 
     def control(key: bytes | None, value: bytes | None) -> bytes:
@@ -70,7 +81,7 @@ def json_writer(*, contents: bool) -> JsonWriter:
 
         return json.dumps(control_object(key, value), separators=(",", ":")).encode()
 
-    return JsonWriter(sys.stdout.buffer.write, contents=contents, control=control)
+    return JsonWriter(write or sys.stdout.buffer.write, contents=contents, control=control)
 
 
 _NO_TIMESTAMP = -1
@@ -145,6 +156,39 @@ class DumpJson:
         assert not dead
         self._segment()
         self._line(summary_json(self._tally.totals(), self._tally.unchecked, self._exit_status()))
+        self._writer.flush()
+
+    @property
+    def state(self) -> object:
+        """What was shown so far, as far as what comes next hangs on it."""
+        where = self._file, self._entries, self._log, self._severities, self._unread
+        return (*where, self._tally, self._directories)
+
+    def resume(self, state: Any) -> None:  # noqa: ANN401 (what `state` was)
+        """Go on from what another sink has shown."""
+        *where, self._tally, self._directories = state
+        self._file, self._entries, self._log, self._severities, self._unread = where
+
+    def go_on(self, file: FileStart) -> None:
+        """Take in hand a file that another sink has begun to show."""
+        self._file, self._entries, self._log = file, 0, _Log(deep=self._deep)
+        self._writer.begin(file.path, self._decode())
+
+    def is_bulk(self, item: Item) -> bool:
+        """Tell whether what is written of an item hangs on nothing that was shown before."""
+        return isinstance(item, Chunk)
+
+    def share(self) -> _Log | None:
+        """Return what was counted since `go_on`."""
+        return self._log
+
+    def join(self, share: _Log | None) -> None:
+        """Count what another sink has counted."""
+        if share is not None and self._log is not None:
+            self._log.join(share)
+
+    def flush(self) -> None:
+        """Write out what is collected."""
         self._writer.flush()
 
     def died(self, exception: str) -> None:
@@ -272,6 +316,17 @@ class _Log:
             self.records += sum(counts)
         else:
             self.records = self._with_legacy(chunk, first)
+
+    def join(self, other: _Log) -> None:
+        """Take what another one has of what follows into account."""
+        if not self.batches:
+            self.first_timestamp = other.first_timestamp
+        self.batches += other.batches
+        self.last = self.last if other.last is None else other.last
+        latest = [one for one in (self.max_timestamp, other.max_timestamp) if one is not None]
+        self.max_timestamp = max(latest, default=None)
+        is_known = self.records is not None and other.records is not None
+        self.records = (self.records or 0) + (other.records or 0) if is_known else None
 
     def _with_legacy(self, chunk: Chunk, first: int) -> int | None:
         """The records so far, with those of a chunk that has messages of magic 0 or 1."""

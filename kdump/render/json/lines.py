@@ -11,7 +11,7 @@ from kdump.render.escape import escape
 
 if TYPE_CHECKING:
     from kdump.finding import Finding
-    from kdump.item import LookupAnswer, Loss, Prediction
+    from kdump.item import LookupAnswer, Loss, Prediction, Step
 
 
 def line(type_: str, fields: dict[str, object]) -> str:
@@ -39,6 +39,7 @@ def finding_json(finding: Finding) -> str:
             "found": safe_value(finding.found),
             "message": safe_text(finding.message),
             "remedy": safe_text(finding.remedy),
+            "repair": finding.repair,
             "count": finding.count,
             "because": None if finding.because is None else finding.because.name,
             "more": finding.more,
@@ -105,6 +106,14 @@ def prediction_json(one: Prediction) -> str:
             "assumed": [safe_text(what) for what in one.assumed],
             "segments": segments,
         },
+    )
+
+
+def step_json(step: Step) -> str:
+    """Return the line of what to do next."""
+    return line(
+        "step",
+        {"n": step.n, "command": step.command, "why": safe_text(step.why), "instead": list(step.instead)},
     )
 
 

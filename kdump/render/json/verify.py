@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.item import Loss, Prediction
-from kdump.render.json.lines import finding_json, loss_json, prediction_json, summary_json
+from kdump.item import Loss, Prediction, Step
+from kdump.render.json.lines import finding_json, loss_json, prediction_json, step_json, summary_json
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class VerifyJson:
             self._write(f"{prediction_json(item)}\n")
         elif isinstance(item, Loss) and self._wanted is None:
             self._write(f"{loss_json(item)}\n")
+        elif isinstance(item, Step) and self._wanted is None:
+            self._write(f"{step_json(item)}\n")
         if not isinstance(item, Finding | OpenFailure) or not (self._wanted is None or self._wanted(item)):
             return
         if isinstance(item, Finding):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import json
 from binascii import b2a_base64
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.format.record.cut_record import HEADERS, Texts, pieces_in, whole_fields
 from kdump.format.record.reader import header_places_at, key_and_value
 from kdump.render.json import _json
 from kdump.render.json.lines import name
@@ -15,12 +17,13 @@ from kdump.render.text.buffer import MOST_ROOM, PIECE, LineBuffer
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.record.chunk import Chunk
+    from kdump.format.record.cut_record import Event
     from kdump.render.text.buffer import Write
 
-_BASE64_PIECE = PIECE // 3 * 3
+_FIELDS = 2  # key and value, before headers
 
 
 class JsonWriter(LineBuffer):
@@ -54,6 +57,7 @@ class JsonWriter(LineBuffer):
         """Write the lines of a chunk's batches and records."""
         k, begun, r = chunk.first, chunk.begun, 0
         rows = chunk.window.rows
+        filled = 0 if chunk.cut is not None else chunk.filled  # a record that is cut has a line of its own
         while True:
             k, begun, r, self._at, why = _json.render(
                 chunk.view,
@@ -63,7 +67,7 @@ class JsonWriter(LineBuffer):
                 begun,
                 chunk.rows,
                 r,
-                chunk.filled,
+                filled,
                 self._room,
                 self._at,
                 *self._heads,
@@ -72,6 +76,8 @@ class JsonWriter(LineBuffer):
                 self._control,
             )
             if why == _json.DONE:
+                if chunk.cut is not None:
+                    self._long_line(chunk, 0)
                 return
             if why == _json.NO_ROOM:
                 self.flush()
@@ -83,77 +89,137 @@ class JsonWriter(LineBuffer):
 
     def _long_line(self, chunk: Chunk, r: int) -> None:
         """Write the line of record r in pieces."""
-        row = chunk.rows[r * layout.RECORD_WIDTH : (r + 1) * layout.RECORD_WIDTH]
+        row, cut = chunk.rows[r * layout.RECORD_WIDTH : (r + 1) * layout.RECORD_WIDTH], chunk.cut
         batch = chunk.window.row(row[layout.R_BATCH])
-        new = batch[layout.MAGIC] >= layout.MAGIC_V2
-        self.text(self._heads[1].decode() + _head(chunk, row, batch))
-        if new:
-            self.text(',"headers":[')
-            self._headers(chunk.view, row[layout.R_HEADERS_AT], row[layout.R_END], row[layout.R_HEADER_COUNT])
-            self.text("]")
+        if cut is None:
+            texts, shown = Texts(), row
+            for what, data, left in pieces_in(chunk.view, row):
+                if what != HEADERS:
+                    texts.add(data, left)
+            found, count = tuple(texts.found), row[layout.R_HEADER_COUNT]
         else:
-            self.text(',"headers":null')
+            found, count, shown = cut.texts, cut.headers, row[:]
+            shown[layout.R_KEY_SIZE], shown[layout.R_VALUE_SIZE] = cut.key_size, cut.value_size
+        pieces = partial(pieces_in, chunk.view, row) if cut is None else cut.again
+        new = batch[layout.MAGIC] >= layout.MAGIC_V2
+        self.text(self._heads[1].decode() + _head(shown, batch))
+        self.text(',"headers":[' if new else ',"headers":null')
+        if count:
+            self._headers(pieces(), found[_FIELDS:])
+        self.text("]" if new else "")
         if self._contents:
-            self.text(',"key":')
-            self._field(chunk.view, row[layout.R_KEY_AT], row[layout.R_KEY_SIZE])
-            self.text(',"payload":')
-            self._field(chunk.view, row[layout.R_VALUE_AT], row[layout.R_VALUE_SIZE])
+            self._fields(pieces(), found)
         is_control = new and batch[layout.ATTRIBUTES] & layout.CONTROL_FLAG
-        control = self._control(*key_and_value(chunk.view, row)) if is_control else b"null"
+        fields = None
+        if is_control or (self._contents and self._decode is not None):
+            fields = key_and_value(chunk.view, row) if cut is None else whole_fields(cut)
+        control = self._control(*(fields or key_and_value(chunk.view, row))) if is_control else b"null"
         self.text(f',"control":{control.decode()}')
-        if self._contents and self._decode is not None and not is_control:
-            self.text(self._decode(row[layout.R_OFFSET], *key_and_value(chunk.view, row)).decode())
+        if self._contents and self._decode is not None and fields is not None and not is_control:
+            self.text(self._decode(row[layout.R_OFFSET], *fields).decode())
         elif self._contents:
             self.text(',"decodedKey":null,"decodedPayload":null')
         self.text("}\n")
 
-    def _headers(self, view: memoryview, at: int, end: int, count: int) -> None:
-        """Write many headers."""
-        begun = False
+    def _headers(self, pieces: Iterator[Event], texts: Sequence[bool]) -> None:
+        """Write many headers; of those that come in pieces, `texts` says which keys and values are UTF-8."""
+        begun, number, field = False, 0, self._in_pieces()
+        for what, data, left in pieces:
+            if what == HEADERS:
+                assert data is not None
+                self._whole_headers(data, left, begun=begun)
+                begun = True
+            elif what in (layout.AT_HEADER_KEY, layout.AT_HEADER_VALUE):
+                if not field.begun:
+                    is_key = what == layout.AT_HEADER_KEY
+                    self.text(('{"key":', ',{"key":')[begun] if is_key else ',"value":')
+                field.add(data, left, is_text=texts[number])
+                if not left:
+                    number, begun = number + 1, True
+                    self.text("}" if what == layout.AT_HEADER_VALUE else "")
+
+    def _whole_headers(self, view: memoryview, count: int, *, begun: bool) -> None:
+        """Write headers that are all in a buffer."""
+        at = 0
         while count:
             start = at
-            at, count, self._at = _json.headers(view, at, end, count, begun, self._room, self._at)
+            at, count, self._at = _json.headers(view, at, len(view), count, begun, self._room, self._at)
             begun = begun or at > start
             if count:
                 self.flush()
-            if at == start:  # one is longer than the buffer
-                key_at, key_size, value_at, size = next(header_places_at(view, at, end, 1))
+            if at == start:  # one is longer than the room for text
+                key_at, key_size, value_at, size = next(header_places_at(view, at, len(view), 1))
                 self.text(',{"key":' if begun else '{"key":')
-                self._field(view, key_at, key_size)
+                self._field(view[key_at : key_at + key_size])
                 self.text(',"value":')
-                self._field(view, value_at, size)
+                self._field(None if size < 0 else view[value_at : value_at + size])
                 self.text("}")
                 at, count, begun = value_at + max(0, size), count - 1, True
 
-    def _field(self, view: memoryview, at: int, size: int) -> None:
-        """Write bytes as a string, or as Base64 where they are not UTF-8; a size below 0 is null."""
-        if size < 0:
-            self.text("null")
+    def _fields(self, pieces: Iterator[Event], texts: Sequence[bool]) -> None:
+        """Write key and payload; `texts` says which of them are UTF-8."""
+        names, field = {layout.AT_KEY: ',"key":', layout.AT_VALUE: ',"payload":'}, self._in_pieces()
+        missing = dict(names)  # a message of magic 0 or 1 whose value ends behind it has none
+        for what, data, left in pieces:
+            if what not in names:
+                break
+            self.text(missing.pop(what, ""))
+            field.add(data, left, is_text=texts[what == layout.AT_VALUE])
+        for label in missing.values():
+            self.text(f"{label}null")
+
+    def _field(self, data: memoryview | None) -> None:
+        """Write a field that is all in a buffer."""
+        texts = Texts()
+        texts.add(data, 0)
+        self._in_pieces().add(data, 0, is_text=texts.found[0])
+
+    def _in_pieces(self) -> _FieldInPieces:
+        return _FieldInPieces(self.text)
+
+
+class _FieldInPieces:
+    """Writes fields that come in pieces: a string, or Base64 where a field is not UTF-8; null for None.
+
+    Args:
+        write: takes the text.
+
+    Attributes:
+        begun: a field is in hand.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._before = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self.begun = False
+
+    def add(self, data: memoryview | None, left: int, *, is_text: bool) -> None:
+        """Take a piece of a field after which so many bytes follow."""
+        if data is None:
+            self._write("null")
             return
-        data = view[at : at + size]
-        try:
-            for _ in _pieces(data):
-                pass
-        except UnicodeDecodeError:
-            self.text('{"base64":"')
-            for start in range(0, size, _BASE64_PIECE):
-                self.text(b2a_base64(data[start : start + _BASE64_PIECE], newline=False).decode("ascii"))
-            self.text('"}')
-            return
-        self.text('"')
-        for piece in _pieces(data):
-            self.text(json.dumps(piece)[1:-1])
-        self.text('"')
+        if not self.begun:
+            self._write('"' if is_text else '{"base64":"')
+        for start in range(0, max(1, len(data)), PIECE):
+            part = data[start : start + PIECE]
+            rest = left + len(data) - start - len(part)
+            if is_text:
+                self._write(json.dumps(self._decoder.decode(part, final=not rest))[1:-1])
+            else:
+                self._base64(self._before + bytes(part), is_last=not rest)
+        if not left:
+            self._write('"' if is_text else '"}')
+            self._decoder.reset()
+        self.begun = bool(left)
+
+    def _base64(self, data: bytes, *, is_last: bool) -> None:
+        end = len(data) if is_last else len(data) // 3 * 3
+        self._before = data[end:]
+        self._write(b2a_base64(data[:end], newline=False).decode("ascii"))
 
 
-def _pieces(data: memoryview) -> Iterator[str]:
-    """Yield UTF-8 as text, a piece at a time."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    for start in range(0, len(data), PIECE):
-        yield decoder.decode(data[start : start + PIECE], final=start + PIECE >= len(data))
-
-
-def _head(chunk: Chunk, row: array[int], batch: array[int]) -> str:
+def _head(row: array[int], batch: array[int]) -> str:
     """Return what a record's line has between the name of its file and its headers."""
     new = batch[layout.MAGIC] >= layout.MAGIC_V2
     kind = "LogAppendTime" if batch[layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG else "CreateTime"

@@ -32,3 +32,8 @@ def counted(count: int, noun: str, many: str | None = None) -> str:
 def span(first: int, last: int, noun: str) -> str:
     """Return an inclusive range, or its only member: "bytes 1,000..1,999", "byte 5"."""
     return f"{noun} {first:,}" if last <= first else f"{noun}s {first:,}..{last:,}"
+
+
+def byte_span(position: int, length: int) -> str:
+    """Return the bytes of a file in digits alone, as they are pasted into a command: "bytes 1000..1999", "byte 5"."""
+    return f"byte {position}" if length < 2 else f"bytes {position}..{position + length - 1}"

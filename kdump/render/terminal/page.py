@@ -9,7 +9,8 @@ from rich.text import Text
 
 from kdump.finding import Severity
 from kdump.render.escape import escape
-from kdump.render.terminal.numbers import span
+from kdump.render.terminal.numbers import byte_span, span
+from kdump.render.text.findings import remedy_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kdump.finding import Finding
+    from kdump.render.fold import Folded
 
 _NARROW = 80  # columns, below which nothing is aligned
 _BELOW = 6  # lines of a screen that are left for what is not folded
@@ -79,20 +81,18 @@ class Page:
         columns.append(Text(word.lower() if word == "OK" else word, style=_STYLES[word]))
         self._write(Text(_GAP).join([*columns, *([Text(reasons)] if reasons else ())]), rest=Text("    "))
 
-    def block(
-        self, heading: str | None, findings: Sequence[Finding], folded: Iterable[tuple[str, Severity, int]]
-    ) -> None:
+    def block(self, heading: str | None, findings: Sequence[Finding], folded: Iterable[Folded]) -> None:
         """Write findings of one file; nothing when there are none.
 
         Args:
             heading: its name, safe to show; None where it stands above already.
             findings: to be written.
-            folded: code and name, severity, and how many more there are.
+            folded: what is only counted.
         """
         blocks = list(_told(findings, is_wide=self._is_wide))
-        for code, severity, more in folded:
-            text = _severity(severity).append(f" {code}{_GAP}{more:,} more like these")
-            blocks.append((severity, [text]))
+        for one in folded:
+            head = _severity(one.severity).append(f" {one.first.code.name} {one.first.code.slug}")
+            blocks.append((one.severity, [Text(_GAP).join((head, *_span(one))), Text(escape(one.sentence))]))
         if not blocks:
             return
         self._separate(is_block=True)
@@ -131,6 +131,25 @@ class Page:
         self._separate(is_block=True)
         self._write(Text(heading, style="bold"), Text("  "), Text("    "))
         self._write(Text(sentence, style="bold red"), Text("    "), Text("      "))
+
+    def steps(self, rows: Sequence[tuple[int, str | None, str]]) -> None:
+        """Write what to do next; nothing when there is nothing to do.
+
+        Args:
+            rows: each with its number, a command that is not wrapped, so that it can be pasted, and a sentence.
+        """
+        if not rows:
+            return
+        self._separate(is_block=True)
+        self._write(Text("next steps", style="bold").append(" (dry runs: --apply --quarantine DIR has them done)"))
+        width = len(str(rows[-1][0]))
+        for number, command, why in rows:
+            first, rest = Text(f"  {number:>{width}}  "), Text(" " * (width + 4))
+            if command is not None:
+                self._before()
+                self._console.print(Text.assemble(first, command), soft_wrap=True)
+                first = rest
+            self._write(Text(escape(why)), first, rest)
 
     def note(self, text: str) -> None:
         """Write a line that stands for what was left out."""
@@ -186,8 +205,8 @@ def _told(findings: Sequence[Finding], *, is_wide: bool) -> Iterator[tuple[Sever
         texts = [_head(finding, is_wide=is_wide)]
         if finding.message != before:
             texts.append(Text(escape(finding.message)))
-        if at + 1 == len(findings) or findings[at + 1].remedy != finding.remedy:
-            texts.append(Text(f"-> {escape(finding.remedy)}"))
+        if at + 1 == len(findings) or remedy_text(findings[at + 1]) != remedy_text(finding):
+            texts.append(Text(f"-> {remedy_text(finding)}"))
         before = finding.message
         yield finding.severity, texts
 
@@ -196,7 +215,7 @@ def _head(finding: Finding, *, is_wide: bool) -> Text:
     head = _severity(finding.severity).append(f" {finding.code.name} {finding.code.slug}")
     places = []
     if finding.position is not None:
-        places.append(span(finding.position, finding.position + (finding.length or 0) - 1, "byte"))
+        places.append(byte_span(finding.position, finding.length or 0))
     if finding.offset is not None:
         last = finding.offset if finding.last_offset is None else finding.last_offset
         places.append(span(finding.offset, last, "offset"))
@@ -205,6 +224,13 @@ def _head(finding: Finding, *, is_wide: bool) -> Text:
     if places and is_wide:
         head.pad_right(max(0, _HEAD - head.cell_len))
     return Text(_GAP).join([head, *map(Text, places)])
+
+
+def _span(folded: Folded) -> Iterator[Text]:
+    """Where the first and the last of what is counted begin."""
+    first, last = folded.first.position, folded.last.position
+    if first is not None and last is not None:
+        yield Text(span(min(first, last), max(first, last), "byte"))
 
 
 def _severity(severity: Severity) -> Text:

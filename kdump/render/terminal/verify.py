@@ -13,14 +13,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
-from kdump.item import Checked, Loss, PartitionChecked, Prediction
+from kdump.item import Checked, Loss, PartitionChecked, Prediction, Step
 from kdump.render.escape import escape
+from kdump.render.fold import FileFindings
 from kdump.render.tally import NO_RECORDS, Tally, status
 from kdump.render.terminal.numbers import counted, size, span
 from kdump.render.terminal.page import Page
-from kdump.render.text.findings import FindingCounts
 from kdump.render.text.losses import LossSum
-from kdump.render.text.verify import hidden_sentence, prediction_sentences
+from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class VerifyTable:
         self._unread: Counter[str] = Counter()
         self._ends: dict[str, int | None] = {}
         self._predictions: dict[str, list[Prediction]] = {}
+        self._steps: list[Step] = []
         self._lost: LossSum | None = None
 
     def __call__(self, item: Item) -> None:
@@ -92,6 +93,8 @@ class VerifyTable:
             self._partition(item)
             self._ends[item.path] = item.end_offset
             self._losses()
+        elif isinstance(item, Step):
+            self._steps.append(item)
         elif isinstance(item, Prediction):
             self._predictions.setdefault(item.path, []).append(item)
         elif isinstance(item, Finding | OpenFailure) and (self._wanted is None or self._wanted(item)):
@@ -112,6 +115,7 @@ class VerifyTable:
         self._page.folded()
         if self._wanted is None:
             self._forecast()
+            self._page.steps([(one.n, one.command, f"{one.why}{instead_of(one)}") for one in self._steps])
         if self._wanted is not None and self._page.is_empty:
             return
         seconds = self._clock() - self._began
@@ -226,8 +230,7 @@ class VerifyTable:
         self._let_go()
 
     def _block(self, heading: str | None, file: _File) -> None:
-        folded = [(f"{code.name} {code.slug}", severity, more) for code, severity, more in file.folded()]
-        kept = [one for one in folded if one[1] is not Severity.NOTE]  # notes are counted at the end
+        kept = [one for one in file.folded() if one.severity is not Severity.NOTE]  # notes are counted at the end
         self._page.block(heading, file.held, kept)
 
     def _let_go(self) -> None:
@@ -235,8 +238,8 @@ class VerifyTable:
         self._count = 0
 
 
-class _File(FindingCounts):
-    """The findings of one file, and those still to be written."""
+class _File(FileFindings):
+    """What was found in one file, and what of it is still to be written."""
 
     def __init__(self, *, fold: bool) -> None:
         super().__init__(fold=fold)

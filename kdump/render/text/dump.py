@@ -7,7 +7,7 @@ in hash maps keyed by absolute path, so the order of the files is that of the ma
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.compat.dialect import DEFAULT
 from kdump.compat.dump_log_segments_options import STRING
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
     from kdump.render.text._text import Contents
+    from kdump.render.text.buffer import Write
+    from kdump.workers import Output
 
 _TABLE_SIZE = 16
 _INT = 0xFFFFFFFF
@@ -78,11 +80,21 @@ class RecordFormat(Value):
     iso: bool = False
 
 
-def text_sink(shown: RecordFormat, dialect: Dialect, decodes: FileDecoder | None) -> TextSink:
-    """Return the sink for stdout and stderr."""
+def text_sink(
+    shown: RecordFormat, dialect: Dialect, decodes: FileDecoder | None, output: Output | None = None
+) -> TextSink:
+    """Return the sink for stdout and stderr, or for what takes their place."""
     first = b"| " if shown.skip_metadata else b" "
     contents = None if decodes is None else lambda: decodes.text(first, escape_bytes if shown.careful else None)
-    return TextSink(_writer(shown, dialect), error_line, dialect, contents, careful=shown.careful, iso=shown.iso)
+    writer = _writer(shown, dialect, sys.stdout.buffer.write if output is None else output.write)
+    return TextSink(writer, error_to(output), dialect, contents, careful=shown.careful, iso=shown.iso)
+
+
+def error_to(output: Output | None) -> Callable[[str], None]:
+    """Return what writes one line to stderr, or to what takes its place."""
+    if output is None:
+        return error_line
+    return lambda line: output.error(line.encode("utf-8", "surrogateescape") + b"\n")
 
 
 def text_writer(*, careful: bool) -> TextWriter:
@@ -91,10 +103,12 @@ def text_writer(*, careful: bool) -> TextWriter:
     Args:
         careful: escape what could drive a terminal.
     """
-    return _writer(RecordFormat(True, True, False, None, STRING, STRING, False, careful), DEFAULT)
+    return _writer(
+        RecordFormat(True, True, False, None, STRING, STRING, False, careful), DEFAULT, sys.stdout.buffer.write
+    )
 
 
-def _writer(shown: RecordFormat, dialect: Dialect) -> TextWriter:
+def _writer(shown: RecordFormat, dialect: Dialect, write: Write) -> TextWriter:
     mode = (
         (_text.CONTENTS if shown.contents else 0)
         | (_text.SKIP_METADATA if shown.skip_metadata else 0)
@@ -105,7 +119,7 @@ def _writer(shown: RecordFormat, dialect: Dialect) -> TextWriter:
         | (_text.ISO if shown.iso else 0)
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
-    return TextWriter(sys.stdout.buffer.write, mode, slow_text, None, _control(shown, dialect), _broken(shown, dialect))
+    return TextWriter(write, mode, slow_text, None, _control(shown, dialect), _broken(shown, dialect))
 
 
 def _java_utf8(data: bytes) -> bytes:
@@ -195,7 +209,7 @@ class TextSink:
         elif isinstance(item, Complaint):
             self._complaints.add(item)
         elif isinstance(item, FileStart):
-            self._findings.end_of_file(self._path)
+            self._findings.end_of_file()
             self._path = item.path
             if self._contents is not None:
                 self._writer.contents = self._contents()
@@ -213,6 +227,35 @@ class TextSink:
                 self._writer.text(text)
         return None
 
+    @property
+    def state(self) -> object:
+        """What was shown so far, as far as what comes next hangs on it."""
+        return self._path, self._findings.found, self._complaints.pairs
+
+    def resume(self, state: Any) -> None:  # noqa: ANN401 (what `state` was)
+        """Go on from what another sink has shown."""
+        self._path, self._findings.found, self._complaints.pairs = state
+
+    def go_on(self, _file: FileStart) -> None:
+        """Take in hand a file that another sink has begun to show."""
+        if self._contents is not None:
+            self._writer.contents = self._contents()
+
+    def is_bulk(self, item: Item) -> bool:
+        """Tell whether what is written of an item hangs on nothing that was shown before."""
+        return isinstance(item, Chunk | OffsetEntries | TimeEntries)
+
+    def share(self) -> object:
+        """Return what was counted since `go_on`; nothing is."""
+        return None
+
+    def join(self, share: object) -> None:
+        """Count what another sink has counted; nothing was."""
+
+    def flush(self) -> None:
+        """Write out what is collected."""
+        self._writer.flush()
+
     def _name(self, line: str) -> str:
         return escape(line) if self._careful else line
 
@@ -225,7 +268,7 @@ class TextSink:
         Args:
             dead: Kafka's tool died.
         """
-        self._findings.end_of_file(self._path)
+        self._findings.end_of_file()
         self._writer.flush()
         if not dead:
             for line in self._complaints.lines():
@@ -295,15 +338,18 @@ class Complaints:
 
     Args:
         dialect: the release whose words and order are wanted.
+
+    Attributes:
+        pairs: the two numbers of each complaint, by kind and file.
     """
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._pairs: dict[ComplaintKind, dict[str, list[tuple[int, int]]]] = {kind: {} for kind in ComplaintKind}
+        self.pairs: dict[ComplaintKind, dict[str, list[tuple[int, int]]]] = {kind: {} for kind in ComplaintKind}
 
     def add(self, complaint: Complaint) -> None:
         """Keep one complaint."""
-        self._pairs[complaint.kind].setdefault(complaint.path, []).append((complaint.first, complaint.second))
+        self.pairs[complaint.kind].setdefault(complaint.path, []).append((complaint.first, complaint.second))
 
     def lines(self) -> Iterator[str]:
         """Yield the lines as the tool prints them.
@@ -346,7 +392,7 @@ class Complaints:
         Both double their table at three quarters full: Java after the entry that exceeds it, Scala before the one
         that would reach it. In one bucket Java keeps the order of insertion, Scala orders by hash.
         """
-        files = self._pairs[kind]
+        files = self.pairs[kind]
         size, scala = _TABLE_SIZE, self._dialect.scala_map
         while len(files) > (size * 3 // 4 - 1 if scala else size * 3 // 4):
             size *= 2

@@ -56,7 +56,7 @@ class FindText:
 
     def end(self) -> None:
         """Write out what is held, and how many findings were left out."""
-        self._findings.end_of_file(self._path)
+        self._findings.end_of_file()
         self.flush()
 
     def _error(self, line: str) -> None:

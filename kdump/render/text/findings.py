@@ -2,54 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from kdump.render.escape import escape
+from kdump.render.fold import FileFindings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from kdump.finding import Code, Finding, Severity
-
-FOLD_AFTER = 100  # findings of one code in one file that are written out
-
-
-class FindingCounts:
-    """The number of findings in one file, and of those not written out.
-
-    Args:
-        fold: write out a hundred of each code and severity; without it all.
-    """
-
-    def __init__(self, *, fold: bool = True) -> None:
-        self._fold = fold
-        self._kinds: Counter[tuple[Code, Severity]] = Counter()
-        self._written: Counter[tuple[Code, Severity]] = Counter()
-
-    def add(self, finding: Finding) -> bool:
-        """Count a finding; return whether it is to be written out."""
-        kind = finding.code, finding.severity
-        before = self._written[kind]
-        self._kinds[kind] += 1 + (finding.more or 0)
-        if self._fold and before == FOLD_AFTER:
-            return False
-        self._written[kind] += 1
-        return True
-
-    def folded(self) -> Iterator[tuple[Code, Severity, int]]:
-        """Yield how many findings of each code and severity are not written out, or were only counted."""
-        for (code, severity), count in self._kinds.items():
-            more = count - self._written[code, severity]
-            if more:
-                yield code, severity, more
-
-    def severities(self) -> Counter[Severity]:
-        """Return how many findings of each severity there are."""
-        counts: Counter[Severity] = Counter()
-        for (_, severity), count in self._kinds.items():
-            counts[severity] += count
-        return counts
+    from kdump.finding import Finding
+    from kdump.render.fold import Folded
 
 
 def finding_line(finding: Finding) -> str:
@@ -67,7 +29,7 @@ def finding_line(finding: Finding) -> str:
             parts.append(f"{name}={value:#010x}" if crc else f"{name}={value}")
     if finding.count is not None:
         parts.append(f"count={finding.count}")
-    return f"{escape(' '.join(parts))}: {escape(finding.message)} -> {escape(finding.remedy)}"
+    return f"{escape(' '.join(parts))}: {escape(finding.message)} -> {remedy_text(finding)}"
 
 
 def _place(finding: Finding) -> str:
@@ -76,9 +38,22 @@ def _place(finding: Finding) -> str:
     return f"{finding.file}:{finding.position}+{finding.length or 0}"
 
 
-def fold_line(code: Code, severity: Severity, path: str, more: int) -> str:
-    """Return the line for the findings of one code and severity in one file that are not written out."""
-    return f"{severity.value} {code.name} {code.slug} {escape(path)} count={more}: {more} more like these"
+def remedy_text(finding: Finding) -> str:
+    """Return what to do about a finding, the command last; safe to show."""
+    remedy = escape(finding.remedy)
+    return remedy if finding.repair is None else f"{remedy}: {finding.repair}"
+
+
+def fold_line(folded: Folded) -> str:
+    """Return the line for findings of one code in one file that are not written out."""
+    first, last = folded.first, folded.last
+    parts = [first.severity.value, first.code.name, first.code.slug, _place(first)]
+    if last.position is not None and last.position != first.position:
+        parts[-1] += f"..{last.position}+{last.length or 0}"
+    parts.append(f"count={folded.count}")
+    if folded.because is not None:
+        parts.append(f"because={folded.because.name}")
+    return f"{escape(' '.join(parts))}: {escape(folded.sentence)} -> {escape(first.remedy)}"
 
 
 class FindingLines:
@@ -86,19 +61,22 @@ class FindingLines:
 
     Args:
         line: takes one line without its end.
+
+    Attributes:
+        found: in the file in hand.
     """
 
     def __init__(self, line: Callable[[str], None]) -> None:
         self._line = line
-        self._found = FindingCounts()
+        self.found = FileFindings()
 
     def __call__(self, finding: Finding) -> None:
-        """Write a finding, unless a hundred of its kind were written for this file."""
-        if self._found.add(finding):
+        """Write a finding, unless four of its kind were written for this file."""
+        if self.found.add(finding):
             self._line(finding_line(finding))
 
-    def end_of_file(self, path: str) -> None:
-        """Say how many findings of each kind were folded, and start again for the next file."""
-        for code, severity, more in self._found.folded():
-            self._line(fold_line(code, severity, path, more))
-        self._found = FindingCounts()
+    def end_of_file(self) -> None:
+        """Say how many findings of each kind were folded, and begin with the next file."""
+        for folded in self.found.folded():
+            self._line(fold_line(folded))
+        self.found = FileFindings()

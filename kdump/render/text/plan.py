@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from kdump.render.escape import escape
 from kdump.render.json.lines import line, name, safe_text
+from kdump.render.shell import shell_word
 from kdump.render.terminal.numbers import counted
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def plan_lines(plan: Planned, *, grouped: bool) -> Iterator[str]:
         yield f"journal: {escape(plan.journal or '')}"
     else:
         yield f"nothing was changed; plan {plan.plan_id}"
-        again = " ".join(map(_word, plan.arguments))
+        again = " ".join(map(shell_word, plan.arguments))
         yield f"to do it: kdump {plan.command} {again} --apply --plan-id {plan.plan_id} --quarantine DIR"
 
 
@@ -85,16 +85,6 @@ def _ends(plan: Planned) -> str:
     records = "no record" if not plan.records_lost else counted(plan.records_lost, "record")
     return (
         f"ends at {after} instead of {before}: {counted(plan.offsets_lost, 'offset')}, {records} of them still readable"
-    )
-
-
-def _word(text: str) -> str:
-    """Return an argument as a shell reads it; what is not safe to show is written in the quotes of bash and zsh."""
-    if escape(text) == text:
-        return shlex.quote(text)
-    data = text.encode("utf-8", "surrogateescape")
-    return (
-        "$'" + "".join(chr(one) if 0x20 <= one < 0x7F and one not in b"'\\" else f"\\{one:03o}" for one in data) + "'"
     )
 
 

@@ -41,7 +41,7 @@ class StatsLines:
         elif isinstance(item, Complaint | SanityFailed) and item.finding is not None:
             self._findings(item.finding)
         elif isinstance(item, FileStart):
-            self._findings.end_of_file(self._path)
+            self._findings.end_of_file()
             self._path = item.path
         elif isinstance(item, OpenFailure):
             self._error(f"kdump: {escape(item.sentence)}")
@@ -56,7 +56,7 @@ class StatsLines:
             dead: for sinks that mirror Kafka's tool; here nothing dies.
         """
         assert not dead
-        self._findings.end_of_file(self._path)
+        self._findings.end_of_file()
 
     def died(self, exception: str) -> None:
         """Kafka's tool has no such figures, and is not mirrored."""

@@ -1,7 +1,7 @@
 """What verify finds, as plain text: one fact a line, in stable words that scripts can match.
 
 A line `STATUS<TAB>PATH` for each file, its findings below it, one summary line at the end. Nothing grows with a file:
-of each code and severity a hundred findings are held until the status of their file is known. Without folding they
+of each code and severity four findings are held until the status of their file is known. Without folding they
 are not held at all, and stand above the status lines of their group instead.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.item import Checked, Loss, PartitionChecked, Prediction
+from kdump.item import Checked, Loss, PartitionChecked, Prediction, Step
 from kdump.render.escape import escape
+from kdump.render.fold import FileFindings
 from kdump.render.tally import Tally, status
 from kdump.render.terminal.numbers import counted, size
-from kdump.render.text.findings import FindingCounts, finding_line, fold_line
+from kdump.render.text.findings import finding_line, fold_line
 from kdump.render.text.losses import LossSum
 from kdump.storage.file_source import OpenFailure
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from kdump.item import Item, SegmentFate
 
 
-_OK = status(FindingCounts().severities())
+_OK = status(FileFindings().severities())
 _UNREAD = "UNREAD"
 _LOST = (("offsetsLost", "offsets_lost"), ("recordsLost", "records_lost"), ("recordsUnknown", "records_unknown"))
 
@@ -36,7 +37,7 @@ class VerifyText:
         write: takes text for stdout.
         error: takes one line for stderr.
         tally: adds up.
-        fold: write out a hundred findings of each kind in a file, and count the rest.
+        fold: write out four findings of each code in a file, and count the rest and the effects of a cause.
         wanted: tells what is shown when little is to be shown; None for everything.
     """
 
@@ -71,6 +72,10 @@ class VerifyText:
         elif isinstance(item, Prediction):
             if self._wanted is None:
                 self._line(prediction_line(item))
+        elif isinstance(item, Step):
+            if self._wanted is None:
+                self._close(())
+                self._line(step_line(item))
         elif isinstance(item, Finding | OpenFailure) and (self._wanted is None or self._wanted(item)):
             if isinstance(item, Finding):
                 self._finding(item)
@@ -138,16 +143,16 @@ class VerifyText:
             self._line(f"{word}\t{escape(path)}")
         for line in file.lines:
             self._line(line)
-        for code, severity, more in file.folded():
-            self._line(fold_line(code, severity, path, more))
+        for folded in file.folded():
+            self._line(fold_line(folded))
 
     def _line(self, line: str) -> None:
         self._is_silent = False
         self._to(f"{line}\n")
 
 
-class _File(FindingCounts):
-    """The findings of one file, and their lines."""
+class _File(FileFindings):
+    """What was found in one file, and the lines that say so."""
 
     def __init__(self, *, fold: bool) -> None:
         super().__init__(fold=fold)
@@ -155,6 +160,20 @@ class _File(FindingCounts):
 
 
 _MOST = 6  # segments that a sentence names
+
+
+def step_line(step: Step) -> str:
+    """Return one line: what to do, a command with its reason as a comment of the shell."""
+    what = escape(step.why) if step.command is None else f"{step.command}  # {escape(step.why)}"
+    return f"step {step.n}: {what}{instead_of(step)}"
+
+
+def instead_of(step: Step) -> str:
+    """Return the numbers of the steps that one makes unnecessary, in brackets; nothing where there are none."""
+    if not step.instead:
+        return ""
+    noun = "step" if len(step.instead) == 1 else "steps"
+    return f" (then {noun} {', '.join(map(str, step.instead))} may be left out)"
 
 
 def prediction_line(one: Prediction) -> str:
@@ -228,7 +247,7 @@ def _done(segments: Iterable[SegmentFate]) -> str:
 
 def _phrase(action: str, segments: list[SegmentFate]) -> str:
     if action == "truncate":
-        return " and ".join(f"cuts {one.base_offset} at byte {one.size:,}" for one in segments)
+        return " and ".join(f"cuts {one.base_offset} at byte {one.size}" for one in segments)
     words = {
         "rebuild-index": "rebuilds the indexes of",
         "empty": "empties",

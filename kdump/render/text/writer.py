@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
-from kdump.format.record.reader import header_places_at
+from kdump.format.record.cut_record import HEADERS, pieces_in, whole_fields
+from kdump.format.record.reader import header_places_at, key_and_value
 from kdump.render.text import _text
 from kdump.render.text.buffer import MOST_ROOM, PIECE, ROOM, LineBuffer
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kdump.compat.kafka_legacy import LegacyMessage
     from kdump.format.record.chunk import Chunk
+    from kdump.format.record.cut_record import Event
     from kdump.render.text.buffer import Write
 
 _NO_HEADERS = b" headerKeys: []"
+_OVERRUN = "java.lang.IllegalArgumentException: newLimit > capacity"
 _LINE = 2048  # more than a line without its key, payload and header keys
 
 
@@ -58,6 +62,7 @@ class TextWriter(LineBuffer):
         """
         k, begun, r = chunk.first, chunk.begun, 0
         rows = chunk.window.rows
+        filled = 0 if chunk.cut is not None else chunk.filled  # a record that is cut has a line of its own
         while True:
             k, begun, r, self._at, why, reason = _text.render(
                 chunk.view,
@@ -67,7 +72,7 @@ class TextWriter(LineBuffer):
                 begun,
                 chunk.rows,
                 r,
-                chunk.filled,
+                filled,
                 self._room,
                 self._at,
                 self._mode,
@@ -76,7 +81,7 @@ class TextWriter(LineBuffer):
                 self._control,
             )
             if why == _text.DONE:
-                return None
+                return None if chunk.cut is None else self._long_line(chunk, chunk.first, 0)
             if why == _text.STOPPED:
                 if r == 0 or not self._is_broken(chunk, k, r - 1):
                     return reason
@@ -119,25 +124,25 @@ class TextWriter(LineBuffer):
     def _long_line(self, chunk: Chunk, k: int, r: int) -> str | None:
         """Write the line of record r with its key and payload in pieces; why Kafka's tool ends in it, or None."""
         at = r * layout.RECORD_WIDTH
-        row = chunk.rows[at : at + layout.RECORD_WIDTH]
-        fields = [
-            (name, row[place], row[size])
-            for name, place, size in (
-                ("key: ", layout.R_KEY_AT, layout.R_KEY_SIZE),
-                ("payload: ", layout.R_VALUE_AT, layout.R_VALUE_SIZE),
-            )
-            if row[size] >= 0
-        ]
+        row, cut = chunk.rows[at : at + layout.RECORD_WIDTH], chunk.cut
+        shown, headers = row[:], row[layout.R_HEADER_COUNT]
+        shown[layout.R_HEADER_COUNT] = 0
+        if cut is not None:
+            shown[layout.R_KEY_SIZE], shown[layout.R_VALUE_SIZE], headers = cut.key_size, cut.value_size, cut.headers
+        pieces = partial(pieces_in, chunk.view, row) if cut is None else cut.again
+        batch = chunk.window.row(k)
+        is_control = batch[layout.MAGIC] >= layout.MAGIC_V2 and batch[layout.ATTRIBUTES] & layout.CONTROL_FLAG
+        batch[layout.ATTRIBUTES] &= ~layout.CONTROL_FLAG  # the kernel must not look for the key of a control record:
+        shown[layout.R_BATCH] = 0  # the sizes are those of the whole record, which is not in the buffer
         self.flush()
         self._room = memoryview(bytearray(ROOM))
-        headers, row[layout.R_HEADER_COUNT] = row[layout.R_HEADER_COUNT], 0
         *_, self._at, _, _ = _text.render(
             chunk.view,
-            chunk.window.rows,
-            k,
-            k + 1,
+            batch,
+            0,
+            1,
             True,
-            row,
+            shown,
             0,
             1,
             self._room,
@@ -145,70 +150,87 @@ class TextWriter(LineBuffer):
             self._mode & ~_text.CONTENTS,
             self._slow_text,
             None,
-            _no_control,
+            self._control,
         )
         self._at -= 1  # the line continues
         if headers:
-            self._header_keys(chunk.view, row[layout.R_HEADERS_AT], row[layout.R_END], headers)
-        is_control = (
-            chunk.window.cell(k, layout.MAGIC) >= layout.MAGIC_V2
-            and chunk.window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
-        )
+            self._header_keys(pieces())
         reason = None
+        wants_whole = is_control or self.contents is not None
+        fields = whole_fields(cut) if cut is not None and wants_whole else key_and_value(chunk.view, row)
         if is_control:
             if not self._mode & _text.SKIP_METADATA:
-                reason = self._made(self._control, chunk, row)
+                reason = self._made(self._control, row, *(fields or key_and_value(chunk.view, row)))
         elif self._mode & _text.CONTENTS:
-            reason = self._long_contents(chunk, row, fields)
+            if row[layout.R_FLAGS] & layout.VALUE_OVERRUNS:
+                return _OVERRUN
+            if self.contents is not None and fields is not None:
+                reason = self._made(self.contents, row, *fields)
+            else:
+                self._long_contents(pieces(), has_key=shown[layout.R_KEY_SIZE] >= 0)
         if reason is not None:
             return reason
         self.text("\n")
         return None
 
-    def _header_keys(self, view: memoryview, at: int, end: int, count: int) -> None:
+    def _header_keys(self, pieces: Iterator[Event]) -> None:
         """Put the keys of many headers into the line in hand."""
         before, mark, after = bytes(self._room[: self._at]).partition(_NO_HEADERS)
         if not mark:
             return  # they are not asked for
         self._at = len(before) + len(_NO_HEADERS) - 1
-        careful, begun = bool(self._mode & _text.CAREFUL), False
+        begun, text = False, self._in_pieces()
+        for what, data, left in pieces:
+            if data is None:
+                continue
+            if what == HEADERS:
+                self._keys_of(data, left, begun=begun)
+                begun = True
+            elif what == layout.AT_HEADER_KEY:
+                if begun and not text.begun:
+                    self.text(",")
+                text.add(data, left)
+                begun = True
+        self.text(f"]{after.decode('ascii')}")
+
+    def _keys_of(self, view: memoryview, count: int, *, begun: bool) -> None:
+        """Write the keys of headers that are all in a buffer."""
+        at, careful = 0, bool(self._mode & _text.CAREFUL)
         while count:
             start = at
             at, count, self._at = _text.header_keys(
-                view, at, end, count, begun, self._room, self._at, careful, self._slow_text
+                view, at, len(view), count, begun, self._room, self._at, careful, self._slow_text
             )
             begun = begun or at > start
             if count:
                 self.flush()
             if at == start:  # one key is longer than the buffer
-                place, size, value_at, value_size = next(header_places_at(view, at, end, 1))
+                place, size, value_at, value_size = next(header_places_at(view, at, len(view), 1))
                 self.text("," if begun else "")
-                self._pieces(view[place : place + size])
+                text = self._in_pieces()
+                for part in range(place, place + size, PIECE):
+                    end = min(part + PIECE, place + size)
+                    text.add(view[part:end], place + size - end)
                 at, count, begun = value_at + max(0, value_size), count - 1, True
-        self.text(f"]{after.decode('ascii')}")
 
-    def _long_contents(self, chunk: Chunk, row: array[int], fields: list[tuple[str, int, int]]) -> str | None:
-        """Write key and payload: name, place and size of each that is not null; why the tool ends here, or None."""
-        if self.contents is not None:
-            return self._made(self.contents, chunk, row)
-        has_key = row[layout.R_KEY_SIZE] >= 0
+    def _long_contents(self, pieces: Iterator[Event], *, has_key: bool) -> None:
+        """Write key and payload, each that is not null."""
         bar = self._mode & _text.SKIP_METADATA and (has_key or not self._mode & _text.BARE_PAYLOAD)
         prefix = "| " if bar else " "
-        for name, place, size in fields:
-            self.text(prefix + name)
-            self._pieces(chunk.view[place : place + size])
-            prefix = " "
-        return None
+        names = {layout.AT_KEY: "key: ", layout.AT_VALUE: "payload: "}
+        text = self._in_pieces()
+        for what, data, left in pieces:
+            if what not in names:
+                return
+            if data is None:
+                continue
+            if not text.begun:
+                self.text(prefix + names[what])
+                prefix = " "
+            text.add(data, left)
 
-    def _made(self, make: _text.Contents, chunk: Chunk, row: array[int]) -> str | None:
+    def _made(self, make: _text.Contents, row: array[int], key: bytes | None, value: bytes | None) -> str | None:
         """Write what the decoder makes of a long record; why the tool ends here, or None."""
-        key, value = (
-            bytes(chunk.view[row[place] : row[place] + row[size]]) if row[size] >= 0 else None
-            for place, size in (
-                (layout.R_KEY_AT, layout.R_KEY_SIZE),
-                (layout.R_VALUE_AT, layout.R_VALUE_SIZE),
-            )
-        )
         text = make(row[layout.R_OFFSET], key, value)
         self.flush()
         if isinstance(text, bytes):
@@ -217,23 +239,43 @@ class TextWriter(LineBuffer):
         self._write(text[0])
         return text[1]
 
-    def _pieces(self, data: memoryview) -> None:
-        """Write bytes as text, a piece at a time; a piece never ends inside a UTF-8 sequence."""
-        careful = bool(self._mode & _text.CAREFUL)
-        while data:
-            cut = min(PIECE, len(data))
-            for back in range(4 if cut < len(data) else 0):
-                if data[cut - back] & 0xC0 != 0x80:
-                    cut -= back
-                    break
+    def _in_pieces(self) -> _TextInPieces:
+        def write(piece: memoryview) -> None:
             self.flush()
-            piece, data = data[:cut], data[cut:]
-            if _text.text_is_plain(piece, 0, len(piece), careful):
+            if _text.text_is_plain(piece, 0, len(piece), bool(self._mode & _text.CAREFUL)):
                 self._write(piece)
             else:
                 self._write(self._slow_text(bytes(piece)))
 
+        return _TextInPieces(write)
 
-def _no_control(_offset: int, _key: bytes | None, _value: bytes | None) -> bytes:
-    """Leave the text of a control record to the writer, which has room for any length."""
-    return b""
+
+class _TextInPieces:
+    """Hands on fields that come in pieces, cut so that none ends inside a UTF-8 sequence.
+
+    Args:
+        write: takes the bytes.
+
+    Attributes:
+        begun: a field is in hand.
+    """
+
+    def __init__(self, write: Callable[[memoryview], None]) -> None:
+        self._write = write
+        self._before = b""
+        self.begun = False
+
+    def add(self, data: memoryview, left: int) -> None:
+        """Take a piece of a field after which so many bytes follow."""
+        self.begun = bool(left)
+        if self._before:
+            data, self._before = memoryview(self._before + bytes(data)), b""
+        end = len(data)
+        for back in range(1, 4 if left else 0):
+            lead = data[end - back] if back <= end else 0
+            if lead & 0xC0 != 0x80:
+                end -= back if lead >= 0xC0 else 0
+                break
+        self._before = bytes(data[end:])
+        if end:
+            self._write(data[:end])

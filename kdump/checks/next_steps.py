@@ -1,0 +1,406 @@
+"""What to do about damage: to each finding the command that mends it, and for each partition the steps that work.
+
+A command is named only where it mends: header fields where each has one value, indexes where a recovery gets to the end
+of their log, a cut where nothing behind the damage is intact. What costs intact records is never the repair of a
+finding: it is the last of the steps, after those that keep more.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from kdump.checks.options import VerifyOptions
+from kdump.checks.segment import check_segment
+from kdump.finding import Code, Finding, Severity
+from kdump.format.batch.header_fields import is_of_header
+from kdump.format.kinds import FileKind
+from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked, Step
+from kdump.render.shell import command_line, named
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import parse_name
+from kdump.storage.open_files import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.checks.job import SegmentJob
+    from kdump.format.batch.header_patches import HeaderPatches
+    from kdump.item import Item
+    from kdump.storage.partition_dir import PartitionDir
+
+_HELD = 10_000  # findings of one segment that wait for what is known of all of it; further ones name no command
+_EARLY = 100  # of those that are not held, how many count for the steps
+_INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_WITNESSED = ("F14", "X09")  # what the indexes say tells what is wrong: to build them again is to give that up
+_FOREIGN = ("F13", "F15")  # the log itself is not what it should be: nothing made from it is right
+_WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
+_WRONG_SNAPSHOT = (Code.S01, Code.S03)
+_NAMED = 3  # files that a sentence names
+
+
+class PartitionSteps:
+    """Names the repairs of one partition.
+
+    Args:
+        directory: the partition.
+        jobs: its segments, by base offset.
+        only: the one file that is judged; None for all.
+    """
+
+    def __init__(self, directory: PartitionDir, jobs: Sequence[SegmentJob], only: str | None = None) -> None:
+        self._directory = directory
+        self._jobs = {job.files[FileKind.LOG]: job for job in jobs}
+        self._last = max((job.base_offset for job in jobs), default=0)
+        self._only = only
+        self._segments: list[_Segment] = []  # those in which there is something to do
+        self._snapshots: list[str] = []  # logs whose producer snapshots are wrong
+        self._early: list[Finding] = []  # of the segment in hand, that were handed on already
+        self._persons = PersonSteps()
+
+    @property
+    def _path(self) -> str:
+        """What the commands about all of it name."""
+        return self._only or self._directory.path
+
+    def through(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items with the repairs of findings, and at the end the steps, numbered from 1 on.
+
+        Args:
+            items: of the partition: findings come before the `SegmentChecked` and `Checked` of their files.
+        """
+        held: list[Item] = []
+        is_loud = False
+        for item in items:
+            kind = type(item)
+            if kind is Progress:
+                yield item
+            elif kind is Checked or kind is PartitionChecked:
+                yield from self._told(held) if is_loud else held
+                held.clear()
+                is_loud = False
+                yield item
+            else:
+                if len(held) == _HELD:
+                    yield from self._passed_on(held)
+                    held.clear()
+                held.append(item)
+                is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
+        yield from self._told(held) if is_loud else held
+        if self._segments or self._snapshots or self._persons.has_some:
+            yield from self._steps()
+
+    def _passed_on(self, held: list[Item]) -> Iterator[Item]:
+        """Findings of a group that has too many of them: the first errors count for its steps, none has a repair."""
+        for item in held:
+            if isinstance(item, Finding) and item.severity is Severity.ERROR and len(self._early) < _EARLY:
+                self._early.append(item)
+        yield from held
+
+    # --- findings -------------------------------------------------------------------------------------------
+    def _told(self, held: list[Item]) -> Iterator[Item]:
+        """The findings of one group of files with their repairs."""
+        early, self._early = self._early, []
+        found = [*early, *(one for one in held if isinstance(one, Finding))]
+        if self._directory.is_leftover:
+            yield from held
+            return
+        checked = next((one for one in held if isinstance(one, SegmentChecked)), None)
+        segment = self._segment(checked, found, is_whole=not early)
+        for item in held:
+            if not isinstance(item, Finding) or item.severity is Severity.NOTE:
+                yield item
+                continue
+            command = self._repair(segment, item)
+            if command is None and (segment is None or not segment.is_to_do(item)):
+                self._persons.see(item)
+            yield item if command is None else item.replace(repair=command)
+
+    def _segment(self, checked: SegmentChecked | None, found: list[Finding], *, is_whole: bool) -> _Segment | None:
+        """What is known of the segment that findings are about, None where they are about something else."""
+        if checked is None:
+            return self._of_index(found)
+        job = self._jobs.get(checked.path)
+        if job is None or not checked.is_read:
+            return None
+        segment = _Segment(job, checked.size, found, is_whole=is_whole)
+        if segment.headers is not None or segment.damage or segment.unsound or segment.causes:
+            self._segments.append(segment)
+        return segment
+
+    def _of_index(self, found: list[Finding]) -> _Segment | None:
+        """The segment of an index that was named alone: its log is judged too, and nothing is said of that."""
+        job = next((one for one in self._jobs.values() if self._only in one.files.values()), None)
+        if job is None:
+            return None
+        log = job.files[FileKind.LOG]
+        judged = check_segment(job.replace(only=log), VerifyOptions(deep=False))
+        others = (one for one in judged if isinstance(one, Finding))
+        segment = _Segment(job, 0, [*found, *islice(others, _HELD)], is_whole=True)
+        if not segment.can_be_indexed:
+            return None
+        self._segments.append(segment)
+        return segment
+
+    def _repair(self, segment: _Segment | None, finding: Finding) -> str | None:
+        """Return the command that mends a finding and costs nothing that is intact, None where there is none."""
+        if _cause(finding) in (*_WITNESSED, *_FOREIGN):
+            return None
+        if finding.code in _WRONG_SNAPSHOT:
+            return self._of_snapshot(finding)
+        if segment is None:
+            return None
+        if segment.mends(finding):
+            return command_line("patch-header", named(segment.log))
+        if segment.is_damage(finding):
+            is_last = segment.job.base_offset == self._last
+            others = [one for one in self._segments if one is not segment]
+            if not is_last or any(one.damage or one.headers for one in others) or self._only is not None:
+                return None
+            may_be_cut = segment.ends_with_damage and self._may_be_cut(segment.damage[0])
+            return command_line("truncate", named(segment.log), "--at-damage") if may_be_cut else None
+        if segment.is_unsound(finding) and segment.can_be_indexed:
+            path = finding.file if finding.file in segment.job.files.values() else segment.log
+            return command_line("reindex", named(path))
+        return None
+
+    def _of_snapshot(self, finding: Finding) -> str | None:
+        base = parse_name(os.path.basename(finding.file)).base_offset
+        job = next((job for job in self._jobs.values() if job.base_offset == base), None)
+        if job is None or self._only is not None or any(one.damage or one.headers for one in self._segments):
+            return None
+        self._snapshots.append(job.files[FileKind.LOG])
+        return command_line("reindex", named(job.files[FileKind.LOG]), "--snapshot")
+
+    def _may_be_cut(self, damage: Finding) -> bool:
+        """Whether nothing but the damage speaks against a cut; what truncate refuses is not named."""
+        from kdump.broker.truncate import LOADED, name_error  # the model of the broker costs time to import
+
+        start = self._directory.log_start
+        if start and (damage.offset is None or damage.offset <= start):
+            return False
+        names = [name for name in self._directory.listing.names if name.endswith(LOADED)]
+        return all(name_error(name) is None and self._directory.listing.is_regular(name) for name in names)
+
+    # --- steps ----------------------------------------------------------------------------------------------
+    def _steps(self) -> Iterator[Step]:
+        """Yield what to do, in the order that works: what keeps most first, a cut last."""
+        steps: list[tuple[str | None, str]] = []
+        cut = next((one for one in self._segments if one.damage), None)
+        kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
+        patched = [one.log for one in self._segments if one.headers is not None]
+        if patched:
+            why = "restores header fields that no CRC covers and that can have one value only; nothing is lost"
+            steps.append((command_line("patch-header", *map(named, patched)), why))
+        indexed = [one.argument for one in kept if one.unsound]
+        if indexed:
+            why = "builds the indexes anew that are missing or unsound, from their logs; nothing is lost"
+            steps.append((command_line("reindex", *map(named, indexed)), why))
+        if self._snapshots:
+            logs = dict.fromkeys(self._snapshots)
+            why = "builds wrong producer snapshots anew from the logs; nothing is lost"
+            steps.append((command_line("reindex", *map(named, logs), "--snapshot"), why))
+        witnesses = [one.log for one in kept if one.witnesses]
+        if witnesses:
+            why = "builds indexes anew from a log that they do not belong to any more: what they tell of it is given up"
+            steps.append((command_line("reindex", *map(named, witnesses), "--force"), why))
+        alternatives: list[tuple[str | None, str]] = []
+        causes = [one.causes[0] for one in self._segments if one.causes]
+        if causes and (cut is None or causes[0].file <= cut.log):
+            alternatives = [self._restored(causes[0])]
+        if cut is not None:
+            alternatives, last = self._of_cut(cut, causes[0] if alternatives else cut.damage[0])
+            steps.append(last)
+        persons = [(None, why) for why in self._persons.sentences()]
+        first, count = len(alternatives) + len(persons), len(alternatives) + len(persons) + len(steps)
+        for at, (command, why) in enumerate((*alternatives, *persons, *steps), 1):
+            is_better = at <= len(alternatives)  # it makes a new copy of the partition, and nothing here is mended
+            behind = at if command is None else first
+            yield Step(at, command, why, tuple(range(behind + 1, count + 1)) if is_better else ())
+
+    def _restored(self, why: Finding) -> tuple[str | None, str]:
+        """The step that is better than all others."""
+        stop = "stop the broker, move the directory away, and let it be replicated again"
+        return None, f"restore {self._path} from another replica, if one is sound ({_place(why)}): {stop}"
+
+    def _of_cut(self, cut: _Segment, cause: Finding) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
+        """Return what keeps more than a cut, and the cut."""
+        first = cut.damage[0]
+        better = [self._restored(cause)]
+        later = [job for job in self._jobs.values() if job.base_offset > cut.job.base_offset]
+        if _salvage_keeps_more(cut, later):
+            why = "writes all that is intact, what lies behind the damage too, to a new directory"
+            better.append((command_line("salvage", named(self._path), "--to", "DIR"), why))
+        where = f"the first damage, {_place(first)}" + (f" (offset {first.offset})" if first.offset is not None else "")
+        why = f"cuts the log at {where}: "
+        if later:
+            noun = "1 later segment" if len(later) == 1 else f"{len(later)} later segments"
+            why += f"{noun} and all that is intact behind it go too"
+        else:
+            why += "nothing behind it is intact" if cut.ends_with_damage else "all that is intact behind it goes too"
+        flags = ["--with-later-segments"] if later else []
+        if cut.blocked:  # its headers are not patched, and a cut at the damage would ask for that
+            return better, (
+                command_line("truncate", named(cut.log), "--to-position", str(first.position), *flags),
+                why,
+            )
+        return better, (command_line("truncate", named(self._path), "--at-damage", *flags), why)
+
+
+def _salvage_keeps_more(cut: _Segment, later: Sequence[SegmentJob]) -> bool:
+    """Whether `kdump salvage` keeps records that a cut at the first damage takes away.
+
+    Args:
+        cut: the segment with the first damage.
+        later: the segments behind it.
+    """
+    return bool(later) or not cut.ends_with_damage
+
+
+def _place(finding: Finding) -> str:
+    where = finding.file if finding.position is None else f"byte {finding.position} of {finding.file}"
+    return f"{finding.code.name} {finding.code.slug} at {where}"
+
+
+def _cause(finding: Finding) -> str:
+    """The code of what explains a finding, its own where nothing does."""
+    return finding.code.name if finding.because is None else finding.because.name
+
+
+class _Segment:
+    """One segment in which something is wrong.
+
+    Args:
+        job: the segment.
+        size: of its log, bytes.
+        found: what is wrong with its files.
+        is_whole: that is all of it.
+
+    Attributes:
+        job: the same.
+        log: path of its log.
+        headers: the patches of its headers, None where there are none or they are ambiguous.
+        damage: of its log, that no patch mends; by position.
+        unsound: what is wrong with its indexes, as far as building them again mends it.
+        witnesses: the same, where that would give up what they tell of the log.
+        causes: what explains others, and no command mends.
+        blocked: a header field has one value only, and patches are refused for another one.
+    """
+
+    def __init__(self, job: SegmentJob, size: int, found: Sequence[Finding], *, is_whole: bool) -> None:
+        self.job = job
+        self._is_whole = is_whole
+        self.log = job.files[FileKind.LOG]
+        self._size = size
+        self._errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
+        self.headers = self._patches()
+        damage = [one for one in self._errors if one.is_log_damage and not self.mends(one)]
+        self.damage = sorted(damage, key=lambda one: one.position or 0)
+        indexes = [one for one in found if self._is_of_index(one)]
+        self.unsound = [one for one in indexes if _cause(one) not in (*_WITNESSED, *_FOREIGN)]
+        self.witnesses = [one for one in indexes if _cause(one) in _WITNESSED]
+        is_error = [one for one in found if one.severity is Severity.ERROR]
+        self.causes = [one for one in is_error if one.code.name in (*_WITNESSED, *_FOREIGN)]
+        self.blocked = any(is_of_header(one) and isinstance(one.expected, int) for one in self.damage[:1])
+
+    def _patches(self) -> HeaderPatches | None:
+        if not any(is_of_header(one) for one in self._errors):
+            return None
+        from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint
+
+        source = open_source(self.log, follow=False)
+        if isinstance(source, OpenFailure):
+            return None
+        with source:
+            headers = HeaderPatches(source, self.job.base_offset)
+            try:
+                refused = headers.solve(by_checkpoint(self.log, self._errors))
+            except OSError:
+                return None
+        return headers if headers.patches and not refused else None
+
+    def _is_of_index(self, finding: Finding) -> bool:
+        kind = parse_name(os.path.basename(finding.file)).kind
+        return kind in _INDEX_KINDS and "reindex" in finding.code.repairs and finding.severity is not Severity.NOTE
+
+    @property
+    def argument(self) -> str:
+        """The file that reindex is given for all indexes of the segment."""
+        files = {one.file for one in self.unsound}
+        only = files.pop() if len(files) == 1 else self.log
+        return only if only in self.job.files.values() else self.log
+
+    def mends(self, finding: Finding) -> bool:
+        """Whether patch-header mends it."""
+        return self.headers is not None and finding.file == self.log and self.headers.mends(finding)
+
+    def is_damage(self, finding: Finding) -> bool:
+        """Whether it is about bytes of the log that no patch mends."""
+        return finding.file == self.log and finding.is_log_damage and not self.mends(finding)
+
+    def is_unsound(self, finding: Finding) -> bool:
+        """Whether it is about an index."""
+        return self._is_of_index(finding)
+
+    def is_to_do(self, finding: Finding) -> bool:
+        """Whether a step is about it, though no command for this finding alone."""
+        is_cause = finding.code.name in (*_WITNESSED, *_FOREIGN)
+        return is_cause or self.mends(finding) or self.is_damage(finding) or self.is_unsound(finding)
+
+    @property
+    def ends_with_damage(self) -> bool:
+        """Whether nothing of the log behind its first damage is intact."""
+        end = self.damage[0].position or 0
+        for one in self.damage:
+            if (one.position or 0) > end:
+                return False
+            end = max(end, (one.position or 0) + (one.length or 0))
+        return self._is_whole and end >= self._size
+
+    @cached_property
+    def can_be_indexed(self) -> bool:
+        """Whether a recovery gets to the end of its log as it is: reindex refuses all others."""
+        if any(one.code in _WRONG_OFFSET for one in self._errors):
+            return False
+        if not any(one.is_log_damage for one in self._errors):
+            return True
+        from kdump.broker.load.recover import recover
+        from kdump.broker.producer.replay import Producers
+
+        source = open_source(self.log, follow=False)
+        if isinstance(source, OpenFailure):
+            return False
+        with source:
+            try:
+                done = recover(source, self.job.base_offset, source.size, Producers.empty())
+            except OSError:
+                return False
+        return done.failure is None and done.valid_bytes == source.size
+
+
+class PersonSteps:
+    """What is wrong and no command mends: one sentence a code."""
+
+    def __init__(self) -> None:
+        self._found: dict[Code, tuple[Finding, list[str]]] = {}
+
+    @property
+    def has_some(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self._found)
+
+    def see(self, finding: Finding) -> None:
+        """Take one finding; notes and warnings leave nothing to do."""
+        if finding.severity is Severity.ERROR:
+            _, files = self._found.setdefault(finding.code, (finding, []))
+            if finding.file not in files and len(files) <= _NAMED:
+                files.append(finding.file)
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what a person does about them."""
+        for code, (finding, files) in self._found.items():
+            more = ", and others" if len(files) > _NAMED else ""
+            what = f"{', '.join(files[:_NAMED])}{more}: {code.name} {code.slug}"
+            yield f"{what}: {finding.remedy}"

@@ -1,0 +1,110 @@
+"""`kdump carve`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.cli.options.common import fail_on_option, help_option, max_uncompressed_bytes_option
+from kdump.exit_status import Exit, RunStatus
+from kdump.item import Progress
+from kdump.render.commentary import fail_to_write, say
+from kdump.render.tally import Tally
+
+if TYPE_CHECKING:
+    from kdump.render.json.carve import CarveJson
+    from kdump.render.terminal.progress import Bar
+    from kdump.render.text.carve import CarveText
+
+
+@click.command("carve", add_help_option=False, short_help="Find the batches in a disk image, or in any bytes.")
+@click.argument("images", nargs=-1, required=True, metavar="IMAGE...")
+@click.option("--to", required=True, metavar="DIR", help="A new directory for the runs; in no log.dir.")
+@click.option(
+    "--like", multiple=True, metavar="LOGDIR", help="Say which partition of this log.dir a run belongs to; repeatable."
+)
+@click.option(
+    "--min-batches",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Leave out runs with fewer batches.",
+)
+@click.option(
+    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+)
+@max_uncompressed_bytes_option
+@fail_on_option
+@help_option
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Find all whole batches in images of disks, block devices, cores, or files of any kind.
+
+    Each run of batches that follow each other becomes a file run-NNNNN-OFFSET.log in DIR, and DIR/carve.jsonl says what
+    they are; `kdump salvage DIR --to ...` makes a partition of them. An IMAGE is only read. Exit status: 0 done, found
+    or not, 5 something could not be read, 10 no such image, 12 DIR refused, 13 writing failed, 2 wrong use.
+    """
+    from kdump.render.json.carve import run_json
+    from kdump.rescue.carve import CarveOptions, carve
+    from kdump.rescue.carve_output import CarveRefusedError
+
+    tally = Tally()
+    outcome = RunStatus(given["fail_on"], compat=False)
+    bar = _bar()
+    to = os.fspath(given["to"])
+    options = CarveOptions(
+        to, tuple(given["like"]), given["min_batches"], given["max_uncompressed_bytes"], bar is not None
+    )
+    sink = _sink(given["layout"], tally, to)
+    try:
+        for item in carve(list(given["images"]), options, lambda one: f"{run_json(one)}\n"):
+            if isinstance(item, Progress):
+                if bar is not None:
+                    bar.show(item)
+                continue
+            if bar is not None:
+                bar.hide()
+            outcome.see(item)
+            sink(item)
+        if bar is not None:
+            bar.hide()
+    except CarveRefusedError as error:
+        say(f"kdump: {error}")
+        sys.exit(Exit.REFUSED)
+    except OSError as error:
+        say(f"kdump: {error.filename or to}: {error.strerror}; nothing is left in {to} but whole runs")
+        sys.exit(Exit.FAILED)
+    try:
+        sink.end(outcome.exit)
+        sys.stdout.flush()
+    except OSError as error:
+        fail_to_write(error)
+    sys.exit(outcome.exit)
+
+
+def _bar() -> Bar | None:
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    from kdump.render.terminal.progress import Bar
+
+    return Bar("carve", sys.stderr)
+
+
+def _sink(layout: str, tally: Tally, to: str) -> CarveJson | CarveText:
+    if layout == "json":
+        from kdump.render.json.carve import CarveJson
+
+        return CarveJson(_write, say, tally)
+    from kdump.render.text.carve import CarveText
+
+    return CarveText(_write, say, tally, to)
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+    except OSError as error:
+        fail_to_write(error)

@@ -1,0 +1,44 @@
+"""`kdump explain`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import click
+
+from kdump.cli.options.common import help_option
+from kdump.render.commentary import fail_to_write
+
+_WIDEST = 100
+
+
+@click.command("explain", add_help_option=False, short_help="Show what the manual says of a finding or a JSON key.")
+@click.argument("names", nargs=-1, required=True, metavar="CODE|KEY...")
+@help_option
+def command(names: tuple[str, ...]) -> None:
+    """Show what the manual says of a finding, by its code or name, or of a key of JSON.
+
+    Upper and lower case are the same. A word that is both the name of a finding and a key shows both. Exit status: 0
+    done, 2 the manual has no such entry, or wrong use.
+    """
+    from kdump.render.text.manual import entries, known_names
+
+    width = min(shutil.get_terminal_size().columns, _WIDEST) if sys.stdout.isatty() else 80
+    found = {name: list(entries(name, width)) for name in dict.fromkeys(names)}
+    for name, lines in found.items():
+        if not lines:
+            raise click.UsageError(f"the manual has no finding and no JSON key '{name}'{_near(name, known_names())}")
+    try:
+        click.echo("\n\n".join("\n".join(lines) for lines in found.values()))
+        sys.stdout.flush()
+    except OSError as error:
+        fail_to_write(error)
+
+
+def _near(name: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
+    by_folded = {one.casefold(): one for one in known}
+    near = get_close_matches(name.casefold(), by_folded, 1, 0.5)
+    return f"; did you mean '{by_folded[near[0]]}'?" if near else ""

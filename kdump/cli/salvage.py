@@ -1,0 +1,179 @@
+"""`kdump salvage`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.cli.options.common import (
+    fail_on_option,
+    help_option,
+    max_batch_bytes_option,
+    max_uncompressed_bytes_option,
+    raw_option,
+)
+from kdump.cli.options.repair import format_option
+from kdump.exit_status import Exit, RunStatus
+from kdump.item import Progress
+from kdump.render.commentary import fail_to_write, say
+from kdump.rescue.log_facts import Limits
+from kdump.rescue.partition import SalvageOptions
+from kdump.rescue.rows import lines_of, losses_of
+from kdump.rescue.salvage import Wanted, salvage
+from kdump.rescue.segments import SEGMENT_BYTES
+from kdump.rescue.sources import is_partition_name
+from kdump.salvaged import SalvageDone, SalvageRefused
+
+if TYPE_CHECKING:
+    from kdump.format.checkpoint.checkpoint_file import EpochEntry
+    from kdump.render.terminal.progress import Bar
+    from kdump.render.text.salvage import SalvageJson, SalvageText
+
+_LARGEST = 2**31 - 1
+
+
+def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) -> Any:  # noqa: ANN401 (as click has it)
+    for one in value if isinstance(value, tuple) else (value,):
+        if one is not None and not is_partition_name(one):
+            raise click.BadParameter(f"'{one}' is no name of a partition, TOPIC-N, that Kafka accepts")
+    return value
+
+
+@click.command("salvage", add_help_option=False, short_help="Write clean partitions out of damaged replicas of them.")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--to", required=True, type=click.Path(), metavar="DIR", help="A new or empty directory for the result.")
+@click.option(
+    "--topic-partition", "topic_partitions", multiple=True, metavar="TOPIC-N", callback=_partition_name,
+    help="Only this partition of log directories; may be given several times.",
+)  # fmt: skip
+@click.option(
+    "--name", metavar="TOPIC-N", callback=_partition_name, help="What the sources are copies of, where no name tells."
+)
+@click.option("--prefer", metavar="SOURCE", help="The source that counts where the sources contradict each other.")
+@click.option(
+    "--epochs", type=click.Path(), metavar="FILE", help="The leader-epoch-checkpoint of a replica known to be good."
+)
+@click.option("--below-log-start", is_flag=True, help="Batches below the log start offset too.")
+@click.option(
+    "--segment-bytes", type=click.IntRange(1024, _LARGEST), default=SEGMENT_BYTES, show_default=True, metavar="N",
+    help="The largest log of the result, bytes.",
+)  # fmt: skip
+@click.option(
+    "--doubtful", type=click.Path(), metavar="FILE", help="A new file for records that no CRC vouches for, as JSON."
+)
+@format_option
+@raw_option
+@max_batch_bytes_option
+@max_uncompressed_bytes_option
+@fail_on_option
+@help_option
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    r"""Write clean partitions out of damaged replicas of them.
+
+    SOURCE is a partition directory, a log, a directory of runs that kdump carve has made, or a log.dir; several are
+    copies of the same partitions. Sources are only read. The result, DIR/TOPIC-N, is what a broker loads without a
+    repair; DIR/TOPIC-N.salvage.jsonl says what became of every offset. Exit status: 0 nothing is lost, 3 something
+    is lost or doubtful, 5 something could not be read, 6 both, 10 no batch was found, 12 refused, 13 writing failed,
+    2 wrong use.
+
+    \b
+    Examples:
+      kdump salvage /data/orders-0 --to out
+      kdump salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 --to out
+      kdump salvage /mnt/disk1 /mnt/disk2 --to out --topic-partition orders-0
+    """
+    outcome = RunStatus(given["fail_on"], compat=False)
+    bar = _bar()
+    options = SalvageOptions(
+        given["segment_bytes"],
+        _preferred(given),
+        _epochs(given["epochs"]),
+        given["below_log_start"],
+        Limits(given["max_batch_bytes"], given["max_uncompressed_bytes"]),
+        bar is not None,
+        _doubtful(given),
+    )
+    sink, special = _sink(given), Exit.OK
+    try:
+        wanted = Wanted(given["to"], given["name"], given["topic_partitions"])
+        is_any = False
+        for item in salvage([os.fspath(path) for path in given["sources"]], wanted, options):
+            if isinstance(item, Progress):
+                if bar is not None:
+                    bar.show(item)
+                continue
+            if bar is not None:
+                bar.hide()
+            if isinstance(item, SalvageRefused):
+                special = max(special, Exit.FAILED if item.failed else Exit.REFUSED)
+            elif isinstance(item, SalvageDone):
+                is_any = True
+                if item.salvaged.offsets_lost:
+                    outcome.damaged()
+            outcome.see(item)
+            sink(item)
+        if bar is not None:
+            bar.hide()
+        if not is_any:
+            outcome.nothing()
+        status = special or outcome.exit
+        sink.end(status)
+        sys.stdout.flush()
+    except OSError as error:
+        fail_to_write(error)
+    sys.exit(status)
+
+
+def _preferred(given: dict[str, Any]) -> str | None:
+    wanted: str | None = given["prefer"]
+    if wanted is not None and os.path.normpath(wanted) not in map(os.path.normpath, given["sources"]):
+        raise click.UsageError(f"--prefer {wanted}: is none of the sources")
+    return wanted
+
+
+def _doubtful(given: dict[str, Any]) -> str | None:
+    path: str | None = given["doubtful"]
+    if path is None:
+        return None
+    if os.path.lexists(path):
+        raise click.UsageError(f"--doubtful {path}: is there already; name a new file")
+    where = os.path.join(os.path.realpath(given["to"]), "")
+    if os.path.realpath(path).startswith(where):
+        raise click.UsageError(f"--doubtful {path}: lies in --to {given['to']}; name a file elsewhere")
+    return path
+
+
+def _epochs(path: str | None) -> tuple[EpochEntry, ...] | None:
+    if path is None:
+        return None
+    from kdump.format.kinds import FileKind
+    from kdump.storage.open_files import OpenFileCache
+    from kdump.storage.state_file import StateFile
+
+    file = StateFile(path, FileKind.EPOCHS, OpenFileCache())
+    if file.failure is not None:
+        raise click.UsageError(f"--epochs: {file.failure.sentence}")
+    if not file.is_read or file.findings or not file.epochs:
+        raise click.UsageError(f"--epochs {path}: is no sound leader-epoch-checkpoint with entries")
+    return tuple(file.epochs)
+
+
+def _bar() -> Bar | None:
+    """The progress bar; none where nobody looks at it."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return None
+    from kdump.render.terminal.progress import Bar
+
+    return Bar("salvage", sys.stderr)
+
+
+def _sink(given: dict[str, Any]) -> SalvageJson | SalvageText:
+    from kdump.render.text.salvage import SalvageJson, SalvageText
+
+    if given["layout"] == "json":
+        return SalvageJson(sys.stdout.write, say, lines_of)
+    raw = given["raw"] or not sys.stdout.isatty()
+    return SalvageText(sys.stdout.write, say, losses_of, raw=raw)

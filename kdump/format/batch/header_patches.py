@@ -1,0 +1,157 @@
+"""What puts the headers of a log right: fields outside the CRC that can have one value only.
+
+A base offset is determined by both neighbours, or by one when a single bit makes the difference; a length and a magic
+by the CRC, which is right with one value of them; a leader epoch by both neighbours, or by the checkpoint between them,
+and the checkpoint must not contradict. What the checked walk says of the log as it is decides, and then what it says of
+the log as it would be: nothing about these fields, and nothing new.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Severity
+from kdump.format.batch import layout
+from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
+from kdump.format.batch.walk import CheckedWalk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kdump.format.source import Source
+
+_ROUNDS = 8  # a field that is put right can show the next one
+_MAX_BATCH = 64 * 1024 * 1024
+_MOST_ERRORS = 100_000  # of one log; they are held
+
+
+class HeaderPatches:
+    """The headers of one log, as they are and as they would be.
+
+    Args:
+        source: the log.
+        base: offset of the segment.
+
+    Attributes:
+        patches: by position of the field.
+        end: the offset after the last batch.
+        end_before: that of the log as it is.
+    """
+
+    def __init__(self, source: Source, base: int) -> None:
+        self._source = source
+        self._base = base
+        self.patches: dict[int, Patch] = {}
+        self.end: int | None = None
+        self.end_before: int | None = None
+        self._positions: set[int] = set()
+
+    @property
+    def batches(self) -> int:
+        """How many batches have a patch."""
+        return len(self._positions)
+
+    def solve(self, checkpoint: dict[int, Finding]) -> list[str]:
+        """Find all patches; return why that cannot be done, nothing when it can.
+
+        Args:
+            checkpoint: by the position of a batch, what the leader-epoch-checkpoint says of it.
+        """
+        return self._solve(checkpoint) or self._contradicted(checkpoint)
+
+    def mends(self, finding: Finding) -> bool:
+        """Tell whether a finding about this log is gone when the patches are made.
+
+        Args:
+            finding: of the log as it is.
+        """
+        if finding.position not in self._positions:
+            return False
+        if finding.code is not Code.E03:
+            return is_of_header(finding)
+        patch = self.patches.get(finding.position + layout.LEADER_EPOCH_AT)
+        return patch is not None and int.from_bytes(patch.new, "big", signed=True) == finding.expected
+
+    def _solve(self, checkpoint: dict[int, Finding]) -> list[str]:
+        first = others = self._walk()
+        for _ in range(_ROUNDS):
+            if len(others) > _MOST_ERRORS:
+                return [f"the log has more than {_MOST_ERRORS:,} errors: restore the replica"]
+            wrong = [_bounded(one, checkpoint) for one in others if is_of_header(one)]
+            if not wrong:
+                return self._new(first, others)
+            refused = [_ambiguous(one) for one in wrong if not isinstance(one.expected, int)]
+            if refused:
+                return refused
+            for finding in wrong:
+                self._patch(finding)
+            others = self._walk()
+        return ["with the values that the neighbours suggest other headers look wrong: none is patched"]
+
+    def _walk(self) -> list[Finding]:
+        found: list[Finding] = []
+        log = Overlay(self._source, self.patches.values())
+
+        def keep(finding: Finding) -> None:
+            if finding.severity is Severity.ERROR or is_of_header(finding):
+                found.append(finding)
+
+        walk = CheckedWalk(log, keep, segment=self._base, max_batch_bytes=_MAX_BATCH)
+        for _ in walk.windows():
+            if len(found) > _MOST_ERRORS:
+                break
+        last = walk.checks.offsets.last
+        self.end = self._base if last is None else last + 1
+        self.end_before = self.end if self.end_before is None else self.end_before
+        return found
+
+    def _patch(self, finding: Finding) -> None:
+        assert finding.position is not None
+        patch = patch_of(finding, self._source)
+        self._positions.add(finding.position)
+        self.patches[patch.position] = patch
+
+    def _new(self, before: list[Finding], after: list[Finding]) -> list[str]:
+        """Refuse when the log would have faults that it does not have now."""
+        if not self.patches:
+            return []
+        known = {(one.code, one.position) for one in before}
+        new = [one for one in after if one.severity is Severity.ERROR and (one.code, one.position) not in known]
+        return [f"with the values that the neighbours suggest, byte {one.position}: {one.message}" for one in new[:1]]
+
+    def _contradicted(self, checkpoint: dict[int, Finding]) -> list[str]:
+        """Refuse where the leader-epoch-checkpoint says something else than the neighbours: one of them is wrong."""
+        for position, finding in checkpoint.items():
+            patch = self.patches.get(position + layout.LEADER_EPOCH_AT)
+            value = finding.found if patch is None else int.from_bytes(patch.new, "big", signed=True)
+            if value != finding.expected:
+                why = f"the batches around byte {position} have leader epoch {value}"
+                return [f"{why}, and the leader-epoch-checkpoint has {finding.expected}: nothing tells which is right"]
+        return []
+
+
+def _ambiguous(finding: Finding) -> str:
+    why = f"{finding.field} {finding.found} of the batch at byte {finding.position} is wrong"
+    return f"{why}, and nothing determines what it was; another replica has it"
+
+
+def by_checkpoint(path: str, findings: Iterable[Finding]) -> dict[int, Finding]:
+    """Return what the leader-epoch-checkpoint says of batches, by their position.
+
+    Args:
+        path: of the log.
+        findings: those about other files, and other ones, do not count.
+    """
+    name = os.path.basename(path)
+    return {
+        one.position: one
+        for one in findings
+        if one.code is Code.E03 and os.path.basename(one.file) == name and one.position is not None
+    }
+
+
+def _bounded(finding: Finding, checkpoint: dict[int, Finding]) -> Finding:
+    known = checkpoint.get(-1 if finding.position is None else finding.position)
+    epoch = None if known is None else known.expected
+    return within_checkpoint(finding, epoch if isinstance(epoch, int) else None)

@@ -1,0 +1,72 @@
+"""What carve finds, as text: one run a line on stdout, findings and what comes next on stderr."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Finding
+from kdump.item import CarvedRun
+from kdump.render.escape import escape
+from kdump.render.text.findings import finding_line
+from kdump.storage.file_source import OpenFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.item import Item
+    from kdump.render.tally import Tally
+
+
+class CarveText:
+    """Writes runs as lines.
+
+    Args:
+        write: takes text for stdout.
+        error: takes one line for stderr.
+        tally: adds up.
+        to: the directory of the runs, as the user wrote it.
+    """
+
+    def __init__(self, write: Callable[[str], None], error: Callable[[str], None], tally: Tally, to: str) -> None:
+        self._write = write
+        self._error = error
+        self._tally = tally
+        self._to = to
+        self._runs = self._owned = self._records = 0
+
+    def __call__(self, item: CarvedRun | Item) -> None:
+        """Write one item."""
+        if isinstance(item, CarvedRun):
+            self._runs += 1
+            self._records += item.records
+            self._owned += item.partition is not None
+            self._write(f"{escape(_line(item))}\n")
+            return
+        self._tally.see(item)
+        if isinstance(item, Finding):
+            self._error(finding_line(item))
+        elif isinstance(item, OpenFailure):
+            self._error(f"kdump: {escape(item.sentence)}")
+
+    def end(self, _status: int) -> None:
+        """Say what all comes to, and what comes next."""
+        tally = self._tally
+        self._write(
+            f"found runs={self._runs} batches={tally.batches} records={self._records} "
+            f"with_partition={self._owned} images={tally.files} bytes={tally.bytes}\n"
+        )
+        if self._runs:
+            self._error(f"kdump: the runs are in {self._to}; next: kdump salvage {self._to} --to DIR --name TOPIC-N")
+
+
+def _line(run: CarvedRun) -> str:
+    length = sum(length for _, length in run.extents)
+    owner = "-" if run.partition is None else f"{run.partition[0]}-{run.partition[1]}"
+    parts = [
+        f"run {run.file} {run.image}:{run.extents[0][0]}+{length}",
+        f"offsets={run.offset}..{run.last_offset} batches={run.batches} records={run.records}",
+        f"epochs={','.join(map(str, run.epochs)) or '-'} kind={run.kind} partition={owner}",
+    ]
+    if len(run.extents) > 1:
+        parts.append(f"extents={len(run.extents)}")
+    return " ".join(parts) + (f": {'; '.join(run.evidence)}" if run.evidence else "")

@@ -1,0 +1,217 @@
+"""Entries of the manual as text: what a finding means, and what a key of JSON is.
+
+The man pages kdump-findings.7 and kdump-json.5 are the only source. A built package has them as data beside its
+modules, so that nothing needs `man`; a checkout has them in its directory `man`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from importlib.resources.abc import Traversable
+
+_FINDINGS, _JSON = "kdump-findings.7", "kdump-json.5"
+_HEADING = re.compile(r"([A-Z]\d\d) ([a-z0-9-]+) \((?:error|warning|note)\)")
+_JOINED = ("BR", "RB", "BI", "IB", "IR", "RI")  # macros that set their words without blanks
+_ESCAPES = ((r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(bu", "*"), (r"\~", " "), (r"\e", "\\"))
+_NAMED = "\1"  # stands before a word that is set off, while sentences are cut
+_STANDS_FOR = {"bytes": 'text, or {"base64": ...} where it is not UTF-8'}
+
+
+class _Line(NamedTuple):
+    """One line of a page: its macro, "" for text, and what the reader sees of the rest."""
+
+    macro: str
+    text: str
+
+
+def known_names() -> list[str]:
+    """Return what `entries` knows: codes, names of findings, types and keys of JSON, as the manual writes them."""
+    found: dict[str, None] = {}
+    for heading in _chapters(_FINDINGS):
+        match = _HEADING.fullmatch(heading)
+        found.update(dict.fromkeys(match.groups() if match else ()))
+    for type_, schema in _schemas().items():
+        found[type_] = None
+        found.update(dict.fromkeys(key for key, _ in _keys(schema)))
+    return list(found)
+
+
+def entries(name: str, width: int = 80) -> Iterator[str]:
+    """Yield the lines of all entries about a code, the name of a finding, or a key or type of JSON.
+
+    Args:
+        name: in any case.
+        width: columns; longer lines are wrapped, but for examples.
+
+    Yields:
+        Lines without their ends; nothing for a name that is not in the manual.
+    """
+    wanted = name.casefold()
+    chapters = _chapters(_FINDINGS)
+    blocks = []
+    for heading, lines in chapters.items():
+        match = _HEADING.fullmatch(heading)
+        if match and wanted in (match[1].casefold(), match[2]):
+            blocks.append([heading, *_told(lines, width)])
+    pages = _chapters(_JSON)
+    for type_, schema in _schemas().items():
+        if wanted == type_.casefold():
+            keys = f"Keys: {', '.join(schema.get('properties', {}))}."
+            prose = _told(_prose(pages[type_]), width)
+            blocks.append([f"{type_} (a type of JSON)", *prose, "", *_wrapped(keys, "  ", width)])
+            continue
+        for key in dict.fromkeys(key for key, _ in _keys(schema) if key.casefold() == wanted):
+            blocks.append([f"{key} (a key of {type_} in JSON)", *_about(key, schema, pages[type_], width)])
+    for at, block in enumerate(blocks):
+        if at:
+            yield ""
+        yield from block
+
+
+# --- pages --------------------------------------------------------------------------------------------------
+def _page(name: str) -> Traversable:
+    package = files("kdump")
+    built = package / "man" / name
+    return built if built.is_file() else package / ".." / "man" / name
+
+
+def _chapters(name: str) -> dict[str, list[_Line]]:
+    """The lines below each heading of the second level."""
+    found: dict[str, list[_Line]] = {}
+    lines: list[_Line] = []
+    for raw in _page(name).read_text("ascii").splitlines():
+        line = _parsed(raw)
+        if line.macro in ("SH", "SS"):
+            lines = []
+            if line.macro == "SS":
+                found[line.text] = lines
+        elif not raw.startswith('.\\"'):
+            lines.append(line)
+    return found
+
+
+def _parsed(line: str) -> _Line:
+    if not line.startswith("."):
+        return _Line("", _plain(line))
+    macro, _, rest = line[1:].partition(" ")
+    words = re.findall(r'"([^"]*)"|(\S+)', rest)
+    joint = "" if macro in _JOINED else " "
+    return _Line(macro, _plain(joint.join(quoted or word for quoted, word in words)))
+
+
+def _plain(text: str) -> str:
+    for escape, shown in _ESCAPES:
+        text = text.replace(escape, shown)
+    return text
+
+
+def _prose(lines: list[_Line]) -> list[_Line]:
+    """What stands before the schema of a type."""
+    ends = (at for at, line in enumerate(lines) if line.macro == "EX" and lines[at + 1].text.startswith('{"$id"'))
+    return lines[: next(ends, len(lines))]
+
+
+# --- findings, and types of JSON ----------------------------------------------------------------------------
+def _told(lines: Iterable[_Line], width: int) -> Iterator[str]:
+    """Yield paragraphs, indented; tags begin theirs, examples stay as they are."""
+    words: list[str] = []
+    is_tag = is_example = False
+    for line in (*lines, _Line("PP", "")):
+        if line.macro in ("PP", "TP", "TQ", "IP", "EX", "EE"):
+            if words:
+                yield ""
+                yield from _wrapped(" ".join(words), "  ", width)
+                words = []
+            if line.macro == "EX":
+                yield ""
+            is_example = line.macro == "EX"
+            is_tag = line.macro in ("TP", "TQ")
+        elif is_example:
+            yield f"    {line.text}"
+        elif line.macro not in ("RS", "RE", "br"):
+            words.append(line.text)
+            if is_tag and not line.text.endswith(":"):
+                words[-1] += ":"
+            is_tag = False
+
+
+def _wrapped(text: str, indent: str, width: int) -> list[str]:
+    wrap = textwrap.TextWrapper(
+        width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return wrap.wrap(text)
+
+
+# --- keys of JSON -------------------------------------------------------------------------------------------
+def _schemas() -> dict[str, dict[str, Any]]:
+    """The schema of each type, by its name."""
+    found = {}
+    for heading, lines in _chapters(_JSON).items():
+        inside: list[str] | None = None
+        for line in lines:
+            if line.macro == "EX":
+                inside = []
+            elif line.macro == "EE" and inside and inside[0].startswith('{"$id"'):
+                found[heading] = json.loads("\n".join(inside))
+                inside = None
+            elif inside is not None:
+                inside.append(line.text)
+    return found
+
+
+def _keys(schema: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each key that a schema knows with what it may be, at any depth."""
+    if isinstance(schema, list):
+        for one in schema:
+            yield from _keys(one)
+    elif isinstance(schema, dict):
+        properties = schema.get("properties", {})
+        for key, what in properties.items():
+            yield key, what
+            yield from _keys(what)
+        for word, what in schema.items():
+            if word != "properties":
+                yield from _keys(what)
+
+
+def _about(key: str, schema: dict[str, Any], lines: list[_Line], width: int) -> Iterator[str]:
+    """Yield what a key may be, and the sentences that name it."""
+    kinds = dict.fromkeys(_kind(what) for name, what in _keys(schema) if name == key)
+    yield from _wrapped("; ".join(kinds), "  ", width)
+    for sentence in _sentences(_prose(lines), key):
+        yield from _wrapped(sentence, "  ", width)
+
+
+def _kind(what: dict[str, Any]) -> str:
+    """Return in words what a value may be."""
+    if "const" in what:
+        return json.dumps(what["const"])
+    if "enum" in what:
+        return " | ".join(json.dumps(one) for one in what["enum"])
+    for word in ("anyOf", "oneOf"):
+        if word in what:
+            return " | ".join(_kind(one) for one in what[word])
+    if "$ref" in what:
+        return _STANDS_FOR.get(what["$ref"], str(what["$ref"]))
+    kinds = what.get("type", "anything")
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    named = [f"array of {_kind(what['items'])}" if one == "array" and "items" in what else one for one in kinds]
+    return " | ".join(named)
+
+
+def _sentences(lines: Iterable[_Line], key: str) -> Iterator[str]:
+    """Yield the sentences of prose that set a key off, each with what follows on it."""
+    text = " ".join(f"{_NAMED}{line.text}" if line.macro in ("I", "IR", "B", "BR") else line.text for line in lines)
+    is_about = False
+    for sentence in re.split(r"(?<=[.:]) +(?=[A-Z\1`])", text):
+        names = re.findall(rf"{_NAMED}(\w+)", sentence)
+        is_about = key in names or (is_about and not names)
+        if is_about:
+            yield sentence.replace(_NAMED, "").strip()

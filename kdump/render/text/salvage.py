@@ -1,0 +1,170 @@
+"""What salvage has kept, lost and left out, as text: a few lines for each partition, then what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Finding
+from kdump.item import Certainty, Loss
+from kdump.render.escape import escape
+from kdump.render.json.lines import summary_json
+from kdump.render.text.losses import LossSum
+from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.storage.file_source import OpenFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Write = Callable[[str], object]
+
+
+class SalvageTotals:
+    """What a run comes to."""
+
+    def __init__(self) -> None:
+        self.partitions = self.segments = self.size = self.batches = self.records = 0
+        self.offsets_lost = self.records_lost = self.records_unknown = 0
+        self.errors = self.warnings = self.notes = 0
+        self.unchecked: list[tuple[str | None, str]] = []
+
+    def see(self, item: object) -> None:
+        """Take one item into account."""
+        if isinstance(item, SalvageDone):
+            found = item.salvaged
+            self.partitions += 1
+            self.segments += found.segments
+            self.size += found.size
+            self.batches += found.batches
+            self.records += found.records
+            self.offsets_lost += found.offsets_lost
+            self.records_lost += item.records_lost
+            self.records_unknown += item.ranges_unknown
+        elif isinstance(item, Finding):
+            name = f"{item.severity.value}s"
+            setattr(self, name, getattr(self, name) + 1)
+        elif isinstance(item, OpenFailure):
+            self.unchecked.append((item.path, item.sentence))
+        elif isinstance(item, SalvageRefused):
+            self.unchecked.append((item.partition or None, item.why))
+
+    def numbers(self) -> dict[str, int]:
+        """Return the numbers of a summary by their names; files and bytes are those of the logs that were written."""
+        return {
+            "files": self.segments,
+            "bytes": self.size,
+            "batches": self.batches,
+            "records": self.records,
+            "partitions": self.partitions,
+            "errors": self.errors,
+            "warnings": self.warnings,
+            "notes": self.notes,
+            "offsetsLost": self.offsets_lost,
+            "recordsLost": self.records_lost,
+            "recordsUnknown": self.records_unknown,
+        }
+
+
+class SalvageJson:
+    """Writes the rows of each partition, and the summary, as JSON lines.
+
+    Args:
+        write: takes text for stdout.
+        error: takes one line for stderr.
+        rows: gives the lines of a file of rows.
+    """
+
+    def __init__(self, write: Write, error: Write, rows: Callable[[str], Iterable[str]]) -> None:
+        self._write = write
+        self._error = error
+        self._rows = rows
+        self._totals = SalvageTotals()
+
+    def __call__(self, item: object) -> None:
+        """Write one item."""
+        self._totals.see(item)
+        if isinstance(item, SalvageDone):
+            for text in self._rows(item.rows):
+                self._write(f"{text}\n")
+            for note in item.notes:
+                self._error(f"kdump: {note}")
+        else:
+            tell(item, self._error)
+
+    def end(self, status: int) -> None:
+        """Write the summary."""
+        self._write(f"{summary_json(self._totals.numbers(), self._totals.unchecked, status)}\n")
+
+
+class SalvageText:
+    """Writes a few lines for each partition.
+
+    Args:
+        write: takes text for stdout.
+        error: takes one line for stderr.
+        losses: gives the losses of a file of rows.
+        raw: names are written as they are.
+    """
+
+    def __init__(
+        self, write: Write, error: Write, losses: Callable[[str], Iterable[Loss]], *, raw: bool = False
+    ) -> None:
+        self._write = write
+        self._error = error
+        self._losses = losses
+        self._totals = SalvageTotals()
+        self._escape = (lambda text: text) if raw else escape
+
+    def __call__(self, item: object) -> None:
+        """Write one item."""
+        self._totals.see(item)
+        if isinstance(item, SalvageDone):
+            for line in self._lines(item):
+                self._write(f"{self._escape(line)}\n")
+        else:
+            tell(item, self._error)
+
+    def _lines(self, item: SalvageDone) -> Iterable[str]:
+        found = item.salvaged
+        head = "salvaged" if item.is_new else "was salvaged before:"
+        offsets = f"offsets {found.log_start_offset}..{found.log_end_offset - 1}"
+        yield (
+            f"{head} {found.partition} -> {item.path}: {offsets} segments={found.segments} batches={found.batches} "
+            f"records={found.records} bytes={found.size}"
+        )
+        total = LossSum(found.partition)
+        absent = 0
+        for loss in self._losses(item.rows):
+            total.add(loss)
+            absent += loss.offsets if loss.certainty is Certainty.ABSENT else 0
+        lost = total.sentence()
+        yield f"  {lost}" if lost is not None else "  nothing is lost"
+        if absent:
+            yield f"  absent: {absent} offsets: cleaned away, below the log start, or never here"
+        if item.diverged:
+            yield f"  divergent: {item.diverged} records of other branches stay out"
+        for one in found.open_transactions:
+            yield (
+                f"  open transaction: producerId={one.producer_id} producerEpoch={one.producer_epoch} "
+                f"firstOffset={one.first_offset}: readers of committed data wait there"
+            )
+        for note in item.notes:
+            yield f"  note: {note}"
+        yield f"  what became of every offset: {item.rows}"
+        for number, step in enumerate(item.steps, 1):
+            yield f"  next {number}: {step.why}"
+
+    def end(self, _status: int) -> None:
+        """Write what all comes to."""
+        numbers = self._totals.numbers()
+        wanted = ("partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown")
+        self._write(f"salvaged {' '.join(f'{name}={numbers[name]}' for name in wanted)}\n")
+
+
+def tell(item: object, error: Write) -> None:
+    """Say what could not be read or done."""
+    if isinstance(item, OpenFailure):
+        error(f"kdump: {item.sentence}")
+    elif isinstance(item, SalvageRefused):
+        error(f"kdump: {item.why}")
+    elif isinstance(item, Finding):
+        error(f"kdump: {item.code.name} {item.file}: {item.message}")

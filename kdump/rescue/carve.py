@@ -1,0 +1,195 @@
+"""The verb carve: batches out of any bytes, written as runs that a person or salvage reads.
+
+Strategy: an image is read once. The bytes of a run are copied to a file under a temporary name soon after they were
+found, while the system still has them; the files get their names when the image has been read. `carve.jsonl`, which
+says what each run is, comes last: while it is missing, the run has not ended.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.format.kinds import FileKind
+from kdump.item import CarvedRun, Checked, CheckedFile, Progress
+from kdump.rescue.carve_output import CarveOutput
+from kdump.rescue.image_search import ImageSearch
+from kdump.rescue.run_owners import RunOwner, RunOwners
+from kdump.rescue.runs import RunBuilder
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.open_files import open_source
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.finding import Finding
+    from kdump.rescue.runs import Run
+    from kdump.storage.file_source import FileSource
+
+_COPIED = 8 << 20  # bytes of a run that wait to be copied
+_PIECE = 1 << 20
+LISTING = "carve.jsonl"
+
+
+class CarveOptions(Value):
+    """What was asked for.
+
+    Args:
+        to: the directory for the runs.
+        like: log directories whose partitions may own runs.
+        min_batches: a run with fewer is left out.
+        max_uncompressed_bytes: a limit.
+        progress: say how far it is.
+    """
+
+    to: str
+    like: tuple[str, ...] = ()
+    min_batches: int = 1
+    max_uncompressed_bytes: int = 1 << 30
+    progress: bool = False
+
+
+def carve(
+    images: list[str], options: CarveOptions, listing: Callable[[CarvedRun], str]
+) -> Iterator[CarvedRun | Checked | Finding | OpenFailure | Progress]:
+    """Search images, write the runs, and yield what each is.
+
+    Args:
+        images: files or block devices, as the user wrote them.
+        options: what was asked for.
+        listing: makes the line of a run in `carve.jsonl`.
+
+    Yields:
+        Findings of an image as they come; its runs in the order of their places.
+
+    Reports: F06, L12.
+
+    Raises:
+        RefusedError: the directory may not be written to; nothing was read.
+        OSError: it cannot be written to. Files without their names are removed.
+    """
+    with CarveOutput(options.to) as output:
+        owners = RunOwners(options.like)
+        number = 0
+        lines: list[str] = []
+        for path in images:
+            source = open_source(path, devices=True)
+            if isinstance(source, OpenFailure):
+                yield source
+                continue
+            with source:
+                copies = _Copies(output, source, number)
+                builder = RunBuilder(source, path, options.max_uncompressed_bytes, strict=bool(options.like))
+                held: list[Finding | Progress] = []
+                search = ImageSearch(source, held.append, _say(held, source, path, on=options.progress))
+                batches = records = 0
+                for found in search.batches():
+                    yield from held
+                    held.clear()
+                    run = builder.add(found)
+                    batches += 1
+                    copies.see(run)
+                yield from held
+                copies.finish()
+                for run in builder.runs:
+                    records += run.records
+                    name = copies.name(run, keep=run.batches >= options.min_batches)
+                    if name is not None:
+                        owner = owners.of(run, source)
+                        one = _carved(os.path.join(options.to, name), run, owner)
+                        lines.append(listing(one))
+                        yield one
+                number = copies.number
+                yield Checked((CheckedFile(path, FileKind.LOG, source.size),), batches, records)
+        output.write(LISTING, "".join(lines).encode())
+
+
+def _carved(file: str, run: Run, owner: RunOwner) -> CarvedRun:
+    return CarvedRun(
+        file,
+        run.image,
+        run.kind,
+        tuple(run.extents),
+        run.batches,
+        run.records,
+        run.offset,
+        run.last_offset,
+        tuple(sorted({epoch for epoch, _ in run.epochs})),
+        tuple(sorted(run.producer_ids)),
+        run.first_timestamp,
+        run.max_timestamp,
+        owner.partition,
+        owner.evidence,
+    )
+
+
+def _say(held: list[Finding | Progress], source: FileSource, path: str, *, on: bool) -> Callable[[int], None]:
+    return (lambda done: held.append(Progress(done, source.size, path))) if on else (lambda _done: None)
+
+
+class _Copies:
+    """The files of the runs of one image, without their names until it has been read.
+
+    Args:
+        output: the directory.
+        source: the image.
+        number: of the last run before.
+    """
+
+    def __init__(self, output: CarveOutput, source: FileSource, number: int) -> None:
+        self._output = output
+        self._source = source
+        self._first = number
+        self.number = number
+        self._made: dict[int, tuple[str, list[int]]] = {}  # by run: its file; extent and bytes of it that are copied
+        self._run: Run | None = None
+        self._waiting = 0
+
+    def see(self, run: Run) -> None:
+        """Copy what waits, if it is much or of another run."""
+        if self._run is not None and run is not self._run:
+            self._copy(self._run)
+        self._run = run
+        self._waiting = run.length
+        if run.last is not None and run.extents[-1][0] + run.extents[-1][1] - self._done(run) > _COPIED:
+            self._copy(run)
+
+    def finish(self) -> None:
+        """Copy what still waits."""
+        if self._run is not None:
+            self._copy(self._run)
+
+    def name(self, run: Run, *, keep: bool) -> str | None:
+        """Give the file of a run its name and return it; None where it is left out."""
+        file, _ = self._made[id(run)]
+        if not keep:
+            self._output.remove(file)
+            return None
+        self.number += 1
+        name = f"run-{self.number:05}-{max(run.offset, 0):020}.log"
+        self._output.rename(file, name)
+        return name
+
+    def _done(self, run: Run) -> int:
+        """Where in the image the copy of a run ends."""
+        made = self._made.get(id(run))
+        if made is None:
+            return run.extents[0][0]
+        extent, copied = made[1]
+        return run.extents[extent][0] + copied if extent == len(run.extents) - 1 else run.extents[-1][0]
+
+    def _copy(self, run: Run) -> None:
+        if id(run) not in self._made:
+            file = f".run-{self._first + len(self._made) + 1}"
+            self._made[id(run)] = (file, [0, 0])
+        file, done = self._made[id(run)]
+        with self._output.appending(file) as append:
+            for extent in range(done[0], len(run.extents)):
+                position, length = run.extents[extent]
+                while done[1] < length:
+                    piece = self._source.read_at(position + done[1], min(_PIECE, length - done[1]))
+                    append(piece)
+                    done[1] += len(piece)
+                if extent < len(run.extents) - 1:
+                    done[0], done[1] = extent + 1, 0

@@ -1,0 +1,129 @@
+"""The directory that carve writes to: new, or left by a run that was killed; never where a broker looks."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from kdump.storage.fsops import FileOps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Self
+
+_TEMPORARY = ".kdump-"
+
+
+class CarveRefusedError(Exception):
+    """Nothing was done: the sentence says why, and what to do."""
+
+
+class CarveOutput:
+    """Files without their names until they are whole; a context manager.
+
+    Args:
+        path: of the directory, as the user wrote it; its parent must be there.
+        ops: makes the calls.
+
+    Raises:
+        CarveRefusedError: something else lies in it, or a broker would find it.
+        OSError: it cannot be written to.
+    """
+
+    def __init__(self, path: str, ops: FileOps | None = None) -> None:
+        self._ops = ops or FileOps()
+        self._check(path)
+        if not os.path.isdir(path):
+            parent = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._ops.make_directory(parent, os.path.basename(os.path.realpath(path)))
+                self._ops.sync(parent)
+            finally:
+                os.close(parent)
+        self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for name in os.listdir(path):
+            self._ops.remove(self._fd, name)
+        self._sizes: dict[str, int] = {}
+
+    @staticmethod
+    def _check(path: str) -> None:
+        real = os.path.realpath(path)
+        if os.path.lexists(path):
+            if not os.path.isdir(path):
+                raise CarveRefusedError(f"{path}: is a file; name a new directory for --to")
+            others = sorted(name for name in os.listdir(path) if not _is_left(name))
+            if others or "carve.jsonl" in os.listdir(path):
+                raise CarveRefusedError(
+                    f"{path}: holds {(others or ['carve.jsonl'])[0]}; name a new directory for --to"
+                )
+        elif not os.path.isdir(os.path.dirname(real)):
+            raise CarveRefusedError(f"{path}: the directory to make it in does not exist")
+        above = real
+        while True:
+            if os.path.lexists(os.path.join(above, "meta.properties")):
+                raise CarveRefusedError(f"{path}: lies in the log directory {above}, where a broker would trip over it")
+            if above == os.path.dirname(above):
+                return
+            above = os.path.dirname(above)
+
+    @contextmanager
+    def appending(self, name: str) -> Iterator[Callable[[bytes], None]]:
+        """Give a function that appends to a file without its name; it is made when it does not exist.
+
+        Args:
+            name: what the caller calls it.
+        """
+        file = _TEMPORARY + name
+        size = self._sizes.get(name)
+        fd = self._ops.create(self._fd, file) if size is None else self._ops.open_to_change(self._fd, file)
+        self._sizes.setdefault(name, 0)
+
+        def append(data: bytes) -> None:
+            self._ops.write(fd, data, self._sizes[name])
+            self._sizes[name] += len(data)
+
+        try:
+            yield append
+        finally:
+            os.close(fd)
+
+    def rename(self, name: str, final: str) -> None:
+        """Give a file its name, once it is on the disk."""
+        fd = self._ops.open_to_change(self._fd, _TEMPORARY + name)
+        try:
+            self._ops.sync(fd)
+        finally:
+            os.close(fd)
+        self._ops.rename(self._fd, _TEMPORARY + name, final)
+        del self._sizes[name]
+
+    def remove(self, name: str) -> None:
+        """Remove a file that gets no name."""
+        self._ops.remove(self._fd, _TEMPORARY + name)
+        del self._sizes[name]
+
+    def write(self, final: str, data: bytes) -> None:
+        """Write a whole small file."""
+        with self.appending(final) as append:
+            append(data)
+        self._ops.sync(self._fd)
+        self.rename(final, final)
+        self._ops.sync(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in list(self._sizes):
+            with suppress(OSError):
+                self.remove(name)
+        os.close(self._fd)
+
+
+def _is_left(name: str) -> bool:
+    """Whether a file is what a killed run of carve has left."""
+    return name.startswith(_TEMPORARY) or (name.startswith("run-") and name.endswith(".log"))

@@ -1,0 +1,529 @@
+"""One line of offsets out of the batches of many logs.
+
+Strategy: all logs are walked side by side. Where several have the same batches, whole stretches are compared column by
+column; only where they differ a batch is looked at by itself.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from itertools import combinations
+from operator import lt
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.format.batch import layout
+from kdump.rescue.epochs import NEVER
+from kdump.rescue.log_facts import STRETCH, Limits, LogFacts, batches_of, first_offset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kdump.format.batch.window import Window
+    from kdump.format.source import Source
+
+EXTENT = 6  # log, position, end (bytes), first and last offset, number of copies that have it
+LOG, AT, END, FIRST, LAST, COPIES = range(EXTENT)
+
+
+class LineLog(NamedTuple):
+    """A log that is read for the line.
+
+    Args:
+        number: among all logs.
+        copy: number of the copy that it belongs to.
+        source: with its patches.
+        facts: what it has.
+        limit: where the next log of its copy begins: what reaches up to there does not count.
+        before: the last offset before it in its copy, as far as it is known.
+        next_epoch: of the first batch of the next log of its copy, None where there is none.
+        foreign: ranges of offsets in which its copy has another epoch than the line.
+    """
+
+    number: int
+    copy: int
+    source: Source
+    facts: LogFacts
+    limit: int = NEVER
+    before: int = -1
+    next_epoch: int | None = None
+    foreign: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def begins(self) -> int:
+        """From which offset on it must be looked at: from where the log before it ends, or its own first."""
+        first = self.facts.first or 0
+        return first if self.before < 0 else min(first, self.before + 1)
+
+
+class Divergent(NamedTuple):
+    """Batches of one copy that do not belong to the line: offsets, epoch (-1: none), records."""
+
+    copy: int
+    first: int
+    last: int
+    epoch: int
+    records: int
+
+
+class Side(NamedTuple):
+    """A batch as one copy has it."""
+
+    copy: int
+    log: int
+    position: int
+    first: int
+    last: int
+    epoch: int
+    crc: int
+
+
+class ContradictionError(Exception):
+    """Copies contradict each other, and epochs do not decide."""
+
+    def __init__(self, why: str, sides: list[Side]) -> None:
+        super().__init__(why)
+        self.why = why
+        self.sides = sides
+
+
+class WrongEpochError(Exception):
+    """The epoch that a copy has for some batches is wrong: another copy has the same bytes, and fits."""
+
+    def __init__(self, copy: int, epoch: int, first: int) -> None:
+        super().__init__(copy, epoch, first)
+        self.copy, self.epoch, self.first = copy, epoch, first
+
+
+class Pair(NamedTuple):
+    """Two batches of one place of which one has records that the other lacks; `taken` is the larger one."""
+
+    taken: Side
+    other: Side
+
+
+class Cursor:
+    """Goes through the batches of one log."""
+
+    def __init__(self, log: LineLog, limits: Limits, beyond: Callable[[Cursor, int], None]) -> None:
+        self.log = log
+        self._beyond = beyond
+        self._limits = limits
+        self._windows = self._all()
+        self.k = self.count = 0
+        self.ended = False
+        self.before = log.before
+        self.misplaced = False  # the batch in hand seems to be one that other copies have at a lower offset
+        self._load()
+
+    def _all(self) -> Iterator[Window]:
+        rows = self.log.facts.stretches
+        order = sorted(range(0, len(rows), STRETCH), key=lambda at: rows[at + 2])
+        for at in order:
+            yield from batches_of(self.log.source, rows[at], rows[at + 1], self._limits.max_batch_bytes)
+
+    def _load(self) -> None:
+        window = next(self._windows, None)
+        if window is None:
+            self.ended = True
+            return
+        self.k, self.count = 0, window.count
+        self.firsts = window.column(layout.BASE_OFFSET)
+        if (
+            window.cell(0, layout.MAGIC) < layout.MAGIC_V2
+            or window.cell(window.count - 1, layout.MAGIC) < layout.MAGIC_V2
+        ):
+            self.firsts = array("q", [first_offset(window, k, self.log.facts.wrappers) for k in range(window.count)])
+        self.lasts = window.column(layout.LAST_OFFSET)
+        self.crcs = window.column(layout.CRC)
+        self.epochs = window.column(layout.LEADER_EPOCH)
+        self.positions = window.column(layout.POSITION)
+        self.sizes = window.column(layout.SIZE)
+        self.counts = window.column(layout.COUNT)
+        if self.lasts[-1] >= self.log.limit:
+            stop = bisect_left(self.lasts, self.log.limit)
+            self._beyond(self, stop)
+            self.count = stop
+            if not stop:
+                self._load()
+
+    @property
+    def first(self) -> int:
+        """First offset of the batch in hand."""
+        return self.firsts[self.k]
+
+    def side(self) -> Side:
+        """Return the batch in hand."""
+        k = self.k
+        return Side(
+            self.log.copy,
+            self.log.number,
+            self.positions[k],
+            self.firsts[k],
+            self.lasts[k],
+            self.epochs[k],
+            self.crcs[k],
+        )
+
+    def records(self, start: int, stop: int) -> int:
+        """Return how many records the batches of rows [start, stop) have."""
+        total = 0
+        for k in range(start, stop):
+            count = self.counts[k]
+            if count < 0:
+                inner = self.log.facts.wrappers.at(self.positions[k])
+                count = 1 if inner is None else inner[1]
+            total += count
+        return total
+
+    def move(self, stop: int) -> None:
+        """Go on to a row."""
+        if stop > self.k:
+            self.before, self.misplaced = self.lasts[stop - 1], False
+        self.k = stop
+        if stop >= self.count:
+            self._load()
+
+    def is_foreign(self, k: int) -> bool:
+        """Whether the epoch of the batch in a row is not that of the line."""
+        return any(first <= self.firsts[k] <= last for first, last in self.log.foreign)
+
+    def border(self, stop: int) -> int:
+        """Return up to which row, at most `stop`, batches are all foreign or all not."""
+        for one in self.log.foreign:
+            for edge in (one[0], one[1] + 1):
+                if self.firsts[self.k] < edge:
+                    stop = min(stop, bisect_left(self.firsts, edge, self.k, self.count))
+        return stop
+
+    def next_epoch(self) -> int | None:
+        """Return the epoch of the batch after the one in hand, as far as it is in the window."""
+        return self.epochs[self.k + 1] if self.k + 1 < self.count else self.log.next_epoch
+
+    @property
+    def has_left_neighbour(self) -> bool:
+        """Whether the batch before the one in hand adjoins it."""
+        return self.before + 1 == self.firsts[self.k]
+
+    @property
+    def has_right_neighbour(self) -> bool:
+        """Whether the batch after the one in hand adjoins it."""
+        return self.k + 1 < self.count and self.lasts[self.k] + 1 == self.firsts[self.k + 1]
+
+
+class Line:
+    """The line.
+
+    Args:
+        logs: all of them.
+        cuts: for each copy up to which offset it counts.
+        limits: for reading.
+        prefer: number of the copy that wins, None for none.
+        is_subset: tells of two batches of one place which one has all the records of the other: 0, 1, or None.
+        doubted: tells whether the epoch that a copy has at an offset is known to be wrong: copy, epoch, offset.
+
+    Attributes:
+        extents: EXTENT numbers for each stretch of it.
+        divergent: what does not belong to it.
+        pairs: batches of one place of which the larger was taken.
+    """
+
+    def __init__(
+        self,
+        logs: list[LineLog],
+        cuts: list[int],
+        limits: Limits,
+        prefer: int | None,
+        is_subset: Callable[[Side, Side], int | None],
+        doubted: Callable[[int, int, int], bool],
+    ) -> None:
+        self.extents = array("q")
+        self.divergent: list[Divergent] = []
+        self.pairs: list[Pair] = []
+        self._cuts = cuts
+        self._limits = limits
+        self._prefer = prefer
+        self._is_subset = is_subset
+        self._doubted = doubted
+        self._last = -1
+        self._epoch = -1
+        self._in_hand = -1  # log of the latest extent
+        self._copies = {log.number: log.copy for log in logs}
+        self._build(logs)
+
+    def _build(self, logs: list[LineLog]) -> None:
+        waiting = sorted(
+            (log for log in logs if log.facts.stretches), key=lambda log: (log.begins, log.number), reverse=True
+        )
+        active: list[Cursor] = []
+        while waiting or active:
+            if not active and self._alone(waiting):
+                self._whole(waiting.pop())
+                continue
+            first = min((cursor.first for cursor in active), default=None)
+            while waiting and (first is None or waiting[-1].begins <= first):
+                cursor = Cursor(waiting.pop(), self._limits, self._reaches_over)
+                if cursor.ended:
+                    continue
+                active.append(cursor)
+                first = cursor.first if first is None else min(first, cursor.first)
+            if first is None:
+                continue
+            group = [cursor for cursor in active if cursor.first == first]
+            others = [cursor.first for cursor in active if cursor.first != first]
+            if waiting:
+                others.append(waiting[-1].begins)
+            for cursor in active:
+                if cursor.first > first:
+                    self._look_for(cursor, group[0])
+            self._step(group, min(others, default=NEVER))
+            active = [cursor for cursor in active if not cursor.ended]
+
+    def _look_for(self, one: Cursor, head: Cursor) -> None:
+        """Find out whether the batch in hand of a cursor stands at an offset that is not its own.
+
+        It adjoins neither neighbour, and where the left one leaves off another copy has the same bytes.
+        """
+        if one.misplaced or one.has_left_neighbour or one.has_right_neighbour:
+            return
+        at = bisect_left(head.firsts, one.before + 1, head.k, head.count)
+        if at == head.count or head.firsts[at] != one.before + 1:
+            return
+        spans = one.lasts[one.k] - one.first, head.lasts[at] - head.firsts[at]
+        one.misplaced = spans[0] == spans[1] and (one.crcs[one.k], one.sizes[one.k]) == (head.crcs[at], head.sizes[at])
+
+    def _alone(self, waiting: list[LineLog]) -> bool:
+        """Whether the next log lies below all others and above what is there, so that nothing has to be compared."""
+        facts = waiting[-1].facts
+        first, last = facts.first or 0, facts.last or 0
+        after = waiting[-2].begins if len(waiting) > 1 else NEVER
+        firsts, lasts = facts.stretches[2::STRETCH], facts.stretches[3::STRETCH]
+        ascends = all(map(lt, lasts, firsts[1:]))
+        if waiting[-1].foreign:
+            return False
+        return ascends and self._last < first and last < min(after, waiting[-1].limit, self._cuts[waiting[-1].copy])
+
+    def _whole(self, log: LineLog) -> None:
+        rows = log.facts.stretches
+        for at in range(0, len(rows), STRETCH):
+            self.extents.extend((log.number, *rows[at : at + STRETCH], 1))
+        self._last, self._in_hand = rows[-1], log.number
+        self._epoch = log.facts.epochs[-1].epoch if log.facts.epochs else -1
+
+    def _step(self, group: list[Cursor], bound: int) -> None:
+        """Take batches that begin at the lowest offset.
+
+        Args:
+            group: all cursors that stand there.
+            bound: the lowest offset of the others.
+        """
+        wrong = [one for one in group if one.misplaced]
+        if wrong:
+            for one in wrong:
+                one.move(one.k + 1)
+            return
+        head = group[0]
+        stop = min(bisect_left(head.lasts, bound, head.k, head.count), *(one.count - one.k + head.k for one in group))
+        stop = self._same(group, max(stop, head.k + 1))
+        if stop > head.k:
+            self._take(group, stop - head.k)
+            return
+        self._differing(group)
+
+    def _same(self, group: list[Cursor], stop: int) -> int:
+        """Return up to which row of the first cursor all have the same batches and count, or none does."""
+        head = group[0]
+        for other in group[1:]:
+            low, high = head.k, stop
+            shift = other.k - head.k
+            if not _equal(head, other, head.k, high, shift):
+                while low < high:
+                    middle = (low + high + 1) // 2
+                    if _equal(head, other, head.k, middle, shift):
+                        low = middle
+                    else:
+                        high = middle - 1
+                stop = low
+        for one in group:
+            stop = min(stop, one.border(stop - head.k + one.k) - one.k + head.k)
+        cut = max(self._cuts[one.log.copy] for one in group)
+        if stop > head.k and head.lasts[stop - 1] >= cut and head.lasts[head.k] < cut:
+            stop = bisect_left(head.lasts, cut, head.k, stop)
+        return stop
+
+    def _take(self, group: list[Cursor], count: int) -> None:
+        """Take `count` batches that all of a group have."""
+        head = group[0]
+        last = head.lasts[head.k + count - 1]
+        good = [one for one in group if last < self._cuts[one.log.copy] and not one.is_foreign(one.k)]
+        if not good:
+            for one in group:
+                self._diverge(one, count)
+            return
+        if head.first <= self._last:  # it begins inside of what is there already
+            for one in group:
+                self._overlaps(one)
+            return
+        best = next((one for one in good if one.log.number == self._in_hand), good[0])
+        copies = len({one.log.copy for one in good})
+        self._extent(best, count, copies)
+        for one in group:
+            one.move(one.k + count)
+
+    def _extent(self, one: Cursor, count: int, copies: int) -> None:
+        k, stop = one.k, one.k + count
+        rows, number = self.extents, one.log.number
+        position, end = one.positions[k], one.positions[stop - 1] + one.sizes[stop - 1]
+        first, last = one.firsts[k], one.lasts[stop - 1]
+        if rows and (rows[-EXTENT], rows[-EXTENT + END], rows[-1]) == (number, position, copies):
+            rows[-EXTENT + END], rows[-EXTENT + LAST] = end, last
+        else:
+            rows.extend((number, position, end, first, last, copies))
+        self._last, self._in_hand, self._epoch = last, number, one.epochs[stop - 1]
+
+    def _reaches_over(self, one: Cursor, start: int) -> None:
+        """The batches from a row on reach into the next log of their copy."""
+        self._branch(one, start, one.count)
+
+    def _diverge(self, one: Cursor, count: int) -> None:
+        """These batches are of another branch."""
+        stop = one.k + count
+        self._branch(one, one.k, stop)
+        one.move(stop)
+
+    def _branch(self, one: Cursor, at: int, stop: int) -> None:
+        while at < stop:
+            epoch = one.epochs[at]
+            end = at + 1
+            while end < stop and one.epochs[end] == epoch and one.firsts[end] == one.lasts[end - 1] + 1:
+                end += 1
+            row = Divergent(one.log.copy, one.firsts[at], one.lasts[end - 1], epoch, one.records(at, end))
+            before = self.divergent[-1] if self.divergent else None
+            if before is not None and (before.copy, before.last + 1, before.epoch) == (row.copy, row.first, epoch):
+                self.divergent[-1] = before._replace(last=row.last, records=before.records + row.records)
+            else:
+                self.divergent.append(row)
+            at = end
+
+    def _overlaps(self, one: Cursor) -> None:
+        """A batch begins inside of what the line has: of the same copy it is a leftover; else it is another branch."""
+        rows = self.extents
+        if self._prefer is not None or one.log.copy == self._copies[self._in_hand]:
+            self._diverge(one, 1)
+            return
+        side = one.side()
+        here = Side(
+            self._copies[rows[-EXTENT]],
+            rows[-EXTENT],
+            rows[-EXTENT + AT],
+            rows[-EXTENT + FIRST],
+            self._last,
+            self._epoch,
+            0,
+        )
+        raise ContradictionError(f"batches overlap at offset {side.first}", [here, side])
+
+    # --- where copies differ --------------------------------------------------------------------------------
+    def _differing(self, group: list[Cursor]) -> None:
+        """The copies have different batches at one offset."""
+        best = self._chosen(group)
+        if best is None:
+            for one in group:
+                self._diverge(one, 1)
+            return
+        same = [one for one in group if one is best or _is_same(one, best)]
+        others = [one for one in group if one not in same]
+        for one in others:
+            self._other_side(one, best)
+        if best.first <= self._last:
+            for one in same:
+                self._overlaps(one)
+        else:
+            self._extent(best, 1, len({one.log.copy for one in same}))
+            for one in same:
+                one.move(one.k + 1)
+        for one in others:
+            one.move(one.k + 1)
+
+    def _chosen(self, group: list[Cursor]) -> Cursor | None:
+        """The one that counts, None where none does."""
+        good = [one for one in group if one.lasts[one.k] < self._cuts[one.log.copy] and not one.is_foreign(one.k)]
+        best = self._epoch_of_same_bytes(group)
+        if best is None and self._prefer is not None:
+            best = next((one for one in good if one.log.copy == self._prefer), None)
+        if best is not None or not good:
+            return best
+        best = good[0]
+        for other in good[1:]:
+            best = self._better(best, other)
+        return best
+
+    def _other_side(self, one: Cursor, best: Cursor) -> None:
+        """What becomes of a batch that was not taken."""
+        k, b = one.k, best.k
+        if one.lasts[k] == best.lasts[b] and one.crcs[k] == best.crcs[b] and one.sizes[k] == best.sizes[b]:
+            return  # the same bytes under another epoch
+        if self.pairs and self.pairs[-1].other == one.side():
+            return
+        self._diverge_one(one)
+
+    def _diverge_one(self, one: Cursor) -> None:
+        k = one.k
+        self.divergent.append(
+            Divergent(one.log.copy, one.firsts[k], one.lasts[k], one.epochs[k], one.records(k, k + 1))
+        )
+
+    def _epoch_of_same_bytes(self, group: list[Cursor]) -> Cursor | None:
+        """Of batches with the same bytes under the CRC and different epochs, the one whose epoch fits."""
+        for head, other in combinations(group, 2):
+            k, j = head.k, other.k
+            same = head.lasts[k] == other.lasts[j] and head.crcs[k] == other.crcs[j] and head.sizes[k] == other.sizes[j]
+            if not same or head.epochs[k] == other.epochs[j]:
+                continue
+            ends = [one.next_epoch() for one in (head, other)]
+            limit = min((end for end in ends if end is not None and end >= 0), default=NEVER)
+            fits = [
+                one for one in (head, other) if self._epoch <= one.epochs[one.k] <= limit and not self._is_doubted(one)
+            ]
+            if len(fits) != 1:
+                if self._prefer is not None:
+                    return next((one for one in group if one.log.copy == self._prefer), head)
+                what = f"the same batch at offset {head.first} has different leader epochs"
+                why = f"{what}, and its neighbours decide neither"
+                raise ContradictionError(why, [head.side(), other.side()])
+            wrong = other if fits[0] is head else head
+            if not self._is_doubted(wrong):
+                raise WrongEpochError(wrong.log.copy, wrong.epochs[wrong.k], wrong.firsts[wrong.k])
+            return fits[0]
+        return None
+
+    def _is_doubted(self, one: Cursor) -> bool:
+        return self._doubted(one.log.copy, one.epochs[one.k], one.firsts[one.k])
+
+    def _better(self, one: Cursor, other: Cursor) -> Cursor:
+        """Of two batches that begin at one offset the one that counts."""
+        if _is_same(one, other):
+            return one
+        a, b = one.side(), other.side()
+        if (a.last, a.epoch) == (b.last, b.epoch):
+            which = self._is_subset(a, b)
+            if which is not None:
+                taken, left = ((one, a), b) if which == 0 else ((other, b), a)
+                self.pairs.append(Pair(taken[1], left))
+                return taken[0]
+        raise ContradictionError(f"different batches at offset {a.first}, and epochs do not decide", [a, b])
+
+
+def _is_same(one: Cursor, other: Cursor) -> bool:
+    return _equal(one, other, one.k, one.k + 1, other.k - one.k)
+
+
+def _equal(one: Cursor, other: Cursor, start: int, stop: int, shift: int) -> bool:
+    low, high = start + shift, stop + shift
+    return (
+        one.firsts[start:stop] == other.firsts[low:high]
+        and one.lasts[start:stop] == other.lasts[low:high]
+        and one.crcs[start:stop] == other.crcs[low:high]
+        and one.epochs[start:stop] == other.epochs[low:high]
+        and one.sizes[start:stop] == other.sizes[low:high]
+    )

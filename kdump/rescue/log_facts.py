@@ -1,0 +1,629 @@
+"""What one log has: stretches of batches that a reader gets, places that it does not, and what its headers tell.
+
+Strategy: one checked walk with all records read. A header field whose value is determined is put right in an overlay,
+and the log walked again as it would be. Nothing is kept of a batch that is well: batches that follow each other are one
+stretch, and who wants its batches walks it again by their lengths, which the CRCs have proven.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.compat.kafka_walk import KafkaWalk
+from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
+from kdump.format.batch import _scan, layout
+from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
+from kdump.format.batch.walk import CheckedWalk
+from kdump.format.record.reader import RecordReader
+from kdump.format.record.record_checks import RecordChecks
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kdump.format.batch.window import Buffer, Window
+    from kdump.format.record.chunk import Chunk
+    from kdump.format.source import Source
+
+_RENAMED = 2  # batches below the base offset of the name, or too far above it
+_ROUNDS = 8  # a field that is put right can show the next one
+_STICKS = frozenset((
+    Code.R01, Code.R02, Code.R03, Code.R04, Code.R06, Code.C01, Code.C02, Code.C04, Code.C05, Code.C07,
+    Code.B05, Code.B07, Code.B08, Code.B09, Code.B11, Code.P03,
+))  # fmt: skip
+"""A consumer sticks at a batch with one of these though its CRC is right, where they are errors."""
+_OFFSET_CODES = (Code.O01, Code.O02, Code.O03)
+_EPOCH_CODES = (Code.E01, Code.E02)
+_FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
+
+STRETCH = 4  # position, end (bytes), first and last offset
+_POSITION, _END, _FIRST, _LAST = range(STRETCH)
+
+
+class Limits(NamedTuple):
+    """The records of a larger batch are not read: bytes of a batch, and of its records when decompressed."""
+
+    max_batch_bytes: int
+    max_uncompressed_bytes: int
+
+
+class Place(NamedTuple):
+    """Bytes of a log that stay out.
+
+    Args:
+        position, length: bytes.
+        offset, last_offset: as the header has them, or the neighbours leave free; None where nobody knows.
+        records: by the header; None where nobody can count them.
+        is_batch: a whole header stands there.
+        codes: names of what is wrong.
+        is_exact: the offsets are those of the header.
+        producer: id by the header, -1 for none; None where no header tells.
+        is_control: by the header.
+    """
+
+    position: int
+    length: int
+    offset: int | None
+    last_offset: int | None
+    records: int | None
+    is_batch: bool
+    codes: tuple[str, ...]
+    is_exact: bool
+    producer: int | None = None
+    is_control: bool = False
+
+
+class EpochRun(NamedTuple):
+    """Batches of one leader epoch, one behind the other: the first offset, and the last."""
+
+    epoch: int
+    first: int
+    last: int
+
+
+class Wrappers:
+    """The compressed wrappers of magic 0 and 1 of one log, whose headers tell the last offset only.
+
+    Attributes:
+        positions, firsts, counts: columns: file position, first offset and number of the messages inside.
+    """
+
+    def __init__(self) -> None:
+        self.positions, self.firsts, self.counts = array("q"), array("q"), array("q")
+
+    def add(self, position: int, first: int, count: int) -> None:
+        """Take messages of the next wrapper, or further ones of the last."""
+        if self.positions and self.positions[-1] == position:
+            self.counts[-1] += count
+        else:
+            self.positions.append(position)
+            self.firsts.append(first)
+            self.counts.append(count)
+
+    def at(self, position: int) -> tuple[int, int] | None:
+        """Return first offset and number of messages of the wrapper at a position, None where none was read."""
+        k = bisect_left(self.positions, position)
+        if k == len(self.positions) or self.positions[k] != position:
+            return None
+        return self.firsts[k], self.counts[k]
+
+
+class LogFacts(Value):
+    """What one log has.
+
+    Args:
+        stretches: STRETCH numbers for each run of batches that lie one behind the other and are all well, ascending.
+        places: what stays out, by position.
+        patches: that the stretches count on.
+        fields: for each patch the finding that it comes from.
+        epochs: of the batches in the stretches, in the order of the log.
+        wrappers: that were read.
+        has_transactions: there are transactional or control batches of producers.
+        gaps: how often offsets are missing between two batches that lie one behind the other.
+        lacks_records: a batch has fewer records than offsets.
+        findings: about what was not all read.
+        is_renamed: its batches do not fit its name.
+    """
+
+    stretches: array[int]
+    places: list[Place]
+    patches: tuple[Patch, ...]
+    fields: tuple[Finding, ...]
+    epochs: list[EpochRun]
+    wrappers: Wrappers
+    has_transactions: bool
+    gaps: int
+    lacks_records: bool
+    findings: list[Finding]
+    is_renamed: bool = False
+
+    @property
+    def first(self) -> int | None:
+        """The lowest offset of a batch; None where there is none."""
+        return min(self.stretches[_FIRST::STRETCH], default=None)
+
+    @property
+    def last(self) -> int | None:
+        """The highest offset of a batch; None where there is none."""
+        return max(self.stretches[_LAST::STRETCH], default=None)
+
+    @property
+    def end(self) -> int | None:
+        """The offset after the last batch, or after the torn one behind it whose header stands; None for neither."""
+        last = self.last
+        torn = self.places[-1] if self.places else None
+        if torn is None or not torn.is_exact or torn.last_offset is None or torn.offset is None:
+            return None if last is None else last + 1
+        if last is None or torn.offset == last + 1:
+            return torn.last_offset + 1
+        return last + 1
+
+    def overlay(self, source: Source) -> Source:
+        """Return the log as its stretches count on it."""
+        return Overlay(source, self.patches) if self.patches else source
+
+
+def read_log(
+    source: Source,
+    base: int | None,
+    limits: Limits,
+    epoch_at: Callable[[int], int | None],
+    *,
+    next_base: int | None = None,
+    hints: Callable[[], Sequence[int]] = tuple,
+    follow_producers: bool = True,
+    given: Sequence[Finding] = (),
+) -> LogFacts:
+    """Read a log.
+
+    Args:
+        source: it.
+        base: base offset by its name; None where that tells none.
+        limits: for reading records.
+        epoch_at: the epoch that the leader-epoch-checkpoint has for an offset, None where it has none.
+        next_base: base offset of the segment after it.
+        hints: positions that its offset index has.
+        follow_producers: its batches' sequences mean something.
+        given: findings about header fields that the logs around it determine.
+
+    Raises:
+        OSError: it cannot be read to its end.
+    """
+    if base is not None:
+        facts = _read_log(source, base, limits, epoch_at, next_base, hints, given, follow_producers=follow_producers)
+        if sum(code in place.codes for place in facts.places for code in ("O01", "O02")) < _RENAMED:
+            return facts
+    found = _read_log(source, None, limits, epoch_at, None, hints, (), follow_producers=follow_producers)
+    return found.replace(is_renamed=base is not None)  # the name is wrong, not so many batches
+
+
+def _read_log(
+    source: Source,
+    base: int | None,
+    limits: Limits,
+    epoch_at: Callable[[int], int | None],
+    next_base: int | None,
+    hints: Callable[[], Sequence[int]],
+    given: Sequence[Finding],
+    *,
+    follow_producers: bool,
+) -> LogFacts:
+    patches: dict[int, Patch] = {}
+    fields: dict[int, Finding] = {}
+    for one in given:
+        patch = patch_of(one, source)
+        patches[patch.position], fields[patch.position] = patch, one
+    before: set[tuple[Code, int | None]] = set()
+    facts, known = None, None
+    for _ in range(_ROUNDS):
+        log: Source = Overlay(source, patches.values()) if patches else source
+        walk = _Walk(log, base, limits, hints, follow_producers=follow_producers)
+        walk.run()
+        errors = {(one.code, one.position) for one in walk.errors if one.severity is Severity.ERROR}
+        if known is not None and patches and errors - before:
+            break  # with these values other headers look wrong: the last ones are not taken
+        wrong = walk.determined(epoch_at, next_base)
+        before = before or errors
+        kept = tuple(patches[at] for at in sorted(patches)), tuple(fields[at] for at in sorted(fields))
+        known = walk, kept
+        new = {patch.position: (patch, one) for one in wrong for patch in (patch_of(one, source),)}
+        new = {at: pair for at, pair in new.items() if at not in patches and pair[0].old != pair[0].new}
+        if not new:
+            break
+        patches.update({at: patch for at, (patch, _) in new.items()})
+        fields.update({at: one for at, (_, one) in new.items()})
+    assert known is not None
+    walk, (taken, why) = known
+    facts = walk.facts()
+    return facts.replace(patches=taken, fields=why)
+
+
+class _Walk:
+    """One checked walk over a log, with what salvage keeps of it."""
+
+    def __init__(
+        self,
+        log: Source,
+        base: int | None,
+        limits: Limits,
+        hints: Callable[[], Sequence[int]],
+        *,
+        follow_producers: bool,
+    ) -> None:
+        self._log = log
+        self._limits = limits
+        self._base = base
+        self.errors: list[Finding] = []
+        self._gaps: list[Finding] = []
+        self._findings: list[Finding] = []
+        self._wrong: list[Place] = []
+        self._wrappers = Wrappers()
+        self._stretches = Stretches(self._wrappers)
+        self._walk = CheckedWalk(
+            log,
+            self._report,
+            segment=layout.UNKNOWN if base is None else base,
+            hints=hints,
+            max_batch_bytes=limits.max_batch_bytes,
+        )
+        self._walk.checks.follow_producers = follow_producers
+        self._gaps_between = 0
+
+    def _report(self, finding: Finding) -> None:
+        if finding.gap:
+            self._gaps.append(finding)
+        elif finding.code is Code.O04:
+            self._gaps_between += 1
+        elif finding.code in NOT_ALL_READ:
+            self._findings.append(finding)
+        elif finding.code not in (Code.B01,) and (finding.severity is Severity.ERROR or is_of_header(finding)):
+            self.errors.append(finding)
+
+    def run(self) -> None:
+        """Walk through the log."""
+        limits = self._limits
+        reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes)
+        records = RecordChecks(self._log.name)
+        for window in self._walk.windows():
+            trusted = window.all_trusted
+            for chunk in reader.chunks(window):
+                if chunk.window.cell(chunk.first, layout.MAGIC) < layout.MAGIC_V2:
+                    self._note_wrapper(chunk)
+                for finding in records.check(chunk):
+                    self._report(finding)
+            if trusted:
+                self._stretches.push(window, 0, window.count)
+                continue
+            for k in range(window.count):
+                if window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
+                    self._stretches.push(window, k, k + 1)
+                else:
+                    self._wrong.append(_place_of(window, k))
+
+    def _note_wrapper(self, chunk: Chunk) -> None:
+        window, k = chunk.window, chunk.last - 1
+        if not chunk.filled or not window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
+            return
+        self._wrappers.add(window.cell(k, layout.POSITION), chunk.rows[layout.R_OFFSET], chunk.filled)
+
+    def determined(self, epoch_at: Callable[[int], int | None], next_base: int | None) -> list[Finding]:
+        """Return the findings about header fields whose value is determined."""
+        found = []
+        for number, told in enumerate(self.errors):
+            finding = told
+            if not is_of_header(finding):
+                continue
+            if finding.code in _EPOCH_CODES and finding.offset is not None:
+                finding = within_checkpoint(finding, epoch_at(finding.offset))
+            elif finding.code in _OFFSET_CODES and finding.expected is None:
+                finding = self._at_end(finding, next_base)
+            if self._lost_its_epoch(finding, epoch_at):
+                continue
+            if isinstance(finding.expected, int) and not _reaches_over(finding, next_base):
+                self.errors[number] = finding
+                found.append(finding)
+        return found
+
+    def _lost_its_epoch(self, finding: Finding, epoch_at: Callable[[int], int | None]) -> bool:
+        """Whether zeros have covered length and epoch of a batch: the CRC tells the length, and nobody the epoch."""
+        if finding.code is not Code.L05 or finding.found or finding.position is None or finding.length is None:
+            return False
+        header = self._log.read_at(finding.position, layout.CRC_AT)
+        if any(header[layout.SIZE_AT : layout.MAGIC_AT]) or header[layout.MAGIC_AT] != layout.MAGIC_V2:
+            return False
+        after = self._log.read_at(finding.position + finding.length + layout.LEADER_EPOCH_AT, 4)
+        return any(after) and epoch_at(int.from_bytes(header[:8], "big")) != 0
+
+    def _at_end(self, finding: Finding, next_base: int | None) -> Finding:
+        """The last batch of a log has the batch before it and the end of the file for neighbours."""
+        if finding.position is None or finding.length is None or finding.offset is None:
+            return finding
+        end = finding.position + finding.length
+        last = self._stretches.last_before(finding.position)
+        if end != self._log.size or last is None or self._gaps_between or finding.last_offset is None:
+            return finding
+        first = last + 1
+        after = first + finding.last_offset - finding.offset + 1
+        return finding if next_base not in (None, after) else finding.replace(expected=first)
+
+    def facts(self) -> LogFacts:
+        """Return what there is; batches with an error that only shows behind them are taken out again."""
+        out: dict[int, list[Finding]] = {}
+        for one in self.errors:
+            if one.position is not None and (one.code in _STICKS or is_of_header(one)):
+                out.setdefault(one.position, []).append(one)
+        stretches, places = self._stretches, self._wrong
+        if not stretches.lacks_records:
+            for finding in self._zeroed():
+                out.setdefault(finding.position or 0, []).append(finding)
+        if out:
+            stretches, bad = self._without(out)
+            places = sorted([*places, *bad])
+        gaps = [_place_of_gap(self._log, one) for one in self._gaps]
+        places = sorted([*places, *gaps])
+        return LogFacts(
+            stretches.rows,
+            places,
+            (),
+            (),
+            stretches.epochs,
+            self._wrappers,
+            stretches.has_transactions,
+            self._gaps_between,
+            stretches.lacks_records,
+            self._findings,
+        )
+
+    def _zeroed(self) -> Iterator[Finding]:
+        """Batches behind zeros that have reached into their base offset: it is not above what lies before them."""
+        rows = self._stretches.rows
+        left: dict[int, int | None] = {(one.position or 0) + (one.length or 0): self._base for one in self._gaps}
+        left.update((one.position + one.length, one.last_offset) for one in self._wrong)
+        for at in range(0, len(rows), STRETCH):
+            position, end = rows[at], rows[at + 1]
+            before = rows[at - STRETCH + 3] if at else left.get(position)
+            if position not in left or before is None or any(self._log.read_at(max(0, position - 8), 8)):
+                continue
+            header = self._log.read_at(position, layout.RECORDS_AT)
+            first = int.from_bytes(header[:8], "big")
+            if header[layout.MAGIC_AT] != layout.MAGIC_V2 or first > before:
+                continue
+            size = int.from_bytes(header[layout.SIZE_AT : layout.LOG_OVERHEAD], "big") + layout.LOG_OVERHEAD
+            delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big")
+            after = int.from_bytes(self._log.read_at(position + size, 8), "big") if position + size < end else None
+            if first + delta + 1 != after:
+                place = position, size
+                yield Finding(Code.O03, self._log.name, *place, False, first, first + delta, "baseOffset")
+
+    def _without(self, out: dict[int, list[Finding]]) -> tuple[Stretches, list[Place]]:
+        kept, places = Stretches(self._wrappers), []
+        positions = sorted(out)
+        rows = self._stretches.rows
+        for at in range(0, len(rows), STRETCH):
+            for window in batches_of(self._log, rows[at], rows[at + 1], self._limits.max_batch_bytes):
+                start = 0
+                first = bisect_left(positions, window.cell(0, layout.POSITION))
+                for position in positions[first : bisect_left(positions, window.end(window.count))]:
+                    k = bisect_left(window.column(layout.POSITION), position)
+                    if k == window.count or window.cell(k, layout.POSITION) != position:
+                        continue
+                    kept.push(window, start, k)
+                    start = k + 1
+                    codes = tuple(dict.fromkeys(one.code.name for one in out[position]))
+                    is_moved = any(one.code in _OFFSET_CODES for one in out[position])
+                    places.append(_place_of(window, k, codes, self._wrappers, is_exact=not is_moved))
+                kept.push(window, start, window.count)
+        return kept, places
+
+
+def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
+    """Return the finding of a first batch whose base offset is not that of the file name.
+
+    Args:
+        log: as it is.
+        facts: what it has.
+        base: base offset by the name, where the log before it ends.
+
+    Returns:
+        None where the batch has it, or where the batch after it bears out another one.
+    """
+    header = log.read_at(0, layout.RECORDS_AT)
+    if len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
+        return None
+    size = int.from_bytes(header[layout.SIZE_AT : layout.LOG_OVERHEAD], "big", signed=True) + layout.LOG_OVERHEAD
+    first = int.from_bytes(header[:8], "big", signed=True)
+    delta = int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big", signed=True)
+    is_place = any(one.position == 0 and one.length == size and not one.is_exact for one in facts.places)
+    is_well = bool(facts.stretches) and facts.stretches[0] == 0
+    if first == base or not (is_place or is_well):
+        return None
+    if is_well and facts.stretches[1] > size:
+        after = int.from_bytes(log.read_at(size, 8), "big", signed=True)
+        if after == first + delta + 1:
+            return None
+    place = layout.OFFSET_AT, size
+    return Finding(Code.O03, log.name, *place, False, first, first + delta, "baseOffset", base, first)
+
+
+def edge_epoch(log: Source, facts: LogFacts, expected: int, *, is_last: bool) -> Finding | None:
+    """Return the finding of a wrong leader epoch in the first or the last batch of a log.
+
+    Args:
+        log: as its stretches count on it.
+        facts: what it has.
+        expected: the epoch that both neighbours have.
+        is_last: the last batch is meant, else the first.
+
+    Returns:
+        None where more batches than that one have the other epoch.
+    """
+    rows = facts.stretches
+    at = len(rows) - STRETCH if is_last else 0
+    found: Window | None = None
+    for window in batches_of(log, rows[at], rows[at + 1], layout.MAX_INT):
+        found = window.only(window.count - 1 if is_last else 0)
+        if not is_last:
+            break
+    run = facts.epochs[-1] if is_last else facts.epochs[0]
+    if found is None or (run.first, run.last) != (found.cell(0, layout.BASE_OFFSET), found.cell(0, layout.LAST_OFFSET)):
+        return None
+    place = found.cell(0, layout.POSITION), found.cell(0, layout.SIZE)
+    field, wrong = "partitionLeaderEpoch", found.cell(0, layout.LEADER_EPOCH)
+    return Finding(Code.E01, log.name, *place, False, run.first, run.last, field, expected, wrong)
+
+
+def _place_of(
+    window: Window,
+    k: int,
+    codes: tuple[str, ...] | None = None,
+    wrappers: Wrappers | None = None,
+    *,
+    is_exact: bool = True,
+) -> Place:
+    """A batch that stays out, by its header."""
+    row = window.row(k)
+    is_legacy = row[layout.MAGIC] < layout.MAGIC_V2
+    first, last, count = row[layout.BASE_OFFSET], row[layout.LAST_OFFSET], row[layout.COUNT]
+    if is_legacy:
+        inner = None if wrappers is None else wrappers.at(row[layout.POSITION])
+        is_wrapper = row[layout.ATTRIBUTES] & layout.CODEC_MASK
+        first, count = inner or ((-1, -1) if is_wrapper or codes is None else (last, 1))
+    sane = first >= 0 and last >= first
+    return Place(
+        row[layout.POSITION],
+        row[layout.SIZE],
+        first if first >= 0 else None,
+        last if last >= 0 else None,
+        count if count >= 0 and (not sane or count <= last - first + 1) else None,
+        True,
+        codes or (("B02",) if is_legacy else ("B01",)),
+        is_exact and sane,
+        None if is_legacy else row[layout.PRODUCER_ID],
+        not is_legacy and bool(row[layout.ATTRIBUTES] & layout.CONTROL_FLAG),
+    )
+
+
+def _place_of_gap(log: Source, finding: Finding) -> Place:
+    """Bytes that belong to no batch; where a header still stands it tells the first offset, perhaps."""
+    assert finding.position is not None
+    assert finding.length is not None
+    codes = (finding.code.name,)
+    header = log.read_at(finding.position, layout.RECORDS_AT)
+    if finding.code is not Code.L02 or len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
+        return Place(finding.position, finding.length, None, None, None, False, codes, False)
+    rows = array("q", bytes(8 * layout.BATCH_WIDTH))
+    _scan.header_row(header, 0, finding.position, finding.length, layout.MAGIC_V2, rows)
+    first, last, count = rows[layout.BASE_OFFSET], rows[layout.LAST_OFFSET], rows[layout.COUNT]
+    sane = 0 <= first <= last
+    return Place(
+        finding.position,
+        finding.length,
+        first if sane else None,
+        last if sane else None,
+        count if sane and 0 <= count <= last - first + 1 else None,
+        True,
+        codes,
+        sane,
+        rows[layout.PRODUCER_ID],
+        bool(rows[layout.ATTRIBUTES] & layout.CONTROL_FLAG),
+    )
+
+
+def _reaches_over(finding: Finding, next_base: int | None) -> bool:
+    """Whether the value that is expected of a base offset lets the batch reach into the next segment."""
+    if next_base is None or finding.code not in _OFFSET_CODES or not isinstance(finding.expected, int):
+        return False
+    span = 0 if finding.offset is None or finding.last_offset is None else finding.last_offset - finding.offset
+    return finding.expected + span >= next_base
+
+
+class Stretches:
+    """Puts batches that follow each other together.
+
+    Args:
+        wrappers: what was read of compressed wrappers.
+
+    Attributes:
+        rows: STRETCH numbers for each stretch.
+        epochs: the runs of leader epochs.
+        has_transactions, lacks_records: as in `LogFacts`.
+    """
+
+    def __init__(self, wrappers: Wrappers) -> None:
+        self.rows = array("q")
+        self.epochs: list[EpochRun] = []
+        self.has_transactions = self.lacks_records = False
+        self._wrappers = wrappers
+
+    def push(self, window: Window, start: int, stop: int) -> None:
+        """Take rows [start, stop), which lie one behind the other."""
+        if start >= stop:
+            return
+        part = window if stop - start == window.count else _part(window, start, stop)
+        position, end = part.cell(0, layout.POSITION), part.end(part.count)
+        first, last = first_offset(part, 0, self._wrappers), part.cell(part.count - 1, layout.LAST_OFFSET)
+        rows = self.rows
+        if rows and rows[-STRETCH + _END] == position and rows[-STRETCH + _LAST] < first:
+            rows[-STRETCH + _END], rows[-STRETCH + _LAST] = end, last
+        else:
+            rows.extend((position, end, first, last))
+        if part.suspicions & layout.HAS_PRODUCER and not self.has_transactions:
+            self.has_transactions = any(flags & _FLAGS for flags in set(part.column(layout.ATTRIBUTES)))
+        lowest, highest = _scan.extremes(part.rows, part.count, layout.LEADER_EPOCH)
+        if not self.lacks_records and part.cell(0, layout.MAGIC) >= layout.MAGIC_V2:
+            self.lacks_records = _scan.lacks_records(part.rows, part.count)
+        if lowest == highest:
+            self._epoch(lowest, first, last)
+        else:
+            for k in range(part.count):
+                self._epoch(
+                    part.cell(k, layout.LEADER_EPOCH),
+                    first_offset(part, k, self._wrappers),
+                    part.cell(k, layout.LAST_OFFSET),
+                )
+
+    def _epoch(self, epoch: int, first: int, last: int) -> None:
+        if epoch < 0:
+            return
+        if self.epochs and self.epochs[-1].epoch == epoch:
+            self.epochs[-1] = self.epochs[-1]._replace(last=max(last, self.epochs[-1].last))
+        else:
+            self.epochs.append(EpochRun(epoch, first, last))
+
+    def last_before(self, position: int) -> int | None:
+        """Return the last offset of the batch that ends at a position, None where none is known."""
+        ends = self.rows[_END::STRETCH]
+        k = bisect_right(ends, position) - 1
+        return self.rows[k * STRETCH + _LAST] if k >= 0 and ends[k] == position else None
+
+
+def _part(window: Window, start: int, stop: int) -> Window:
+    from kdump.format.batch.window import Window
+
+    width = layout.BATCH_WIDTH
+    return Window(window.view, window.origin, window.rows[start * width : stop * width], stop - start, window.whole)
+
+
+def first_offset(window: Window, k: int, wrappers: Wrappers) -> int:
+    """Return the first offset of a batch: that of a compressed wrapper is inside."""
+    first = window.cell(k, layout.BASE_OFFSET)
+    if window.cell(k, layout.MAGIC) < layout.MAGIC_V2 and window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
+        inner = wrappers.at(window.cell(k, layout.POSITION))
+        first = window.cell(k, layout.LAST_OFFSET) if inner is None else inner[0]
+    return first
+
+
+def batches_of(
+    log: Source, start: int, end: int, max_batch_bytes: int, buffer: Buffer | None = None
+) -> Iterator[Window]:
+    """Yield the batches of a stretch again, in windows.
+
+    Args:
+        log: with its patches.
+        start, end: file positions, half-open.
+        max_batch_bytes: of a larger batch only the header is held.
+        buffer: to read into; its source is this log.
+    """
+    yield from KafkaWalk(log, log.name, start, end, max_batch_bytes, buffer).windows()

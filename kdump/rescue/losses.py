@@ -1,0 +1,169 @@
+"""What the line lacks: for each range of offsets the bytes that stand there, or that none does."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.item import Certainty, Loss
+from kdump.rescue.log_facts import STRETCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.rescue.log_facts import LogFacts, Place
+
+
+class Spot(NamedTuple):
+    """A place of a log with the offsets that it is taken for.
+
+    Args:
+        first, last: inclusive.
+        is_gap: no whole header stands there.
+        path: of the log.
+        place: the bytes.
+    """
+
+    first: int
+    last: int
+    is_gap: bool
+    path: str
+    place: Place
+
+
+def spots_of(path: str, facts: LogFacts, start: int, end: int | None) -> Iterator[Spot]:
+    """Yield the places of a log with their offsets: those of the header where they fit, else what is left free.
+
+    Args:
+        path: of the log.
+        facts: what it has.
+        start: the first offset that it can have.
+        end: the first offset that is not in it, None where nobody knows.
+    """
+    rows = facts.stretches
+    ends = rows[1::STRETCH]
+    at, places = 0, facts.places
+    while at < len(places):
+        k = bisect_left(rows[0::STRETCH], places[at].position)
+        low = rows[(k - 1) * STRETCH + 3] + 1 if k else start
+        high = rows[k * STRETCH + 2] - 1 if k < len(ends) else None if end is None else end - 1
+        bound = rows[k * STRETCH] if k < len(ends) else None
+        stop = at
+        while stop < len(places) and (bound is None or places[stop].position < bound):
+            stop += 1
+        yield from _between(path, places[at:stop], low, high)
+        at = max(stop, at + 1)
+
+
+def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> Iterator[Spot]:
+    """The places between two batches that are well."""
+    waiting: list[Place] = []
+    for place in places:
+        first, last = place.offset, place.last_offset
+        fits = place.is_exact and first is not None and last is not None and low <= first <= last
+        if fits and first is not None and last is not None and (high is None or last <= high):
+            if waiting and low < first:
+                yield Spot(low, first - 1, not waiting[0].is_batch, path, waiting[0])
+            waiting = []
+            yield Spot(first, last, not place.is_batch, path, place)
+            low = last + 1
+        elif (
+            first is None
+            and last is not None
+            and place.is_batch
+            and not waiting
+            and low <= last
+            and (high is None or last <= high)
+        ):
+            yield Spot(low, last, False, path, place._replace(records=1 if low == last else None))  # a legacy message
+            low = last + 1
+        else:
+            waiting.append(place)
+    if waiting and high is not None and low <= high:
+        best = next((one for one in waiting if one.is_batch), waiting[0]) if len(waiting) > 1 else waiting[0]
+        yield Spot(low, high, not best.is_batch, path, best)
+
+
+class Missing:
+    """Says of a range of offsets that the line does not have why not.
+
+    Args:
+        partition: its name.
+        path: of the directory of the result.
+        spots: of all logs.
+        is_compacted: offsets that are simply not there were cleaned away.
+    """
+
+    def __init__(self, partition: str, path: str, spots: Sequence[Spot], *, is_compacted: bool) -> None:
+        self._partition = partition
+        self._path = path
+        self._batches = sorted((one for one in spots if not one.is_gap), key=lambda one: (one.first, one.last))
+        self._gaps = sorted((one for one in spots if one.is_gap), key=lambda one: (one.first, one.last))
+        self.is_compacted = is_compacted
+
+    def spots(self, first: int, last: int) -> list[Spot]:
+        """Return what stands in a range."""
+        return [*_overlapping(self._batches, first, last), *_overlapping(self._gaps, first, last)]
+
+    def losses(self, first: int, last: int) -> Iterator[Loss]:
+        """Yield the losses of a range, in order."""
+        at = first
+        for spot in _overlapping(self._batches, first, last):
+            begin, end = max(spot.first, at), min(spot.last, last)
+            if begin > end:
+                continue
+            if begin > at:
+                yield from self._without_batches(at, begin - 1)
+            whole = (begin, end) == (spot.first, spot.last)
+            yield self.loss(begin, end, Certainty.DOUBTFUL, spot, records=spot.place.records if whole else None)
+            at = end + 1
+        if at <= last:
+            yield from self._without_batches(at, last)
+
+    def _without_batches(self, first: int, last: int) -> Iterator[Loss]:
+        at = first
+        for spot in _overlapping(self._gaps, first, last):
+            begin, end = max(spot.first, at), min(spot.last, last)
+            if begin > end:
+                continue
+            if begin > at:
+                yield self.plain(at, begin - 1)
+            yield self.loss(begin, end, Certainty.LOST, spot, records=None)
+            at = end + 1
+        if at <= last:
+            yield self.plain(at, last)
+
+    def plain(self, first: int, last: int, *, is_absent: bool | None = None) -> Loss:
+        """Return the loss of offsets that no source has."""
+        absent = self.is_compacted if is_absent is None else is_absent
+        certainty = Certainty.ABSENT if absent else Certainty.LOST
+        return Loss(self._path, self._partition, None, None, None, first, last, None, certainty, ())
+
+    def loss(self, first: int, last: int, certainty: Certainty, spot: Spot, *, records: int | None) -> Loss:
+        """Return the loss of a place."""
+        place = spot.place
+        return Loss(
+            self._path,
+            self._partition,
+            spot.path,
+            place.position,
+            place.length,
+            first,
+            last,
+            records,
+            certainty,
+            place.codes,
+        )
+
+
+def _overlapping(spots: Sequence[Spot], first: int, last: int) -> list[Spot]:
+    # ordered by their first offsets; they seldom overlap, so a few before the range are enough to look at
+    at = bisect_left(spots, first, key=lambda one: one.first)
+    while at and spots[at - 1].last >= first:
+        at -= 1
+    found = []
+    while at < len(spots) and spots[at].first <= last:
+        if spots[at].last >= first:
+            found.append(spots[at])
+        at += 1
+    return found

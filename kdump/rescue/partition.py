@@ -1,0 +1,789 @@
+"""One partition: its copies are read, made one line, and written."""
+
+from __future__ import annotations
+
+import os
+from bisect import insort
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.broker.index_interval import DEFAULT, infer_interval
+from kdump.format.batch import layout
+from kdump.format.batch.window import Buffer, Window
+from kdump.format.index.transaction_index import TransactionIndex
+from kdump.format.kinds import FileKind
+from kdump.item import Certainty, Loss, Progress
+from kdump.render.json.salvage import row_json
+from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
+from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
+from kdump.rescue.log_facts import Limits, LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
+from kdump.rescue.losses import Missing, Spot, spots_of
+from kdump.rescue.segments import SegmentWriter, Settings, dress
+from kdump.rescue.tolerant import TolerantSource
+from kdump.rescue.transactions import Fates, Hole, LeftOut
+from kdump.salvaged import Diverged, Kept, OpenedTransaction, PatchedField, Revived, Salvaged
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.open_files import OpenFileCache
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.finding import Finding
+    from kdump.format.checkpoint.checkpoint_file import EpochEntry
+    from kdump.format.index.transaction_index import AbortedTxn
+    from kdump.format.source import Source
+    from kdump.render.json.salvage import SalvageRow
+    from kdump.rescue.log_facts import EpochRun
+    from kdump.rescue.sources import Copy, Log
+    from kdump.rescue.target import Staging, Target
+    from kdump.storage.fsops import FileOps
+
+_FOREIGN_SEQUENCES = "__consumer_offsets"  # the coordinator writes there in the name of producers
+_SPARE = 1.02  # of what is needed, for indexes
+_SMALL = 1024 * 1024
+_ATTEMPTS = 8  # epochs that turn out to be wrong, one after the other
+_MODE = 0o644
+
+
+class SalvageOptions(Value):
+    """What was asked for.
+
+    Args:
+        segment_bytes: of a log at most.
+        prefer: the source that wins where sources contradict each other, None for none.
+        epochs: leader epochs of a replica that is known to be good, None where none was given.
+        below_log_start: batches below the log start offset count too.
+        limits: for reading records.
+        progress: somebody looks at the progress.
+        doubtful: path of a new file for records that no CRC vouches for, None for none.
+    """
+
+    segment_bytes: int
+    prefer: str | None
+    epochs: tuple[EpochEntry, ...] | None
+    below_log_start: bool
+    limits: Limits
+    progress: bool
+    doubtful: str | None = None
+
+
+class RefusalError(Exception):
+    """The partition is not made: one sentence says why, and what to do."""
+
+
+class ReadLog(NamedTuple):
+    """A log that was read: which, of which copy, through what, and what it has."""
+
+    log: Log
+    copy: int
+    raw: TolerantSource
+    source: Source
+    facts: LogFacts
+
+
+class PartitionSalvage:
+    """Salvages one partition.
+
+    Args:
+        name: of the partition.
+        copies: of it.
+        options: what was asked for.
+
+    Attributes:
+        read: the logs, once they are read.
+        notes: what there is to know, a sentence each.
+        findings: about what was not all read.
+        problems: what could not be read.
+    """
+
+    def __init__(self, name: str, copies: Sequence[Copy], options: SalvageOptions) -> None:
+        self.name = name
+        self.read: list[ReadLog] = []
+        self.notes: list[str] = []
+        self.findings: list[Finding] = []
+        self.problems: list[OpenFailure] = []
+        self._copies = copies
+        self._options = options
+        self._cache = OpenFileCache()
+        self._wrong_epochs: set[tuple[int, int]] = set()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The paths of the user, each once."""
+        return tuple(dict.fromkeys(log.source for copy in self._copies for log in copy.logs))
+
+    def read_source(self, copy: int) -> str:
+        """Return the path of the user for a copy."""
+        return self._copies[copy].source
+
+    def close(self) -> None:
+        """Close all files."""
+        self._cache.close()
+
+    # --- reading --------------------------------------------------------------------------------------------
+    def load(self) -> Iterator[Progress]:
+        """Read all logs, and yield how far that has got.
+
+        Raises:
+            RefusalError: the copies are of different topics.
+        """
+        self._demand_one_topic()
+        total = sum(log_size(log.path) for copy in self._copies for log in copy.logs)
+        done = 0
+        for number, copy in enumerate(self._copies):
+            for log in copy.logs:
+                opened = self._cache.open(log.path)
+                if isinstance(opened, OpenFailure):
+                    self.problems.append(opened)
+                    continue
+                self._load(number, copy, log, TolerantSource(opened))
+                done += opened.size
+                yield Progress(done, total, log.path)
+            if not copy.is_run:
+                self._mend_offsets(number)
+                self._mend_epochs(number)
+        self._order_runs()
+
+    def _mend_offsets(self, copy: int) -> None:
+        """The first batch of a log has the log before it and its file name for neighbours."""
+        own = [number for number, one in enumerate(self.read) if one.copy == copy]
+        if any(one.facts.lacks_records or one.facts.gaps > 1 for one in self.read if one.copy == copy):
+            return
+        for before, number in pairwise(own):
+            one = self.read[number]
+            base = one.log.base
+            if base is None or self.read[before].facts.last != base - 1 or one.facts.is_renamed:
+                continue
+            finding = first_of_name(one.raw, one.facts, base)
+            if finding is not None:
+                self._again(number, [finding])
+
+    def _again(self, number: int, given: list[Finding]) -> None:
+        """Read a log again with header fields put right that its neighbours determine."""
+        one = self.read[number]
+        facts = self._facts(self._copies[one.copy], one.log, one.raw, [*one.facts.fields, *given])
+        self.read[number] = one._replace(source=facts.overlay(one.raw), facts=facts)
+
+    def _mend_epochs(self, copy: int) -> None:
+        """An epoch at the border of two logs has its neighbours in both: put right what they determine."""
+        own = [number for number, one in enumerate(self.read) if one.copy == copy and one.facts.epochs]
+        for at, number in enumerate(own):
+            one = self.read[number]
+            before = self.read[own[at - 1]].facts.epochs[-1].epoch if at else None
+            after = self.read[own[at + 1]].facts.epochs[0].epoch if at + 1 < len(own) else None
+            runs = one.facts.epochs
+            first = (before, runs[0].epoch, runs[1].epoch if len(runs) > 1 else after)
+            last = (runs[-2].epoch if len(runs) > 1 else before, runs[-1].epoch, after)
+            given = [
+                finding
+                for is_last, around in ((False, first), (True, last))
+                if around[0] is not None
+                and around[0] == around[2] != around[1]
+                and (finding := edge_epoch(one.source, one.facts, around[0], is_last=is_last)) is not None
+            ]
+            if given:
+                self._again(number, given)
+
+    def _load(self, number: int, copy: Copy, log: Log, raw: TolerantSource) -> None:
+        facts = self._facts(copy, log, raw, ())
+        self.findings.extend(facts.findings)
+        for position, length in raw.ranges():
+            why = raw.error.strerror if raw.error is not None else ""
+            sentence = f"{log.path}: bytes {position}..{position + length - 1} cannot be read: {why}"
+            self.problems.append(OpenFailure(log.path, "read", sentence))
+        self.read.append(ReadLog(log, number, raw, facts.overlay(raw), facts))
+
+    def _facts(self, copy: Copy, log: Log, raw: TolerantSource, given: Sequence[Finding]) -> LogFacts:
+        segment = copy.segment(log, self._cache)
+        return read_log(
+            raw,
+            log.base,
+            self._options.limits,
+            copy.epoch_at,
+            next_base=log.next_base,
+            hints=segment.hints if log.base is not None else tuple,
+            follow_producers=not self.name.startswith(f"{_FOREIGN_SEQUENCES}-"),
+            given=given,
+        )
+
+    def _order_runs(self) -> None:
+        self.read.sort(key=lambda one: (one.copy, one.log.base is None, one.facts.first or 0))
+
+    def _demand_one_topic(self) -> None:
+        ids: dict[str, str] = {}
+        for copy in self._copies:
+            if copy.topic_id is not None:
+                ids.setdefault(copy.topic_id, copy.source)
+        if len(ids) > 1:
+            told = ", ".join(f"{one} ({source})" for one, source in ids.items())
+            raise RefusalError(f"{self.name}: the sources are of different topics, by their topic ids: {told}")
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether any batch was found that is well."""
+        return any(one.facts.stretches for one in self.read)
+
+    # --- the log start --------------------------------------------------------------------------------------
+    def log_start(self) -> int | None:
+        """Return the highest log start offset of the checkpoints that count, None where there is none."""
+        found: list[int] = []
+        for number, copy in enumerate(self._copies):
+            offset, is_sound = copy.checkpoint(FileKind.LOG_START)
+            if not is_sound:
+                self.notes.append(f"{copy.source}: the log-start-offset-checkpoint is damaged (K03) and does not count")
+                continue
+            if offset is None:
+                continue
+            ends = [one.facts.last + 1 for one in self.read if one.copy == number and one.facts.last is not None]
+            if offset > max(ends, default=0):
+                self.notes.append(
+                    f"{copy.source}: the log start offset {offset} is above the end of its log (K02) and does not count"
+                )
+            else:
+                found.append(offset)
+        return max(found, default=None)
+
+    # --- the line -------------------------------------------------------------------------------------------
+    def line(self) -> Line:
+        """Return the line.
+
+        Raises:
+            RefusalError: the copies contradict each other, and epochs do not decide.
+        """
+        from kdump.rescue.compacted import subset
+
+        prefer = self._preferred()
+        for _ in range(_ATTEMPTS):
+            cuts, foreign = self._cuts(prefer)
+            logs = [
+                LineLog(
+                    number,
+                    one.copy,
+                    one.source,
+                    one.facts,
+                    self._limit_of(one),
+                    *self._around(number),
+                    foreign[one.copy],
+                )
+                for number, one in enumerate(self.read)
+            ]
+            try:
+                return Line(
+                    logs,
+                    cuts,
+                    self._options.limits,
+                    prefer,
+                    lambda one, other, logs=logs: subset(logs, one, other, self._options.limits),  # type: ignore[misc]
+                    self._is_doubted,
+                )
+            except WrongEpochError as error:
+                self._wrong_epochs.add((error.copy, error.epoch))
+            except ContradictionError as error:
+                sides = "; ".join(self._side(side) for side in error.sides)
+                raise RefusalError(f"{self.name}: {error.why}: {sides}. Say which counts: --prefer SOURCE") from None
+        raise RefusalError(f"{self.name}: the leader epochs of the sources contradict each other; use --prefer SOURCE")
+
+    def _around(self, number: int) -> tuple[int, int | None]:
+        """The last offset before a log in its copy, and the epoch behind it."""
+        one = self.read[number]
+        if self._copies[one.copy].is_run:
+            return -1, None
+        own = [other for other in self.read if other.copy == one.copy]
+        at = own.index(one)
+        before = next((other.facts.last for other in reversed(own[:at]) if other.facts.last is not None), None)
+        after = next((other.facts.epochs[0].epoch for other in own[at + 1 :] if other.facts.epochs), None)
+        base = -1 if one.log.base is None else one.log.base - 1
+        return base if before is None else max(base, before), after
+
+    def _limit_of(self, one: ReadLog) -> int:
+        """Where the next log of a copy begins; runs may overlap as they like."""
+        if self._copies[one.copy].is_run or one.facts.first is None:
+            return NEVER
+        firsts = [
+            other.facts.first
+            for other in self.read
+            if other.copy == one.copy and _place_in_copy(other) > _place_in_copy(one) and other.facts.first is not None
+        ]
+        return min(firsts, default=NEVER)
+
+    def _side(self, side: Side) -> str:
+        log = self.read[side.log].log
+        what = f"offsets {side.first}..{side.last}, epoch {side.epoch}, crc {side.crc:#010x}"
+        return f"{log.path} at byte {side.position} has {what}"
+
+    def _preferred(self) -> int | None:
+        wanted = self._options.prefer
+        if wanted is None:
+            return None
+        for number, copy in enumerate(self._copies):
+            if any(os.path.normpath(wanted) == os.path.normpath(log.source) for log in copy.logs):
+                return number
+        return None
+
+    def _is_doubted(self, copy: int, epoch: int, offset: int) -> bool:
+        if (copy, epoch) in self._wrong_epochs:
+            return True
+        one = self._copies[copy]
+        entries = one.epochs
+        return bool(entries) and offset >= entries[0].start_offset and one.epoch_at(offset) != epoch
+
+    def _cuts(self, prefer: int | None) -> tuple[list[int], list[tuple[tuple[int, int], ...]]]:
+        """Return for each copy up to which offset (exclusive) it counts, and where its epochs are not the line's."""
+        branches = [self._branch(number) for number in range(len(self._copies))]
+        order = sorted(range(len(branches)), key=lambda one: -branches[one].newest)
+        cuts = [NEVER] * len(branches)
+        if self._options.epochs is not None:
+            starts = {one.epoch: one.start_offset for one in self._options.epochs}
+            history = LineHistory(Branch([], starts))
+        elif prefer is not None:
+            history = LineHistory(branches[prefer])
+            order.remove(prefer)
+        else:
+            history = LineHistory(branches[order.pop(0)])
+        for number in order:
+            cuts[number] = history.cut_of(branches[number])
+        return cuts, [tuple(history.foreign(branch)) for branch in branches]
+
+    def _branch(self, number: int) -> Branch:
+        copy = self._copies[number]
+        runs: list[EpochRun] = [run for one in self.read if one.copy == number for run in one.facts.epochs]
+        start, is_sound = copy.checkpoint(FileKind.LOG_START)
+        return branch_of(
+            runs, copy.epochs, (start or 0) if is_sound else 0, lambda run: (number, run.epoch) in self._wrong_epochs
+        )
+
+    # --- what is beside the logs ----------------------------------------------------------------------------
+    def interval(self) -> int:
+        """Return index.interval.bytes, by the indexes of the copies as far as they tell."""
+        for copy in self._copies:
+            if copy.is_run:
+                continue
+            try:
+                found = infer_interval(copy.directory.sources())
+            except OSError:
+                continue
+            if found is not None:
+                return found
+        return DEFAULT
+
+    def metadata(self) -> bytes | None:
+        """Return a sound partition.metadata."""
+        return next((data for copy in self._copies if (data := copy.metadata()) is not None), None)
+
+    def settings(self) -> Settings:
+        """Return how the segments are written; owner and rights are those of the first log."""
+        mode, owner = _MODE, (os.geteuid(), os.getegid())
+        if self.read:
+            status = os.stat(self.read[0].log.path)
+            mode, owner = status.st_mode & 0o777, (status.st_uid, status.st_gid)
+        return Settings(self._options.segment_bytes, self.interval(), self._options.limits, mode | 0o600, owner)
+
+    def known_end(self) -> int:
+        """Return the offset up to which anything knows of records."""
+        ends = [0]
+        for number, copy in enumerate(self._copies):
+            own = [one.facts.end for one in self.read if one.copy == number and one.facts.end is not None]
+            ends.append(copy.known_end(max(own, default=copy.logs[0].base or 0)))
+        return max(ends)
+
+    def aborted(self, producer: int, first: int, last: int) -> tuple[list[AbortedTxn], bool]:
+        """Return what transaction indexes say of a producer, and whether one of them is complete for a range."""
+        found: list[AbortedTxn] = []
+        complete = False
+        for one in self.read:
+            if one.log.base is None or self._copies[one.copy].is_run:
+                continue
+            opened = self._cache.open(f"{one.log.path.removesuffix('.log')}.txnindex")
+            if isinstance(opened, OpenFailure):
+                continue
+            try:
+                index = TransactionIndex(opened, one.log.base)
+                if index.error is not None or index.sanity_check() is not None:
+                    continue
+                entries = list(index.all_entries())
+            except OSError:
+                continue
+            found.extend(entry for entry in entries if entry.producer_id == producer)
+            covers = one.log.base <= first and (one.log.next_base is None or last < one.log.next_base)
+            goes_on = any(entry.last_offset > last for entry in entries)
+            complete = complete or (covers and (goes_on or (one.log.next_base is not None and bool(entries))))
+        return list(dict.fromkeys(found)), complete
+
+
+def _place_in_copy(one: ReadLog) -> tuple[int, int]:
+    """By what the logs of a copy are ordered: the base offset of the name, unless that is wrong."""
+    first = one.facts.first or 0
+    return (first if one.facts.is_renamed or one.log.base is None else one.log.base), first
+
+
+def log_size(path: str) -> int:
+    """Return the size of a log in bytes, 0 where nobody can tell."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+class ChangedError(Exception):
+    """A source changed while it was read; the sentence says which."""
+
+
+class LineWriter:
+    """Writes a line, and a row for what becomes of each offset.
+
+    Args:
+        work: the partition.
+        line: its line.
+        target: where the result goes.
+        staging: its files under temporary names.
+        ops: makes the calls.
+    """
+
+    def __init__(
+        self, work: PartitionSalvage, line: Line, target: Target, options: SalvageOptions, ops: FileOps
+    ) -> None:
+        self._work = work
+        self._line = line
+        self._options = options
+        self._ops = ops
+        self._path = os.path.join(target.path, work.name)
+        self._staging: Staging | None = None
+        self._limit = options.limits.max_batch_bytes
+        self._start = work.log_start()
+        self._base = min((one.log.base for one in work.read if one.log.base is not None), default=None)
+        self._known_end = work.known_end()
+        self._missing = self._what_is_missing()
+        self._left_out: list[LeftOut] = []
+        self._extras: list[tuple[int, int, SalvageRow]] = []
+        self._outs: list[Loss] = []
+        self._kept: Kept | None = None
+        self._refused: dict[int, str] = {}
+        self.expected = 0
+        self.records = 0
+        self.offsets_lost = self.records_lost = self.ranges_unknown = self.diverged = 0
+        self.first: int | None = None
+
+    @property
+    def start_by_checkpoint(self) -> int | None:
+        """The log start offset that the checkpoint of the result's log directory must have, None where it need not."""
+        base = self._base if self._base is not None else 0
+        return self._start if self._start is not None and self._start > base else None
+
+    @property
+    def size(self) -> int:
+        """Bytes that the logs will have at most."""
+        rows = self._line.extents
+        return sum(rows[at + 2] - rows[at + 1] for at in range(0, len(rows), EXTENT))
+
+    def _what_is_missing(self) -> Missing:
+        spots: list[Spot] = []
+        gaps, lacks = 0, False
+        for one in self._work.read:
+            start = one.log.base if one.log.base is not None else one.facts.first or 0
+            end = one.log.next_base
+            if end is None and one.log.base is not None:
+                end = self._known_end
+            spots.extend(spots_of(one.log.path, one.facts, start, end))
+            gaps = max(gaps, one.facts.gaps)
+            lacks = lacks or one.facts.lacks_records
+        return Missing(self._work.name, self._path, spots, is_compacted=lacks or gaps > 1)
+
+    # --- the fate of transactions ---------------------------------------------------------------------------
+    def judge_transactions(self) -> None:
+        """Find out whose batches must stay out because a hole may have ended their transaction."""
+        if not any(one.facts.has_transactions for one in self._work.read):
+            return
+        fates = Fates(self._work.aborted, self._options.limits.max_uncompressed_bytes)
+        expected: int | None = None
+        for number, _, window in self._windows():
+            wrappers = self._work.read[number].facts.wrappers
+            start = 0
+            first = first_offset(window, 0, wrappers)
+            if window.suspicions & layout.GAP or (expected is not None and first > expected):
+                for k in range(window.count):
+                    first = first_offset(window, k, wrappers)
+                    if expected is not None and first > expected:
+                        spots = self._missing.spots(expected, first - 1)
+                        if spots or not self._missing.is_compacted:
+                            fates.step(part_of(window, start, k))
+                            fates.hole(Hole(expected, first - 1, tuple(spot.place for spot in spots)))
+                            start = k
+                    expected = window.cell(k, layout.LAST_OFFSET) + 1
+            fates.step(part_of(window, start, window.count))
+            expected = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
+        self._left_out = fates.left_out
+
+    def _windows(self) -> Iterator[tuple[int, int, Window]]:
+        """Yield the batches of the line: number of the log, number of copies that have them, and the window."""
+        rows = self._line.extents
+        buffer: Buffer | None = None
+        for at in range(0, len(rows), EXTENT):
+            number, position, end = rows[at : at + 3]
+            one = self._work.read[number]
+            if buffer is None:
+                buffer = Buffer(one.source, 1024 * 1024)
+            buffer.source = one.source
+            reached = position
+            for window in batches_of(one.source, position, end, self._limit, buffer):
+                if not window.all_trusted:
+                    raise ChangedError(f"{one.log.path}: changed while it was read; copy it and salvage the copy")
+                yield number, rows[at + COPIES], window
+                reached = window.end(window.count)
+            if reached != end:
+                raise ChangedError(f"{one.log.path}: changed while it was read; copy it and salvage the copy")
+
+    # --- writing --------------------------------------------------------------------------------------------
+    def write(self, staging: Staging, settings: Settings) -> Iterator[Progress]:
+        """Write all, and yield how far that has got.
+
+        Raises:
+            OSError: writing failed.
+            ChangedError: a source changed.
+        """
+        self._staging = staging
+        base = self._base if self._base is not None else self._line.extents[FIRST]
+        self.expected = base if self._start is None or self._options.below_log_start else max(base, self._start)
+        floor = self._start if self._start is not None and not self._options.below_log_start else None
+        self._add_extras()
+        start = max(base, self._start or 0) if not self._options.below_log_start else base
+        writer = SegmentWriter(staging.directory, self._work.name, settings, start, self._ops, self._refuse)
+        total, done = self.size, 0
+        try:
+            for number, copies, window in self._windows():
+                self._window(writer, number, copies, window, floor)
+                done += window.end(window.count) - window.cell(0, layout.POSITION)
+                yield Progress(done, total, self._work.read[number].log.path)
+            writer.finish()
+        finally:
+            writer.abandon()
+        data = self._work.metadata()
+        if data is not None:
+            writer.put_file(FileKind.PARTITION_METADATA.value, data)
+        dress(staging.directory, settings._replace(mode=settings.mode | (settings.mode & 0o444) >> 2), self._ops)
+        dress(staging.rows_file, settings, self._ops)
+        self._flush()
+        if self._known_end > self.expected:
+            self._gap(self._known_end - 1)
+        self._finish_extras()
+        self.result = self._salvaged(writer, start)
+        staging.row(row_json(self.result))
+
+    def _salvaged(self, writer: SegmentWriter, start: int) -> Salvaged:
+        opened = [
+            OpenedTransaction(one.producer_id, one.producer_epoch, one.current_txn_first_offset)
+            for one in writer.producers.entries.values()
+            if one.current_txn_first_offset >= 0
+        ]
+        opened.sort(key=lambda one: (one.first_offset, one.producer_id))
+        return Salvaged(
+            self._work.name,
+            self._work.sources,
+            writer.batches,
+            self.records,
+            writer.size,
+            writer.segments,
+            max(start, writer.first_base),
+            writer.end,
+            self.offsets_lost,
+            tuple(opened),
+        )
+
+    def _window(self, writer: SegmentWriter, number: int, copies: int, window: Window, floor: int | None) -> None:
+        one = self._work.read[number]
+        start = 0
+        for k in self._skipped(window, floor):
+            self._part(writer, number, copies, window, start, k)
+            below = floor is not None and window.cell(k, layout.LAST_OFFSET) < floor
+            self._out(one, window, k, () if below else self._codes(window, k), is_below=below)
+            start = k + 1
+        self._part(writer, number, copies, window, start, window.count)
+
+    def _skipped(self, window: Window, floor: int | None) -> list[int]:
+        """The rows that stay out."""
+        first, last = window.cell(0, layout.BASE_OFFSET), window.cell(window.count - 1, layout.LAST_OFFSET)
+        is_below = floor is not None and window.cell(0, layout.LAST_OFFSET) < floor
+        rules = [rule for rule in self._left_out if rule.start <= last and first < rule.stop]
+        if not is_below and not rules:
+            return []
+        found = []
+        for k in range(window.count):
+            if (floor is not None and window.cell(k, layout.LAST_OFFSET) < floor) or self._rule(
+                rules, window, k
+            ) is not None:
+                found.append(k)
+        return found
+
+    def _rule(self, rules: list[LeftOut], window: Window, k: int) -> LeftOut | None:
+        if window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
+            return None
+        producer, first = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.BASE_OFFSET)
+        return next((rule for rule in rules if rule.producer == producer and rule.start <= first < rule.stop), None)
+
+    def _codes(self, window: Window, k: int) -> tuple[str, ...]:
+        rule = self._rule(self._left_out, window, k)
+        return () if rule is None else rule.codes
+
+    def _part(self, writer: SegmentWriter, number: int, copies: int, window: Window, start: int, stop: int) -> None:
+        """Write rows [start, stop), and say what became of each."""
+        if start >= stop:
+            return
+        one = self._work.read[number]
+        part = part_of(window, start, stop)
+        first = first_offset(part, 0, one.facts.wrappers)
+        self._refused.clear()
+        for begin, end in writer.write(part, first, one.log.base, one.source):
+            self._tell_refused(one, part, begin)
+            self._keep(one, copies, part_of(part, begin, end))
+        self._tell_refused(one, part, part.count)
+
+    def _refuse(self, _window: Window, k: int, why: str) -> None:
+        self._refused[k] = why
+
+    def _tell_refused(self, one: ReadLog, part: Window, stop: int) -> None:
+        for k in sorted(k for k in self._refused if k < stop):
+            del self._refused[k]
+            self._out(one, part, k, ("P03",), is_below=False)
+
+    def _out(self, one: ReadLog, window: Window, k: int, codes: tuple[str, ...], *, is_below: bool) -> None:
+        """A batch of the line stays out."""
+        first, last = first_offset(window, k, one.facts.wrappers), window.cell(k, layout.LAST_OFFSET)
+        count = window.cell(k, layout.COUNT)
+        if count < 0:
+            inner = one.facts.wrappers.at(window.cell(k, layout.POSITION))
+            count = 1 if inner is None else inner[1]
+        position, size = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
+        certainty = Certainty.ABSENT if is_below else Certainty.DOUBTFUL
+        loss = Loss(self._path, self._work.name, one.log.path, position, size, first, last, count, certainty, codes)
+        before = self._outs[-1] if self._outs else None
+        if is_below and before is not None and _goes_on(before, loss):
+            assert before.position is not None
+            length, known = position + size - before.position, (before.records or 0) + count
+            self._outs[-1] = before.replace(length=length, last_offset=last, records=known)
+            return
+        self._outs.append(loss)
+
+    # --- rows -----------------------------------------------------------------------------------------------
+    def _keep(self, one: ReadLog, copies: int, part: Window) -> None:
+        """These batches are kept."""
+        wrappers = one.facts.wrappers
+        first, last = first_offset(part, 0, wrappers), part.cell(part.count - 1, layout.LAST_OFFSET)
+        is_plain = part.cell(0, layout.MAGIC) >= layout.MAGIC_V2 <= part.cell(part.count - 1, layout.MAGIC)
+        if is_plain and not _has_gaps(part):
+            self._keep_run(one, copies, first, last, sum(part.column(layout.COUNT)))
+            return
+        for k in range(part.count):
+            count = part.cell(k, layout.COUNT)
+            if count < 0:
+                inner = wrappers.at(part.cell(k, layout.POSITION))
+                count = 1 if inner is None else inner[1]
+            self._keep_run(one, copies, first_offset(part, k, wrappers), part.cell(k, layout.LAST_OFFSET), count)
+
+    def _keep_run(self, one: ReadLog, copies: int, first: int, last: int, records: int) -> None:
+        self.records += records
+        if self.first is None:
+            self.first = first
+        if first > self.expected or self._outs:
+            self._flush()
+            self._gap(first - 1)
+        kept = self._kept
+        source = one.log.source
+        if kept is not None and (kept.last_offset + 1, kept.source, kept.sources) == (first, source, copies):
+            self._kept = kept.replace(last_offset=last, records=kept.records + records)
+        else:
+            self._flush()
+            self._kept = Kept(self._work.name, first, last, records, source, copies)
+        self.expected = max(self.expected, last + 1)
+
+    def _flush(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            self._row(kept.offset, kept)
+
+    def _gap(self, last: int) -> None:
+        """Say of the offsets from the expected one to a last one why they are not there."""
+        at = self.expected
+        outs, self._outs = self._outs, []
+        for out in outs:
+            if out.offset > at:
+                self._lose_range(at, out.offset - 1)
+            self._lose(out)
+            at = max(at, out.last_offset + 1)
+        if at <= last:
+            self._lose_range(at, last)
+        self.expected = max(at, last + 1)
+
+    def _lose_range(self, first: int, last: int) -> None:
+        for loss in self._missing.losses(first, last):
+            self._lose(loss)
+
+    def _lose(self, loss: Loss) -> None:
+        if loss.certainty.is_loss:
+            self.offsets_lost += loss.offsets
+            if loss.records is None:
+                self.ranges_unknown += 1
+            else:
+                self.records_lost += loss.records
+        self._row(loss.offset, loss)
+
+    def _row(self, offset: int, row: SalvageRow) -> None:
+        assert self._staging is not None
+        while self._extras and self._extras[0][0] <= offset:
+            self._staging.row(row_json(self._extras.pop(0)[2]))
+        self._staging.row(row_json(row))
+
+    def _finish_extras(self) -> None:
+        assert self._staging is not None
+        if self._outs:
+            self._gap(self.expected - 1)
+        for _, _, row in self._extras:
+            self._staging.row(row_json(row))
+        self._extras = []
+
+    def _add_extras(self) -> None:
+        name = self._work.name
+        for one in self._work.read:
+            for patch, finding in zip(one.facts.patches, one.facts.fields, strict=True):
+                offset = finding.expected if finding.field == "baseOffset" else finding.offset
+                before, after = (int.from_bytes(data, "big", signed=True) for data in (patch.old, patch.new))
+                row = PatchedField(name, one.log.path, patch.position, str(finding.field), before, after)
+                self._extra(offset if isinstance(offset, int) else -1, row)
+        for branch in self._line.divergent:
+            source = self._work.read_source(branch.copy)
+            epoch = None if branch.epoch < 0 else branch.epoch
+            self.diverged += branch.records
+            self._extra(branch.first, Diverged(name, branch.first, branch.last, source, epoch, branch.records))
+        for revived in self._revived():
+            self._extra(revived.offset, revived)
+
+    def _extra(self, offset: int, row: SalvageRow) -> None:
+        insort(self._extras, (offset, len(self._extras), row), key=lambda one: one[:2])
+
+    def _revived(self) -> Iterator[Revived]:
+        if not self._line.pairs:
+            return
+        from kdump.rescue.compacted import revived
+
+        yield from revived(self._work.name, self._line, self._work.read, self._options.limits)
+
+
+def _goes_on(before: Loss, loss: Loss) -> bool:
+    """Whether both are of offsets below the log start, one behind the other in one log."""
+    if (before.certainty, before.file, before.last_offset + 1) != (Certainty.ABSENT, loss.file, loss.offset):
+        return False
+    return before.position is not None and before.length is not None
+
+
+def part_of(window: Window, start: int, stop: int) -> Window:
+    """Return rows [start, stop) of a window."""
+    if stop - start == window.count:
+        return window
+    width = layout.BATCH_WIDTH
+    return Window(window.view, window.origin, window.rows[start * width : stop * width], stop - start, window.whole)
+
+
+def _has_gaps(part: Window) -> bool:
+    """Whether offsets are missing between batches, the first one not looked at."""
+    if not part.suspicions & layout.GAP:
+        return False
+    return any(bits & layout.GAP for bits in part.column(layout.SUSPICION)[1:])

@@ -1,0 +1,47 @@
+"""The rows beside a partition that was salvaged, read again."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from typing import TYPE_CHECKING
+
+from kdump.item import Certainty, Loss
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def losses_of(path: str) -> Iterator[Loss]:
+    """Yield the losses of a file of rows, in order."""
+    for text in lines_of(path):
+        if not text.startswith('{"type":"loss"'):
+            continue
+        row = json.loads(text)
+        yield Loss(
+            os.path.dirname(path),
+            str(_name(row["partition"])),
+            _name(row["file"]),
+            row["position"],
+            row["length"],
+            row["offset"],
+            row["lastOffset"],
+            row["records"],
+            Certainty(row["certainty"]),
+            tuple(row["because"]),
+            tuple(str(_name(one)) for one in row["elsewhere"]),
+        )
+
+
+def _name(value: object) -> str | None:
+    if isinstance(value, dict):
+        return os.fsdecode(base64.b64decode(value["base64"]))
+    return None if value is None else str(value)
+
+
+def lines_of(path: str) -> Iterator[str]:
+    """Yield the lines of a file of rows."""
+    with open(path, encoding="ascii") as file:  # noqa: PTH123 (what the user wrote stays as it is)
+        for line in file:
+            yield line.rstrip("\n")

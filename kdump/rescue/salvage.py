@@ -1,0 +1,256 @@
+"""The verb salvage: partition by partition, what is intact in any of the sources, as a broker loads it."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from kdump.rescue.partition import ChangedError, LineWriter, PartitionSalvage, RefusalError, SalvageOptions
+from kdump.rescue.rows import lines_of, losses_of
+from kdump.rescue.sources import find_copies, is_partition_name
+from kdump.rescue.target import Staging, Target, UnfitError
+from kdump.salvaged import OpenedTransaction, Salvaged, SalvageDone, SalvageRefused, SalvageStep
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.fsops import FileOps
+from kdump.storage.names import METADATA_TOPIC
+from kdump.storage.paths import base_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.finding import Finding
+    from kdump.item import Progress
+    from kdump.rescue.sources import Copy
+
+    SalvageItem = Finding | OpenFailure | Progress | SalvageDone | SalvageRefused
+
+_SPARE = 1.02  # of what is needed, for indexes
+_SMALL = 256 * 1024
+
+
+class Wanted:
+    """Which partitions are made, and where.
+
+    Args:
+        to: the directory that they go into, as the user wrote it.
+        name: of the partition whose sources do not tell it, None where none was given.
+        topic_partitions: only these; empty for all.
+    """
+
+    def __init__(self, to: str, name: str | None, topic_partitions: Sequence[str]) -> None:
+        self.to = to
+        self.name = name
+        self.topic_partitions = frozenset(topic_partitions)
+
+
+def salvage(
+    sources: Sequence[str], wanted: Wanted, options: SalvageOptions, ops: FileOps | None = None
+) -> Iterator[SalvageItem]:
+    """Yield what becomes of each partition, each after what could not be read of it.
+
+    Args:
+        sources: as the user wrote them.
+        wanted: which partitions, and where to.
+        options: what was asked for.
+        ops: makes the calls that write.
+    """
+    ops = ops or FileOps()
+    found = find_copies(sources)
+    yield from found.problems
+    try:
+        groups = _named(found.copies, wanted)
+    except RefusalError as error:
+        yield SalvageRefused("", str(error), failed=False)
+        return
+    works = {name: PartitionSalvage(name, copies, options) for name, copies in sorted(groups.items(), key=_order)}
+    target = Target(wanted.to, ops)
+    try:
+        whole = target.check(sources, {name: work.sources for name, work in works.items()})
+    except UnfitError as error:
+        yield SalvageRefused("", str(error), failed=False)
+        return
+    try:
+        for name, work in works.items():
+            if name in whole:
+                yield _as_before(target, name)
+            else:
+                yield from _partition(work, target, options, ops)
+    finally:
+        target.close()
+
+
+def _order(pair: tuple[str, object]) -> tuple[str, int]:
+    topic, _, number = pair[0].rpartition("-")
+    return topic, int(number)
+
+
+def _named(copies: Sequence[Copy], wanted: Wanted) -> dict[str, list[Copy]]:
+    """The copies by the names of their partitions.
+
+    Raises:
+        RefusalError: a name is needed.
+    """
+    groups: dict[str, list[Copy]] = {}
+    alone = [copy for copy in copies if not _is_of_log_dir(copy)]
+    names = {copy.name for copy in alone if not copy.is_run}
+    if len(names) > 1 and wanted.name is None:
+        told = ", ".join(sorted(base_name(copy.path) for copy in alone))
+        raise RefusalError(f"the sources have different names ({told}): say what they are copies of, --name TOPIC-N")
+    for copy in copies:
+        name = copy.name
+        if wanted.name is not None and (name is None or (copy in alone and not copy.is_run)):
+            name = wanted.name
+        if name is None or not is_partition_name(name):
+            if copy.is_run and not _is_named_file(copy):
+                continue
+            why = f"{copy.source}: its directory has no name of a partition, TOPIC-N: say it with --name TOPIC-N"
+            raise RefusalError(why)
+        groups.setdefault(name, []).append(copy)
+    if wanted.topic_partitions:
+        return {name: some for name, some in groups.items() if name in wanted.topic_partitions}
+    return groups
+
+
+def _is_of_log_dir(copy: Copy) -> bool:
+    return os.path.isdir(copy.source) and os.path.realpath(copy.source) != os.path.realpath(copy.path)
+
+
+def _is_named_file(copy: Copy) -> bool:
+    return not os.path.isdir(copy.source)
+
+
+def _partition(work: PartitionSalvage, target: Target, options: SalvageOptions, ops: FileOps) -> Iterator[SalvageItem]:
+    try:
+        for progress in work.load():
+            if options.progress:
+                yield progress
+        yield from work.findings
+        yield from work.problems
+        if not work.has_batches:
+            sentence = f"{work.name}: no batch of it was found in {', '.join(work.sources)}"
+            yield OpenFailure(work.name, "missing", sentence)
+            return
+        line = work.line()
+        writer = LineWriter(work, line, target, options, ops)
+        writer.judge_transactions()
+        yield from _written(work, writer, target, options, ops)
+    except RefusalError as error:
+        yield SalvageRefused(work.name, str(error), failed=False)
+    except ChangedError as error:
+        yield OpenFailure(work.name, "read", f"{work.name}: {error}")
+    except OSError as error:
+        yield SalvageRefused(work.name, f"{work.name}: {_sentence(error)}", failed=True)
+    finally:
+        work.close()
+
+
+def _written(
+    work: PartitionSalvage, writer: LineWriter, target: Target, options: SalvageOptions, ops: FileOps
+) -> Iterator[SalvageItem]:
+    if target.fd < 0:
+        target.open()
+    need, free = int(writer.size * _SPARE) + _SMALL, target.free()
+    if need > free:
+        raise RefusalError(f"{work.name}: {target.path} has {free} bytes free, and {need} are needed")
+    staging = Staging(target, work.name, ops)
+    try:
+        staging.open()
+        for progress in writer.write(staging, work.settings()):
+            if options.progress:
+                yield progress
+        staging.publish()
+    except (OSError, ChangedError):
+        staging.discard()
+        raise
+    finally:
+        staging.close()
+    path = os.path.join(target.path, work.name)
+    steps = tuple(steps_for(writer.result, path, writer.start_by_checkpoint))
+    yield SalvageDone(
+        writer.result,
+        path,
+        target.rows_path(work.name),
+        writer.records_lost,
+        writer.ranges_unknown,
+        writer.diverged,
+        tuple(work.notes),
+        steps,
+        is_new=True,
+    )
+
+
+def _sentence(error: OSError) -> str:
+    where = f"{error.filename}: " if isinstance(error.filename, str) else ""
+    return f"{where}{error.strerror or error}"
+
+
+def _as_before(target: Target, name: str) -> SalvageDone:
+    """What a run before this one has made."""
+    records = unknown = diverged = 0
+    last: dict[str, Any] = {}
+    for loss in losses_of(target.rows_path(name)):
+        if loss.certainty.is_loss:
+            records += loss.records or 0
+            unknown += loss.records is None
+    for text in lines_of(target.rows_path(name)):
+        if text.startswith(('{"type":"divergent"', '{"type":"salvage"')):
+            last = json.loads(text)
+            diverged += last["records"] if last["type"] == "divergent" else 0
+    result = _salvaged_of(last)
+    path = os.path.join(target.path, name)
+    steps = tuple(steps_for(result, path, None))
+    return SalvageDone(result, path, target.rows_path(name), records, unknown, diverged, (), steps, is_new=False)
+
+
+def _salvaged_of(row: dict[str, object]) -> Salvaged:
+    def number(key: str) -> int:
+        value = row[key]
+        assert isinstance(value, int)
+        return value
+
+    sources, opened = row["sources"], row["openTransactions"]
+    assert isinstance(sources, list)
+    assert isinstance(opened, list)
+    return Salvaged(
+        str(row["partition"]),
+        tuple(sources),
+        number("batches"),
+        number("records"),
+        number("bytes"),
+        number("segments"),
+        number("logStartOffset"),
+        number("logEndOffset"),
+        number("offsetsLost"),
+        tuple(OpenedTransaction(one["producerId"], one["producerEpoch"], one["firstOffset"]) for one in opened),
+    )
+
+
+def steps_for(result: Salvaged, path: str, log_start: int | None) -> Iterator[SalvageStep]:
+    """Yield what a person does with a partition that was salvaged.
+
+    Args:
+        result: what it comes to.
+        path: where it is.
+        log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
+    """
+    topic, _, number = result.partition.rpartition("-")
+    yield SalvageStep(None, f"stop the broker that is to have {result.partition}; move its damaged directory away")
+    yield SalvageStep(None, f"copy {path} into its log.dir, owned by the user that the broker runs as")
+    if log_start is not None:
+        why = f"see that its log-start-offset-checkpoint says `{topic} {number} {log_start}`"
+        yield SalvageStep(None, why)
+    end = result.log_end_offset
+    yield SalvageStep(
+        None,
+        f"recovery-point-offset-checkpoint and replication-offset-checkpoint: lower `{topic} {number}` to {end} "
+        "where it is above that, or remove the line",
+    )
+    if topic == METADATA_TOPIC:
+        yield SalvageStep(None, "the other controllers: as after a disaster, only one log may go on; ask before you do")
+    else:
+        yield SalvageStep(
+            None,
+            "the other replicas: stop them, move their directories of this partition away, start this broker first, "
+            "see that it leads (kafka-leader-election.sh, unclean if need be), then start them: they copy it",
+        )

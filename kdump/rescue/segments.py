@@ -1,0 +1,296 @@
+"""The segments of a result: batches byte by byte, and beside them what a broker's recovery makes of them."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.broker.failure import BrokerError
+from kdump.broker.leader_epoch_file_cache import EpochCache
+from kdump.broker.load.index_builder import IndexBuilder
+from kdump.broker.load.recover import MAX_INDEX_BYTES
+from kdump.broker.producer.producer_append import StateManager
+from kdump.broker.producer.producer_state_manager import in_java_order
+from kdump.broker.producer.replay import Producers
+from kdump.format.batch import _scan, layout
+from kdump.format.batch.window import Window
+from kdump.format.checkpoint.checkpoint_file import EpochEntry
+from kdump.format.checkpoint.producer_snapshot import encode_snapshot
+from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.index.transaction_index import TransactionIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kdump.format.source import Source
+    from kdump.rescue.log_facts import Limits
+    from kdump.storage.fsops import FileOps
+
+SEGMENT_BYTES = 1024 * 1024 * 1024  # log.segment.bytes
+_PIECE = 1024 * 1024
+_SNAPSHOTS = 2  # a broker keeps those of the last two segments, and the one at the end
+
+
+class Settings(NamedTuple):
+    """How segments are written.
+
+    Args:
+        segment_bytes: of a log at most.
+        interval: index.interval.bytes.
+        limits: for reading control records.
+        mode, owner: rights, and user and group, that the files are to have.
+    """
+
+    segment_bytes: int
+    interval: int
+    limits: Limits
+    mode: int
+    owner: tuple[int, int]
+
+
+class _Segment:
+    """The segment in hand."""
+
+    def __init__(self, base: int, log: int, settings: Settings, producers: Producers, partition: str) -> None:
+        path = f"{base:020}"
+        self.base = base
+        self.log = log
+        self.size = 0
+        self.indexes = IndexBuilder(base, settings.interval, MAX_INDEX_BYTES, path)
+        limits = settings.limits
+        self.states = StateManager(
+            producers, base, partition, f"{path}.txnindex", limits.max_uncompressed_bytes, limits.max_batch_bytes
+        )
+
+
+class SegmentWriter:
+    """Writes the batches of a line into segments.
+
+    Args:
+        directory: descriptor of the directory that they go into.
+        partition: its name, for messages.
+        settings: how.
+        log_start: log start offset: there and below it no snapshot counts.
+        ops: makes the calls.
+        refused: is given each batch of which a broker throws, as window and row: it stays out.
+
+    Attributes:
+        batches, size, segments: what was written.
+        end: the offset after the last batch.
+        first_base: base offset of the first segment.
+    """
+
+    def __init__(
+        self,
+        directory: int,
+        partition: str,
+        settings: Settings,
+        log_start: int,
+        ops: FileOps,
+        refused: Callable[[Window, int, str], None],
+    ) -> None:
+        self.batches = self.size = self.segments = 0
+        self.end = log_start
+        self.first_base = 0
+        self._directory = directory
+        self._partition = partition
+        self._settings = settings
+        self._log_start = log_start
+        self._ops = ops
+        self._refused = refused
+        self._producers = Producers.empty(log_start)
+        self._snapshots: list[tuple[int, bytes]] = []
+        self._epochs = EpochCache(())
+        self._segment: _Segment | None = None
+        self._source_base = -1  # base offset of the source's segment that the one in hand was begun for
+
+    @property
+    def producers(self) -> Producers:
+        """What is known of producers after the last batch."""
+        return self._producers if self._segment is None else self._segment.states.producers()
+
+    def write(self, window: Window, first: int, source_base: int | None, source: Source) -> list[tuple[int, int]]:
+        """Write batches that lie one behind the other.
+
+        Args:
+            window: the batches; their CRCs are right.
+            first: first offset of the first of them.
+            source_base: base offset by the name of the log that they are from.
+            source: that log, for a batch that is not held whole.
+
+        Returns:
+            the rows that were written, as half-open ranges.
+        """
+        self._begin(first, source_base)
+        written: list[tuple[int, int]] = []
+        start = 0
+        while start < window.count:
+            stop = self._fitting(window, start)
+            count, error = self._append(window, start, stop, source) if stop > start else (0, None)
+            if count:
+                written.append((start, start + count))
+            start += count
+            if error is not None:
+                self._refused(window, start, error.exception)
+                start += 1
+            elif not count:  # the segment, or one of its indexes, is full
+                self._close()
+                self._open(self._first_of(window, start, first))
+        return written
+
+    # --- segments -------------------------------------------------------------------------------------------
+    def _begin(self, first: int, source_base: int | None) -> None:
+        """Begin a segment where the source has begun one."""
+        if self._segment is None:
+            base = first if source_base is None or source_base > first else source_base
+            self._source_base = self.first_base = base
+            self._open(base)
+        elif source_base is not None and source_base > self._source_base and source_base <= first:
+            self._close()
+            self._source_base = source_base
+            self._open(first if self.end > source_base else source_base)
+
+    def _open(self, base: int) -> None:
+        fd = self._ops.create(self._directory, f"{base:020}.log")
+        if base > self._log_start and self.batches:
+            self._snapshot(base)
+        self._segment = _Segment(base, fd, self._settings, self._producers, self._partition)
+        self.segments += 1
+
+    def _first_of(self, window: Window, row: int, first: int) -> int:
+        if not row:
+            return first
+        return max(self.end, window.cell(row, layout.BASE_OFFSET))
+
+    def _fitting(self, window: Window, start: int) -> int:
+        """Return up to which row batches go into the segment in hand; one batch always fits an empty one."""
+        segment = self._segment
+        assert segment is not None
+        room = self._settings.segment_bytes - segment.size
+        begin = window.cell(start, layout.POSITION)
+        stop = window.count
+        if window.end(stop) - begin > room:
+            ends = (position + size for position, size in window.ranges())
+            stop = next((k for k, end in enumerate(ends) if k >= start and end - begin > room), stop)
+        if window.cell(window.count - 1, layout.LAST_OFFSET) - segment.base > layout.MAX_INT:
+            lasts = window.column(layout.LAST_OFFSET)
+            stop = next((k for k in range(start, stop) if lasts[k] - segment.base > layout.MAX_INT), stop)
+        return stop if segment.size else max(stop, start + 1)
+
+    def _append(self, window: Window, start: int, stop: int, source: Source) -> tuple[int, BrokerError | None]:
+        """Append rows as far as a broker takes them; return how many, and what it throws of the next."""
+        segment = self._segment
+        assert segment is not None
+        part = _moved(window, start, stop, segment.size - window.cell(start, layout.POSITION))
+        mark = segment.indexes.mark()
+        try:
+            segment.indexes.step(part, part.count)
+        except BrokerError:
+            if not segment.size:
+                raise
+            segment.indexes.restore(mark)
+            return 0, None
+        count, error = part.count, None
+        try:
+            segment.states.step(part, count)
+        except BrokerError as caught:
+            count, error = caught.row, caught
+            segment.indexes.restore(mark)
+            segment.indexes.step(part, count)
+        if count:
+            self._put(segment, window, start, start + count, source)
+            self._learn(part, count)
+            self.batches += count
+            self.end = part.cell(count - 1, layout.LAST_OFFSET) + 1
+        return count, error
+
+    def _put(self, segment: _Segment, window: Window, start: int, stop: int, source: Source) -> None:
+        position, end = window.cell(start, layout.POSITION), window.end(stop)
+        if window.whole:
+            self._ops.write(segment.log, window.view[position - window.origin : end - window.origin], segment.size)
+        else:
+            for at in range(position, end, _PIECE):
+                data = source.read_at(at, min(_PIECE, end - at))
+                self._ops.write(segment.log, data, segment.size + at - position)
+        segment.size += end - position
+        self.size += end - position
+
+    def _learn(self, part: Window, count: int) -> None:
+        if _scan.extremes(part.rows, count, layout.LEADER_EPOCH)[1] <= self._epochs.latest:
+            return
+        for k in range(count):
+            epoch = part.cell(k, layout.LEADER_EPOCH)
+            if epoch > self._epochs.latest:
+                self._epochs.assign(EpochEntry(epoch, part.cell(k, layout.BASE_OFFSET)))
+
+    def _close(self) -> None:
+        segment = self._segment
+        if segment is None:
+            return
+        self._segment = None
+        self._producers = segment.states.producers()
+        self._dress(segment.log)
+        self._ops.sync(segment.log)
+        os.close(segment.log)
+        name = f"{segment.base:020}"
+        indexes = segment.indexes
+        indexes.finish()
+        offsets = OffsetIndex.encode(zip(indexes.offsets, indexes.positions, strict=True), segment.base)
+        times = TimeIndex.encode(zip(indexes.timestamps, indexes.time_offsets, strict=True), segment.base)
+        self.put_file(f"{name}.index", offsets)
+        self.put_file(f"{name}.timeindex", times)
+        if segment.states.aborted:
+            self.put_file(f"{name}.txnindex", TransactionIndex.encode(segment.states.aborted))
+
+    # --- other files ----------------------------------------------------------------------------------------
+    def _snapshot(self, offset: int) -> None:
+        entries = in_java_order(self._producers.entries)
+        self._snapshots = [*self._snapshots[-_SNAPSHOTS + 1 :], (offset, encode_snapshot(entries))]
+
+    def finish(self) -> None:
+        """Write what a broker has beside the segments."""
+        self._close()
+        for offset, data in [*self._snapshots, (self.end, encode_snapshot(in_java_order(self._producers.entries)))]:
+            self.put_file(f"{offset:020}.snapshot", data)
+        epochs = self._epochs
+        epochs.truncate_from_start(self._log_start)
+        self.put_file("leader-epoch-checkpoint", epochs.file())
+
+    def put_file(self, name: str, data: bytes) -> None:
+        """Write a whole file."""
+        fd = self._ops.create(self._directory, name)
+        try:
+            self._ops.write(fd, data, 0)
+            self._dress(fd)
+            self._ops.sync(fd)
+        finally:
+            os.close(fd)
+
+    def _dress(self, fd: int) -> None:
+        dress(fd, self._settings, self._ops)
+
+    def abandon(self) -> None:
+        """Close what is open."""
+        if self._segment is not None:
+            os.close(self._segment.log)
+            self._segment = None
+
+
+def dress(fd: int, settings: Settings, ops: FileOps) -> None:
+    """Give a new file or directory the owner and the rights of the source, as far as that is allowed."""
+    made = os.fstat(fd)
+    if (made.st_uid, made.st_gid) != settings.owner and os.geteuid() == 0:
+        ops.own(fd, *settings.owner)
+    ops.permit(fd, settings.mode)
+
+
+def _moved(window: Window, start: int, stop: int, shift: int) -> Window:
+    """Rows [start, stop) at the positions that they have in the result."""
+    width = layout.BATCH_WIDTH
+    if not shift and stop - start == window.count:
+        return window
+    rows = window.rows[start * width : stop * width]
+    if shift:
+        rows[layout.POSITION :: width] = array("q", [at + shift for at in rows[layout.POSITION :: width]])
+    return Window(window.view, window.origin + shift, rows, stop - start, window.whole)

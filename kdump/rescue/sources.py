@@ -1,0 +1,303 @@
+"""What the user names as sources, as copies of partitions: their logs, and what lies beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from bisect import bisect_right
+from contextlib import suppress
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.format.checkpoint.text_lines import Property
+from kdump.format.kinds import FileKind
+from kdump.storage.directory import DirectoryListing
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.log_dir import LogDir
+from kdump.storage.names import log_bases, parse_name, parse_partition
+from kdump.storage.open_files import OpenFileCache, open_source
+from kdump.storage.partition_dir import PartitionDir
+from kdump.storage.paths import base_name, is_dir, parent, real
+from kdump.storage.segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.format.checkpoint.checkpoint_file import EpochEntry
+
+_RUN = re.compile(r"run-[0-9]+-([0-9]{20})\.log")
+_RUNS = "carve.jsonl"
+_MOST_JSON = 64 * 1024 * 1024  # bytes of a list of runs
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_MAX_PARTITION = 2**31 - 1
+
+
+def is_partition_name(name: str) -> bool:
+    """Tell whether Kafka accepts a name, TOPIC-N, for a partition directory that is in use. Source: Topic.validate."""
+    found = parse_partition(name)
+    if found is None or found.state or str(found.partition) != name.rpartition("-")[2]:
+        return False
+    return _TOPIC.fullmatch(found.topic) is not None and found.topic not in (".", "..")
+
+
+class Log(NamedTuple):
+    """A log of a copy.
+
+    Args:
+        path: of it.
+        base: base offset by its name; None for a run of carve and where the name tells none.
+        next_base: base offset of the segment after it in its directory.
+        source: the path that the user named.
+    """
+
+    path: str
+    base: int | None
+    next_base: int | None
+    source: str
+
+
+class Copy:
+    """One copy of a partition.
+
+    Args:
+        directory: that its logs lie in.
+        logs: in the order of their names.
+        name: of the partition, None where none is told.
+        is_run: the logs are runs of carve: nothing that lies beside them is theirs.
+
+    Attributes:
+        directory, logs, name, is_run: the same.
+        path: of the directory.
+    """
+
+    def __init__(self, directory: PartitionDir, logs: Sequence[Log], name: str | None, *, is_run: bool = False) -> None:
+        self.path = directory.path
+        self.directory = directory
+        self.logs = list(logs)
+        self.name = name
+        self.is_run = is_run
+
+    @property
+    def source(self) -> str:
+        """The path that the user named; of several the first."""
+        return self.logs[0].source
+
+    @property
+    def key(self) -> tuple[str, int] | None:
+        """Topic and partition, as the checkpoints of its log directory name it."""
+        parsed = parse_partition(base_name(self.path))
+        return None if parsed is None or parsed.state else (parsed.topic, parsed.partition)
+
+    @cached_property
+    def epochs(self) -> list[EpochEntry]:
+        """The entries of a sound leader-epoch-checkpoint, ascending; none where verify finds an error in it."""
+        if self.is_run:
+            return []
+        file = self.directory.epoch_file
+        found = list(file.epochs)
+        if file.findings or any(a.epoch >= b.epoch or a.start_offset >= b.start_offset for a, b in pairwise(found)):
+            return []
+        return found if all(min(one) >= 0 for one in found) else []
+
+    @cached_property
+    def _epoch_starts(self) -> list[int]:
+        return [one.start_offset for one in self.epochs]
+
+    def epoch_at(self, offset: int) -> int | None:
+        """Return the epoch that the leader-epoch-checkpoint has for an offset, None where it has none."""
+        at = bisect_right(self._epoch_starts, offset) - 1
+        return self.epochs[at].epoch if at >= 0 else None
+
+    @cached_property
+    def topic_id(self) -> str | None:
+        """By a sound partition.metadata."""
+        file = self.directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
+        if self.is_run or not file.is_read or file.findings:
+            return None
+        values = [str(one.value) for one in file.entries if isinstance(one, Property)]
+        return values[1] if len(values) > 1 else None
+
+    def metadata(self) -> bytes | None:
+        """Return the bytes of a sound partition.metadata."""
+        file = self.directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
+        return None if self.topic_id is None or file.source is None else file.source.read_at(0, file.source.size)
+
+    def checkpoint(self, kind: FileKind) -> tuple[int | None, bool]:
+        """Return what a checkpoint of its log directory has for the partition, and whether that file is sound."""
+        if self.key is None or self.is_run:
+            return None, True
+        file = self.directory.log_dir.file(kind)
+        return self.directory.log_dir.offset(kind, self.key), not file.findings
+
+    def segment(self, log: Log, cache: OpenFileCache) -> Segment:
+        """Return the files of a log."""
+        return Segment(log.path, 0 if log.base is None else log.base, cache, follow=True)
+
+    def known_end(self, end: int) -> int:
+        """Return the offset up to which the files beside the logs know of records.
+
+        Args:
+            end: the log end offset by the batches.
+        """
+        if self.is_run:
+            return end
+        known = [end]
+        for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION):
+            offset, is_sound = self.checkpoint(kind)
+            if offset is not None and is_sound:
+                known.append(offset)
+        for name in self.directory.listing.files:
+            found = parse_name(name)
+            if found.kind is FileKind.SNAPSHOT and found.is_live and (found.base_offset or 0) > end:
+                snapshot = self.directory.file(name, FileKind.SNAPSHOT).snapshot()
+                if snapshot is not None and snapshot.error is None:
+                    known.append(found.base_offset or 0)
+        if self.logs and self.logs[-1].base is not None:
+            with OpenFileCache() as cache, suppress(OSError):
+                segment = self.segment(self.logs[-1], cache)
+                known.extend((finding.last_offset or -1) + 1 for finding in segment.check_end(end - 1, None))
+        return max(known)
+
+
+class Found(NamedTuple):
+    """What the sources come to: copies, and what cannot be read or is passed over."""
+
+    copies: list[Copy]
+    problems: list[OpenFailure]
+
+
+def find_copies(sources: Iterable[str]) -> Found:
+    """Return the copies of partitions that the sources have.
+
+    Args:
+        sources: partition directories, logs, directories of runs, or log directories, as the user wrote them.
+    """
+    copies: list[Copy] = []
+    problems: list[OpenFailure] = []
+    log_dirs: dict[str, LogDir] = {}
+    seen: set[str] = set()
+    for source in sources:
+        if real(source) in seen:
+            continue
+        seen.add(real(source))
+        if not is_dir(source):
+            for copy in _of_file(source, log_dirs, problems):
+                _join(copies, copy)
+            continue
+        listing = DirectoryListing(source)
+        if listing.error is not None:
+            problems.append(OpenFailure(source, "permission", f"{source}: cannot be listed: {listing.error.strerror}"))
+        elif _logs_of(listing) or _runs_of(listing):
+            copies.extend(_of_directory(source, source, listing, log_dirs))
+        else:
+            copies.extend(_of_log_dir(source, listing, log_dirs, problems))
+    return Found(copies, problems)
+
+
+def _join(copies: list[Copy], copy: Copy) -> None:
+    """Logs that the user named one by one are of one copy where they lie in one directory."""
+    for other in copies:
+        if (real(other.path), other.name, other.is_run) == (real(copy.path), copy.name, copy.is_run):
+            logs = sorted([*other.logs, *copy.logs], key=lambda log: (-1 if log.base is None else log.base, log.path))
+            afters = [log.base for log in logs[1:]] + [None]
+            other.logs = [
+                log._replace(next_base=after if after is not None and after > (log.base or 0) else log.next_base)
+                for log, after in zip(logs, afters, strict=True)
+            ]
+            return
+    copies.append(copy)
+
+
+def _log_dir(path: str, known: dict[str, LogDir]) -> LogDir:
+    where = parent(path)
+    return known.setdefault(real(where), LogDir(where))
+
+
+def _logs_of(listing: DirectoryListing, source: str = "") -> list[Log]:
+    bases = [base for base in log_bases(listing.names) if listing.is_regular(f"{base:020}.log")]
+    nexts = [*bases[1:], None]
+    return [
+        Log(listing.join(f"{base:020}.log"), base, after, source) for base, after in zip(bases, nexts, strict=False)
+    ]
+
+
+def _runs_of(listing: DirectoryListing) -> list[str]:
+    return sorted(name for name in listing.names if _RUN.fullmatch(name) and listing.is_regular(name))
+
+
+def _of_directory(source: str, path: str, listing: DirectoryListing, known: dict[str, LogDir]) -> Iterator[Copy]:
+    directory = PartitionDir(path, _log_dir(path, known), listing)
+    name = base_name(path)
+    logs, runs = _logs_of(listing, source), _runs_of(listing)
+    if logs:
+        yield Copy(directory, logs, name if is_partition_name(name) else None)
+    by_name: dict[str | None, list[Log]] = {}
+    told = _told(listing) if runs else {}
+    for run in runs:
+        topic_partition, kind = told.get(run, (None, "log"))
+        if kind == "log":
+            by_name.setdefault(topic_partition, []).append(Log(listing.join(run), None, None, source))
+    for one, some in sorted(by_name.items(), key=lambda pair: pair[0] or ""):
+        yield Copy(directory, some, one, is_run=True)
+
+
+def _told(listing: DirectoryListing) -> dict[str, tuple[str | None, str]]:
+    """What the list beside the runs says of each: its partition, and whether it is of a log."""
+    opened = open_source(listing.join(_RUNS))
+    if isinstance(opened, OpenFailure):
+        return {}
+    found: dict[str, tuple[str | None, str]] = {}
+    with opened:
+        data = opened.read_at(0, min(opened.size, _MOST_JSON))
+    for line in data.splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and isinstance(row.get("file"), str):
+            name = row.get("topicPartition")
+            found[os.path.basename(row["file"])] = (
+                name if isinstance(name, str) else None,
+                str(row.get("kind", "log")),
+            )
+    return found
+
+
+def _of_log_dir(
+    source: str, listing: DirectoryListing, known: dict[str, LogDir], problems: list[OpenFailure]
+) -> Iterator[Copy]:
+    log_dir = known.setdefault(real(source), LogDir(source))
+    for path in listing.partitions():
+        inner = DirectoryListing(path)
+        if inner.error is not None:
+            problems.append(OpenFailure(path, "permission", f"{path}: cannot be listed: {inner.error.strerror}"))
+            continue
+        name = base_name(path)
+        logs = _logs_of(inner, source)
+        if not is_partition_name(name):
+            if logs:
+                why = "is on its way out, or no partition that a broker serves: name it alone, with --name"
+                problems.append(OpenFailure(path, "skipped", f"{path}: {why}"))
+        elif logs:
+            yield Copy(PartitionDir(path, log_dir, inner), logs, name)
+
+
+def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure]) -> Iterator[Copy]:
+    opened = open_source(source)
+    if isinstance(opened, OpenFailure):
+        problems.append(opened)
+        return
+    opened.close()
+    folder, name = os.path.split(source)
+    directory = PartitionDir(folder or ".", _log_dir(folder or ".", known))
+    parsed = parse_name(name)
+    is_run = _RUN.fullmatch(name) is not None
+    base = parsed.base_offset if parsed.kind is FileKind.LOG else None
+    partition: str | None = base_name(folder or ".")
+    if is_run:
+        partition = _told(directory.listing).get(name, (None, ""))[0]
+    elif not is_partition_name(partition or ""):
+        partition = None
+    yield Copy(directory, [Log(source, base, None, source)], partition, is_run=is_run)

@@ -1,0 +1,232 @@
+"""The directory that salvage writes into: what may be there already, and names that are final or not."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from kdump.storage.paths import parent, real
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kdump.storage.fsops import FileOps
+
+ROWS = ".salvage.jsonl"  # behind the name of a partition
+_TEMPORARY = ".kdump-salvage-"
+_META = "meta.properties"
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class UnfitError(Exception):
+    """The directory may not be written into; the sentence says why, and what to do."""
+
+
+class Target:
+    """The directory.
+
+    Args:
+        path: of it, as the user wrote it.
+        ops: makes the calls.
+
+    Attributes:
+        path: the same.
+        fd: descriptor, once it is open.
+    """
+
+    def __init__(self, path: str, ops: FileOps) -> None:
+        self.path = path
+        self.fd = -1
+        self._ops = ops
+
+    def check(self, sources: Iterable[str], names: dict[str, tuple[str, ...]]) -> set[str]:
+        """Refuse a directory that is not new, not empty, or has what a run like this one has not left.
+
+        Args:
+            sources: the paths of the user: it may lie in none.
+            names: of the partitions that are to be made, each with the sources that its rows will name.
+
+        Returns:
+            the names of the partitions that are whole already.
+
+        Raises:
+            UnfitError: it is refused.
+        """
+        where = real(self.path)
+        for source in sources:
+            inside = real(source) if os.path.isdir(source) else real(parent_of(source))
+            if where == inside or where.startswith(os.path.join(inside, "")):
+                raise UnfitError(f"{self.path}: lies in the source {source}; name a directory elsewhere")
+        above = where
+        while True:
+            if os.path.lexists(os.path.join(above, _META)):
+                raise UnfitError(f"{self.path}: lies in the log directory {above}; a broker would take it for its own")
+            if os.path.dirname(above) == above:
+                break
+            above = os.path.dirname(above)
+        if not os.path.lexists(self.path):
+            return set()
+        if not os.path.isdir(self.path):
+            raise UnfitError(f"{self.path}: is no directory; name a new one")
+        return self._whole(names)
+
+    def _whole(self, names: dict[str, tuple[str, ...]]) -> set[str]:
+        whole: set[str] = set()
+        try:
+            entries = set(os.listdir(self.path))
+        except OSError as error:
+            raise UnfitError(f"{self.path}: cannot be listed: {error.strerror}") from None
+        for entry in sorted(entries):
+            if entry.startswith(_TEMPORARY):
+                continue
+            if entry.endswith(ROWS):
+                partition = entry.removesuffix(ROWS)
+                if partition in entries or partition in names:
+                    continue
+            elif entry in names and f"{entry}{ROWS}" in entries:
+                if self.sources_of(entry) == names[entry]:
+                    whole.add(entry)
+                    continue
+                raise UnfitError(f"{self.path}: {entry} was made of other sources; name a new directory")
+            raise UnfitError(f"{self.path}: has {entry} already; name a new directory, or an empty one")
+        return whole
+
+    def rows_path(self, partition: str) -> str:
+        """Return the path of the file with what became of every offset."""
+        return os.path.join(self.path, f"{partition}{ROWS}")
+
+    def sources_of(self, partition: str) -> tuple[str, ...] | None:
+        """Return the sources that the last row of a partition names, None where there is none."""
+        last: dict[str, Any] = {}
+        with suppress(OSError, ValueError), open(self.rows_path(partition), "rb") as file:  # noqa: PTH123
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 1024 * 1024))
+            last = json.loads(file.read().splitlines()[-1])
+        found = last.get("sources") if isinstance(last, dict) else None
+        return tuple(found) if isinstance(found, list) and all(isinstance(one, str) for one in found) else None
+
+    def open(self) -> None:
+        """Make the directory where it is not there, open it, and remove what a killed run has left."""
+        if not os.path.isdir(self.path):
+            above = os.open(parent(self.path) or ".", _DIRECTORY)
+            try:
+                self._ops.make_directory(above, os.path.basename(os.path.normpath(self.path)))
+                self._ops.sync(above)
+            finally:
+                os.close(above)
+        self.fd = os.open(self.path, _DIRECTORY)
+        for entry in sorted(os.listdir(self.fd)):
+            if entry.startswith(_TEMPORARY):
+                self.discard(entry)
+            elif entry.endswith(ROWS) and not os.path.lexists(os.path.join(self.path, entry.removesuffix(ROWS))):
+                self._ops.remove(self.fd, entry)
+
+    def discard(self, name: str) -> None:
+        """Remove a temporary file, or a temporary directory with its files."""
+        path = os.path.join(self.path, name)
+        if not os.path.lexists(path):
+            return
+        if not os.path.isdir(path) or os.path.islink(path):
+            self._ops.remove(self.fd, name)
+            return
+        inner = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self.fd)
+        try:
+            for one in os.listdir(inner):
+                self._ops.remove(inner, one)
+        finally:
+            os.close(inner)
+        self._ops.remove_directory(self.fd, name)
+
+    def close(self) -> None:
+        """Close it."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def free(self) -> int:
+        """Return how many bytes there are for files."""
+        found = os.fstatvfs(self.fd)
+        return found.f_bavail * found.f_frsize
+
+
+class Staging:
+    """The files of one partition under temporary names.
+
+    Args:
+        target: where they go.
+        partition: its name.
+        ops: makes the calls.
+
+    Attributes:
+        directory: descriptor of the temporary directory.
+    """
+
+    def __init__(self, target: Target, partition: str, ops: FileOps) -> None:
+        self._target = target
+        self._partition = partition
+        self._ops = ops
+        self._name = f"{_TEMPORARY}{partition}"
+        self._rows_name = f"{_TEMPORARY}{partition}{ROWS}"
+        self._at = 0
+        self._buffer: list[bytes] = []
+        self._held = 0
+        self._rows = -1
+        self.directory = -1
+
+    def open(self) -> None:
+        """Make the temporary directory and the temporary file of rows."""
+        for name in (self._name, self._rows_name):
+            self._target.discard(name)
+        self._ops.make_directory(self._target.fd, self._name)
+        self.directory = os.open(self._name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._target.fd)
+        self._rows = self._ops.create(self._target.fd, self._rows_name)
+
+    def row(self, text: str) -> None:
+        """Write the line of a row."""
+        data = f"{text}\n".encode("ascii")
+        self._buffer.append(data)
+        self._held += len(data)
+        if self._held >= 1 << 16:
+            self._flush()
+
+    def _flush(self) -> None:
+        data = b"".join(self._buffer)
+        self._ops.write(self._rows, data, self._at)
+        self._at += len(data)
+        self._buffer, self._held = [], 0
+
+    @property
+    def rows_file(self) -> int:
+        """The descriptor of the rows."""
+        return self._rows
+
+    def publish(self) -> None:
+        """Give both their final names, once all of it is on the disk: the rows first."""
+        self._flush()
+        ops, target = self._ops, self._target
+        ops.sync(self._rows)
+        ops.sync(self.directory)
+        ops.rename(target.fd, self._rows_name, f"{self._partition}{ROWS}")
+        ops.sync(target.fd)
+        ops.rename(target.fd, self._name, self._partition)
+        ops.sync(target.fd)
+
+    def close(self) -> None:
+        """Close what is open."""
+        for fd in (self._rows, self.directory):
+            if fd >= 0:
+                os.close(fd)
+        self._rows = self.directory = -1
+
+    def discard(self) -> None:
+        """Remove what is under temporary names, as far as that can be done."""
+        self.close()
+        for name in (self._name, self._rows_name):
+            with suppress(OSError):
+                self._target.discard(name)
+
+
+def parent_of(path: str) -> str:
+    """Return the directory of a file."""
+    return os.path.dirname(path) or "."

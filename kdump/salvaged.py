@@ -1,0 +1,135 @@
+"""What became of a partition that was salvaged: plain values, one for each kind of row."""
+
+from __future__ import annotations
+
+from kdump.value import Value
+
+
+class Kept(Value):
+    """Batches that are in the result: offsets without a gap, of one source.
+
+    Args:
+        partition: its name.
+        offset, last_offset: inclusive.
+        records: how many.
+        source: the path that the user gave, from which they are.
+        sources: how many sources have them.
+    """
+
+    partition: str
+    offset: int
+    last_offset: int
+    records: int
+    source: str
+    sources: int
+
+
+class Diverged(Value):
+    """Batches of a source that do not belong to the line.
+
+    Args:
+        partition: its name.
+        offset, last_offset: inclusive.
+        source: the path that the user gave.
+        epoch: leader epoch, None where there is none.
+        records: how many.
+    """
+
+    partition: str
+    offset: int
+    last_offset: int
+    source: str
+    epoch: int | None
+    records: int
+
+
+class PatchedField(Value):
+    """A header field that was put right: the log and the position (byte) of the field, its name, and both values."""
+
+    partition: str
+    file: str
+    position: int
+    field: str
+    before: int
+    after: int
+
+
+class Revived(Value):
+    """A key that lives only because its tombstone is not there, or that another copy has cleaned away: its offset."""
+
+    partition: str
+    key: bytes | None
+    offset: int
+
+
+class OpenedTransaction(Value):
+    """A transaction that is open at the end of the result."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+
+
+class Salvaged(Value):
+    """What a partition comes to.
+
+    Args:
+        partition: its name.
+        sources: the paths that the user gave.
+        batches, records, size, segments: of the result; `size` is that of the logs, bytes.
+        log_start_offset, log_end_offset: of the result.
+        offsets_lost: of the losses that are no mere absence.
+        open_transactions: at its end.
+    """
+
+    partition: str
+    sources: tuple[str, ...]
+    batches: int
+    records: int
+    size: int
+    segments: int
+    log_start_offset: int
+    log_end_offset: int
+    offsets_lost: int
+    open_transactions: tuple[OpenedTransaction, ...]
+
+
+class SalvageStep(Value):
+    """What to do next: a command, None where a person acts, and why."""
+
+    command: str | None
+    why: str
+
+
+class SalvageDone(Value):
+    """A partition is whole under its final name.
+
+    Args:
+        salvaged: what it comes to.
+        path: of the directory.
+        rows: path of the file with what became of every offset.
+        records_lost, ranges_unknown: of the losses that are no mere absence: records, and ranges whose records nobody
+            can count.
+        diverged: records of branches that do not count.
+        notes: what there is to know, a sentence each.
+        steps: what to do next.
+        is_new: it was made now; False where a run before this one had made it.
+    """
+
+    salvaged: Salvaged
+    path: str
+    rows: str
+    records_lost: int
+    ranges_unknown: int
+    diverged: int
+    notes: tuple[str, ...]
+    steps: tuple[SalvageStep, ...]
+    is_new: bool
+
+
+class SalvageRefused(Value):
+    """A partition was not made: why, one sentence; and whether writing failed, else it was refused."""
+
+    partition: str
+    why: str
+    failed: bool

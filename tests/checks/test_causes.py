@@ -1,0 +1,211 @@
+"""One cause is told once, before all that it explains; and only where it is the truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kdump.finding import Code, Finding, Severity
+from tests.support.damage_cases import Damage, damage_cases
+from tests.support.runs import FIXTURES, run_kdump
+from tests.support.verify_runs import findings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+CAUSES = (Code.F13, Code.F14, Code.F15, Code.X09)
+INTACT = FIXTURES / "damage" / "intact"
+GOLDENS = FIXTURES / "causes"
+FIRST, MIDDLE, LAST = ("00000000000000000000.log", "00000000000000000119.log", "00000000000000000240.log")
+
+
+def copied(base: str, folder: Path) -> Path:
+    """A copy of an intact log directory."""
+    shutil.copytree(INTACT / base / "logdir", folder)
+    return folder
+
+
+def edited(path: Path, edit: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(edit(path.read_bytes()))
+
+
+# --- the scenes -----------------------------------------------------------------------------------------------
+def two_partitions(folder: Path) -> tuple[Path, Path]:
+    copied("none", folder)
+    shutil.copytree(INTACT / "epochs" / "logdir" / "epochs-0", folder / "epochs-0")
+    return folder / "plain-0", folder / "epochs-0"
+
+
+def exchange(one: Path, other: Path) -> None:
+    data = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(data)
+
+
+def swapped_logs(folder: Path) -> None:
+    """The first logs of two partitions are exchanged, and their indexes stay."""
+    one, other = two_partitions(folder)
+    exchange(one / FIRST, other / FIRST)
+
+
+def swapped_segments(folder: Path) -> None:
+    """The first segments of two partitions are exchanged, with their indexes."""
+    one, other = two_partitions(folder)
+    for kind in ("log", "index", "timeindex"):
+        exchange(one / FIRST.replace("log", kind), other / FIRST.replace("log", kind))
+
+
+def lf_to_crlf(folder: Path) -> None:
+    """The middle log was copied as text to a system that ends lines with CR LF."""
+    edited(copied("none", folder) / "plain-0" / MIDDLE, lambda data: data.replace(b"\n", b"\r\n"))
+
+
+def crlf_to_lf(folder: Path) -> None:
+    """A log with CR LF in it was copied as text from such a system."""
+    (log,) = [log for log in sorted(copied("zstd", folder).glob("*/*.log")) if b"\r\n" in log.read_bytes()][:1]
+    edited(log, lambda data: data.replace(b"\r\n", b"\n"))
+
+
+def stale_copy(folder: Path) -> None:
+    """The last log is an older copy of itself: it ends where a batch did."""
+    edited(copied("none", folder) / "plain-0" / LAST, lambda data: data[: boundary(data, 7)])
+
+
+def malformed_recovery_checkpoint(folder: Path) -> None:
+    """The recovery point has a second line that is no entry."""
+    (copied("none", folder) / "recovery-point-offset-checkpoint").write_text("0\n2\nplain 0 297\nplain 0\n", "ascii")
+
+
+def negative_recovery_point(folder: Path) -> None:
+    """The recovery point is below zero."""
+    (copied("none", folder) / "recovery-point-offset-checkpoint").write_text("0\n1\nplain 0 -7\n", "ascii")
+
+
+def boundary(data: bytes, batches: int) -> int:
+    """Where so many batches end."""
+    at = 0
+    for _ in range(batches):
+        at += 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+    return at
+
+
+SCENES = (
+    swapped_logs, swapped_segments, lf_to_crlf, crlf_to_lf, stale_copy, malformed_recovery_checkpoint,
+    negative_recovery_point,
+)  # fmt: skip
+WANTED: dict[Callable[[Path], None], set[str]] = {
+    swapped_logs: {"F15", "X09"},
+    swapped_segments: {"F15"},
+    lf_to_crlf: {"F13"},
+    crlf_to_lf: {"F13"},
+    stale_copy: {"F14"},
+}
+
+
+def line(one: Finding, folder: Path) -> str:
+    """What a golden has of a finding."""
+    place = os.path.relpath(one.file, folder) + ("" if one.position is None else f":{one.position}+{one.length}")
+    because = "" if one.because is None else f" because {one.because.name}"
+    message = one.message.replace(f"{folder}{os.sep}", "")
+    return f"{one.severity.value} {one.code.name}{because} {place}: {message}\n"
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
+def test_a_scene_is_told_as_a_person_has_read_it(scene: Callable[[Path], None], tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    scene(folder)
+    told = "".join(line(one, folder) for one in findings_of(folder))
+    assert told == (GOLDENS / f"{scene.__name__}.txt").read_text("utf-8")
+
+
+@pytest.mark.parametrize("scene", WANTED, ids=lambda scene: scene.__name__)
+def test_nothing_is_left_beside_the_cause(scene: Callable[[Path], None], tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    scene(folder)
+    found = findings_of(folder)
+    alone = {one.code.name for one in found if one.because is None and one.severity is not Severity.NOTE}
+    assert alone <= WANTED[scene]
+    assert {one.code.name for one in found} >= WANTED[scene]
+    assert causes_come_first(found)
+
+
+def causes_come_first(found: list[Finding]) -> bool:
+    told: set[Code] = set()
+    for one in found:
+        if one.because is not None and one.because not in told:
+            return False
+        told.add(one.code)
+    return True
+
+
+@pytest.mark.parametrize("scene", WANTED, ids=lambda scene: scene.__name__)
+def test_processes_and_depth_change_nothing(scene: Callable[[Path], None], tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    scene(folder)
+    whole = findings_of(folder)
+    assert findings_of(folder, jobs=3) == whole
+    assert [one for one in findings_of(folder, deep=False) if one.code in CAUSES] == [
+        one for one in whole if one.code in CAUSES
+    ]
+
+
+def test_json_has_the_cause_of_each_effect_and_counts_all(tmp_path: Path) -> None:
+    stale_copy(tmp_path / "data")
+    run = run_kdump(["verify", "--format", "json", "data"], tmp_path)
+    *rows, summary = [json.loads(row) for row in run.stdout.splitlines()]
+    found = [row for row in rows if row["type"] == "finding"]
+    assert {row["because"] for row in found} == {None, "F14"}
+    assert [row["code"] for row in found if row["because"] is None and row["severity"] == "error"] == ["F14"]
+    assert summary["errors"] == sum(row["severity"] == "error" for row in found)
+
+
+# --- only the truth ---------------------------------------------------------------------------------------------
+TRUE = {
+    "f02-empty-last-log", "f02-empty-last-log-and-indexes", "l10-drop-last", "l11-cut-at-boundary-mid",
+    "l11-cut-at-boundary-last", "x07-log-cut-index-stale",
+}  # fmt: skip
+"""Cases whose log ends at a batch boundary below what its indexes or snapshots know; no other has a cause."""
+
+
+@pytest.mark.parametrize("case", damage_cases(FIXTURES / "damage"), ids=lambda case: case.name)
+def test_no_damage_is_taken_for_a_cause_that_it_has_not(case: Damage, tmp_path: Path) -> None:
+    found = findings_of(case.build(tmp_path / "data"))
+    causes = {one.code for one in found if one.code in CAUSES}
+    assert causes == ({Code.F14} if case.name in TRUE else set())
+    assert causes_come_first(found)
+
+
+def test_an_index_whose_positions_are_right_is_no_foreign_one(tmp_path: Path) -> None:
+    """Files under another name: each offset of the indexes is wrong, and the log is theirs."""
+    folder = copied("none", tmp_path / "data") / "plain-0"
+    for path in folder.glob(FIRST.replace("log", "*")):
+        path.rename(folder / path.name.replace("00000000000000000000", "00000000000000000030"))
+    assert not {one.code for one in findings_of(folder.parent)} & set(CAUSES)
+
+
+def test_what_a_broker_has_closed_at_its_end_is_no_stale_copy(tmp_path: Path) -> None:
+    folder = copied("txn", tmp_path / "data")
+    (snapshot,) = folder.glob("*/00000000000000000285.snapshot")
+    shutil.copy(snapshot, snapshot.with_name("00000000000000000385.snapshot"))
+    assert not {one.code for one in findings_of(folder)} & set(CAUSES)
+    (folder / ".kafka_cleanshutdown").unlink()
+    found = findings_of(folder)
+    assert [(one.code.name, one.because) for one in found if one.severity is not Severity.NOTE] == [
+        ("F14", None), ("S02", Code.F14),
+    ]  # fmt: skip
+
+
+# --- the only witness -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("scene", [swapped_logs, stale_copy], ids=lambda scene: scene.__name__)
+def test_reindex_leaves_the_only_witness_unless_it_is_forced(scene: Callable[[Path], None], tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    scene(folder)
+    refused = run_kdump(["reindex", "data/plain-0"], tmp_path)
+    assert refused.exit == 12
+    assert b"only witness" in refused.stderr
+    assert run_kdump(["reindex", "--force", "data/plain-0"], tmp_path).exit in (3, 7)

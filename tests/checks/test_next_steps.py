@@ -1,0 +1,185 @@
+"""What kdump says to do about damage does what it says, in the order in which it is said."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+
+import kdump
+from kdump.checks import next_steps
+from kdump.finding import REPAIRS, Code, Severity
+from tests.support.damage_cases import apply_edit, damage_cases
+from tests.support.partitions import name
+from tests.support.repair_trees import PARTITION, broken_headers, broken_indexes, intact
+from tests.support.runs import FIXTURES, copy_tree
+from tests.support.step_runs import WRITERS, after_steps, best_of_all_orders, copied, is_writer, loud_findings, unmended
+from tests.support.verify_runs import held
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAMAGE = FIXTURES / "damage"
+CASES = {case.name: case for case in damage_cases(DAMAGE)}
+SAMPLE = [*CASES][::8]  # all of them: python -m tests.support.step_runs
+TOGETHER = [
+    ("l05-length-0", "l01-torn-last-17", "x-zero-tail-mid"),
+    ("b-flip-baseOffset-low", "t-decreasing-mid", "b01-payload-last-last"),
+    ("f09-index-missing-first", "b-flip-magic-high", "l04-hole-last"),
+]
+"""Damage of several kinds in one partition."""
+
+
+@pytest.mark.parametrize("case", SAMPLE)
+def test_the_repair_of_a_finding_removes_it(case: str, tmp_path: Path) -> None:
+    assert unmended(CASES[case].build(tmp_path / "build"), tmp_path / "run") == []
+
+
+@pytest.mark.parametrize("case", SAMPLE[1::4])
+def test_where_any_order_ends_clean_the_steps_do_and_keep_as_much(case: str, tmp_path: Path) -> None:
+    check_order(CASES[case].build(tmp_path / "build"), tmp_path / "run")
+
+
+@pytest.mark.parametrize("cases", TOGETHER, ids=lambda cases: cases[0])
+def test_steps_mend_damage_of_several_kinds_and_no_order_keeps_more(cases: tuple[str, ...], tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    copy_tree(DAMAGE / "intact" / "none" / "logdir", build)
+    for case in cases:
+        for edit in CASES[case].edits:
+            apply_edit(build, edit)
+    assert loud_findings(build)
+    assert unmended(build, tmp_path / "run") == []
+    commands = check_order(build, tmp_path / "run")
+    assert [shlex.split(one)[1] for one in commands] == list(WRITERS)
+
+
+def check_order(build: Path, root: Path) -> list[str]:
+    commands, left, kept = after_steps(build, root)
+    best = best_of_all_orders(build, root, commands)
+    if best is not None:
+        assert left == []
+        assert kept == best
+    return commands
+
+
+def test_a_cut_that_costs_intact_records_is_a_step_and_the_repair_of_nothing(tmp_path: Path) -> None:
+    log_dir = CASES["b01-payload-first-first"].build(tmp_path / "logs")
+    verdict = kdump.verify(log_dir)
+    assert [one.repair for one in verdict.findings if one.code is Code.B01] == [None]
+    restore, salvage, cut = verdict.steps
+    assert restore.command is None
+    assert "another replica" in restore.why
+    assert restore.instead == (2, 3)
+    assert salvage.command == f"kdump salvage {log_dir}/plain-0 --to DIR"
+    assert salvage.instead == (3,)
+    assert cut.command == f"kdump truncate {log_dir}/plain-0 --at-damage --with-later-segments"
+
+
+def test_a_torn_tail_is_cut_by_its_repair_and_salvage_would_keep_no_more(tmp_path: Path) -> None:
+    log_dir = CASES["l01-torn-last-60"].build(tmp_path / "logs")
+    verdict = kdump.verify(log_dir)
+    (torn,) = (one for one in verdict.findings if one.code is Code.L02)
+    assert torn.repair == f"kdump truncate {torn.file} --at-damage"
+    assert [one.command for one in verdict.steps] == [None, f"kdump truncate {log_dir}/plain-0 --at-damage"]
+
+
+def test_one_place_decides_whether_salvage_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_dir = CASES["b01-payload-first-first"].build(tmp_path / "logs")
+    monkeypatch.setattr(next_steps, "_salvage_keeps_more", lambda _cut, _later: False)
+    assert not any("salvage" in (one.command or "") for one in kdump.verify(log_dir).steps)
+
+
+def test_commands_are_quoted_for_a_shell_with_paths_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    intact_index = broken_indexes(tmp_path / "logs")
+    odd = tmp_path / "-it's $(odd)"
+    (tmp_path / "logs").rename(odd)
+    monkeypatch.chdir(tmp_path)
+    (finding, *_) = (one for one in kdump.verify(odd.name).findings if one.repair)
+    words = shlex.split(str(finding.repair))
+    assert words[:2] == ["kdump", "reindex"]
+    assert words[2].startswith(f"./{odd.name}/{intact_index.name}/")
+    assert os.path.exists(words[2])
+
+
+def test_a_missing_index_is_built_by_the_name_of_its_log(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    (missing,) = (one for one in kdump.verify(partition).findings if one.code is Code.F09)
+    assert missing.repair == f"kdump reindex {partition / name(0)}"
+
+
+def test_header_fields_are_patched_in_one_step(tmp_path: Path) -> None:
+    partition = broken_headers(tmp_path / "logs")
+    verdict = kdump.verify(partition)
+    command = f"kdump patch-header {partition / name(0)}"
+    assert {one.repair for one in verdict.findings if one.severity is Severity.ERROR} == {command}
+    assert [(one.n, one.command, one.instead) for one in verdict.steps] == [(1, command, ())]
+
+
+@pytest.mark.parametrize("kind", ["log", "index"])
+def test_a_file_that_is_named_alone_has_repairs_too(kind: str, tmp_path: Path) -> None:
+    partition = broken_headers(tmp_path / "a") if kind == "log" else broken_indexes(tmp_path / "b")
+    path = str(partition / name(0)) if kind == "log" else str(partition / name(10, "index"))
+    verdict = kdump.verify(path)
+    command = "patch-header" if kind == "log" else "reindex"
+    assert {one.repair for one in verdict.findings if one.severity is Severity.ERROR} == {f"kdump {command} {path}"}
+    assert [one.command for one in verdict.steps] == [f"kdump {command} {path}"]
+
+
+def test_an_index_of_a_damaged_log_that_is_named_alone_has_no_repair(tmp_path: Path) -> None:
+    log_dir = CASES["l09-garbage-17"].build(tmp_path / "logs")
+    verdict = kdump.verify(log_dir / "plain-0" / name(119, "index"))
+    assert {one.repair for one in verdict.findings} == {None}
+    assert [one.command for one in verdict.steps] == [None]
+
+
+def test_what_a_person_does_is_a_step_without_a_command(tmp_path: Path) -> None:
+    log_dir = CASES["k02-logstart-beyond-leo"].build(tmp_path / "logs")
+    (step,) = kdump.verify(log_dir).steps
+    assert step.command is None
+    assert "K02 start-ahead" in step.why
+
+
+def test_steps_of_all_partitions_are_numbered_through(tmp_path: Path) -> None:
+    broken_headers(tmp_path / "logs")
+    (tmp_path / "logs" / PARTITION).rename(tmp_path / "logs" / "other-0")
+    copied_to = copied(tmp_path / "logs", tmp_path / "all")
+    broken_headers(copied_to)
+    for at in (1, 2):
+        copy_tree(copied_to / "other-0", copied_to / f"other-{at}")
+    steps = kdump.verify(copied_to).steps
+    assert [one.n for one in steps] == list(range(1, len(steps) + 1))
+    assert sum(is_writer(one.command) for one in steps) == 4
+
+
+def test_nothing_is_to_be_done_where_nothing_is_wrong(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    assert kdump.verify(partition.parent).steps == ()
+
+
+def test_a_broker_that_runs_is_no_reason_to_be_silent(tmp_path: Path) -> None:
+    broken_headers(tmp_path / "logs")
+    with held(tmp_path / "logs"):
+        assert kdump.verify(tmp_path / "logs").steps
+
+
+def test_every_command_of_the_table_mends_codes_that_exist() -> None:
+    names = {code.name for code in Code}
+    assert all(codes <= names for codes in REPAIRS.values())
+    assert Code.B03.repairs == ("patch-header", "truncate")
+    assert Code.O06.repairs == ()
+
+
+def test_where_indexes_tell_what_is_lost_they_are_built_again_only_knowingly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(next_steps, "_WITNESSED", ("X07", "T04"))
+    log_dir = CASES["x07-log-cut-index-stale"].build(tmp_path / "logs")
+    verdict = kdump.verify(log_dir)
+    assert {one.repair for one in verdict.findings if one.code in (Code.X07, Code.T04)} == {None}
+    restore, forced = (one for one in verdict.steps if "O07" not in one.why)
+    assert restore.command is None
+    assert "another replica" in restore.why
+    assert forced.command == f"kdump reindex {log_dir}/plain-0/{name(240)} --force"
+    assert forced.n in restore.instead

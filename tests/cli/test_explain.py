@@ -1,0 +1,124 @@
+"""`kdump explain`: the man pages are its only source, and it needs neither man nor a path to them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import kdump
+from kdump.finding import Code
+from kdump.render.text.manual import entries, known_names
+from tests.support.runs import FIXTURES, run_kdump
+
+PACKAGE = Path(kdump.__file__).parent
+PAGES = ("kdump-findings.7", "kdump-json.5")
+
+
+def explain(*names: str) -> str:
+    run = run_kdump(["explain", *names], FIXTURES)
+    assert (run.exit, run.stderr) == (0, b"")
+    return run.stdout.decode()
+
+
+@pytest.mark.parametrize("name", ["X02", "x02", "index-zeros", "INDEX-ZEROS"])
+def test_a_finding_is_known_by_code_and_name_in_any_case(name: str) -> None:
+    text = explain(name)
+    assert text.startswith("X02 index-zeros (warning)\n\n  The offset index ends in entries of zeros")
+    assert "\n  Broker: A search meets the zeros" in text
+    assert "\n  Now: kdump reindex builds it from the log" in text
+    assert "\n    warning X02 index-zeros index-x02-zeros/" in text
+
+
+@pytest.mark.parametrize("name", ["hiddenRecords", "hiddenrecords"])
+def test_a_key_of_json_is_known_with_its_type_and_sentences(name: str) -> None:
+    lines = explain(name).splitlines()
+    assert lines[:2] == ["hiddenRecords (a key of prediction in JSON)", "  integer"]
+    assert "hiddenRecords" in lines[2]
+
+
+def test_a_key_of_several_types_and_a_word_that_is_both_show_all() -> None:
+    headings = [line for line in explain("timestamp").splitlines() if line and line[0] != " "]
+    assert headings[0] == "B10 timestamp (warning)"
+    assert "timestamp (a key of record in JSON)" in headings
+    assert "timestamp (a key of location in JSON)" in headings
+
+
+def test_a_type_of_json_names_its_keys() -> None:
+    assert "Keys: type, n, command, why, instead." in explain("step")
+
+
+def test_several_are_told_in_the_order_of_the_question() -> None:
+    text = explain("X03", "F01")
+    assert text.index("X03 index-order") < text.index("F01 odd-name")
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_code_is_explained_with_what_a_broker_does_and_what_to_do(code: Code) -> None:
+    lines = list(entries(code.name))
+    assert lines[0] == f"{code.name} {code.slug} ({code.severity.value})"
+    assert any(line.startswith("  Broker: ") for line in lines)
+    assert any(line.startswith("  Now: ") for line in lines)
+    assert all(len(line) <= 80 or line.startswith("    ") for line in lines)
+
+
+def test_all_that_is_known_is_explained_without_marks_of_the_page() -> None:
+    names = known_names()
+    assert {"recordsLost", "loss", "B01"} <= set(names)
+    for name in names:
+        text = "\n".join(entries(name))
+        assert text
+        assert "\\" not in text.replace("\\u", "")
+        assert "\x01" not in text
+
+
+@pytest.mark.parametrize(("name", "near"), [("hidenRecords", "hiddenRecords"), ("crc-mismach", "crc-mismatch")])
+def test_what_is_not_known_is_a_wrong_use_with_the_nearest_and_nothing_else(name: str, near: str) -> None:
+    run = run_kdump(["explain", "X02", name], FIXTURES)
+    assert (run.exit, run.stdout) == (2, b"")
+    assert f"'{name}'; did you mean '{near}'?" in run.stderr.decode()
+
+
+def test_what_resembles_nothing_is_said_without_a_guess() -> None:
+    run = run_kdump(["explain", "qqqqqqqqqqqq"], FIXTURES)
+    assert run.exit == 2
+    assert b"did you mean" not in run.stderr
+
+
+def test_in_a_package_the_pages_are_read_from_it_and_in_a_zip_too(tmp_path: Path) -> None:
+    """As a wheel or a zipapp has them; modules in a zip have no other files beside them."""
+    if not (PACKAGE.parent / "man").is_dir():
+        pytest.skip("an installed package shows it with every other test")
+    zipped = tmp_path / "kdump.zip"
+    with zipfile.ZipFile(zipped, "w") as archive:
+        for path in PACKAGE.rglob("*.py"):
+            archive.write(path, path.relative_to(PACKAGE.parent))
+        for page in PAGES:
+            archive.write(PACKAGE.parent / "man" / page, f"kdump/man/{page}")
+    script = "from kdump.render.text.manual import entries; print('\\n'.join(entries('x02')))"
+    found = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env={"PYTHONPATH": str(zipped)}, capture_output=True, check=True
+    )
+    assert found.stdout.decode().rstrip("\n") == "\n".join(entries("X02"))
+
+
+def test_a_build_puts_the_pages_into_the_package(tmp_path: Path) -> None:
+    root = PACKAGE.parent
+    if not (root / "setup.py").is_file():
+        pytest.skip("not a checkout")
+    pytest.importorskip("Cython")
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copyfile(root / name, tmp_path / name)
+    shutil.copytree(root / "man", tmp_path / "man")
+    (tmp_path / "kdump").mkdir()
+    shutil.copyfile(root / "kdump" / "__init__.py", tmp_path / "kdump" / "__init__.py")
+    command = [sys.executable, "setup.py", "-q", "build_py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    for page in PAGES:
+        (built,) = tmp_path.glob(f"build/lib*/kdump/man/{page}")
+        assert built.read_bytes() == (root / "man" / page).read_bytes()

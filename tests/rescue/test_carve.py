@@ -1,0 +1,370 @@
+"""Carving finds each whole batch of any bytes, and nothing else: against a search that asks every byte for a CRC."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import random
+import struct
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kdump.finding import Code, Finding
+from kdump.format.checksum import crc32c
+from kdump.format.source import BytesSource
+from kdump.rescue import _carving, image_search
+from kdump.rescue.image_search import CarvedBatch, ImageSearch
+from kdump.rescue.runs import RunBuilder
+from tests.support.runs import FIXTURES, run_kdump
+from tests.support.segments import batch, message
+
+NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
+OLD = FIXTURES / "releases"
+GONE = ("txn-0", "dense-0", "zstd-0", "compact-0", "tombstone-0", "__consumer_offsets-0")
+
+
+# --- the truth, the slow way ----------------------------------------------------------------------------------
+def whole(data: bytes) -> list[tuple[int, int]]:
+    """Every batch of magic 2 that lies whole in some bytes; of those inside another one only the outer."""
+    found: list[tuple[int, int]] = []
+    at = data.find(b"\x02")
+    while at >= 0:
+        start = at - 16
+        size = int.from_bytes(data[start + 8 : start + 12], "big", signed=True) if start >= 0 else -1
+        end = start + 12 + size
+        if size >= 49 and end <= len(data) and (not found or start >= sum(found[-1])):
+            stored = int.from_bytes(data[start + 17 : start + 21], "big")
+            if crc32c(data[start + 21 : end]) == stored:
+                found.append((start, end - start))
+        at = data.find(b"\x02", at + 1)
+    return found
+
+
+def search(data: bytes) -> tuple[list[CarvedBatch], list[Finding]]:
+    findings: list[Finding] = []
+    return list(ImageSearch(BytesSource(data), findings.append, lambda _done: None).batches()), findings
+
+
+def places(data: bytes) -> list[tuple[int, int]]:
+    return [(one.position, one.size) for one in search(data)[0] if one.magic == 2]
+
+
+@pytest.fixture(scope="module")
+def image() -> bytes:
+    return gzip.decompress((FIXTURES / "carve" / "ext4.img.gz").read_bytes())
+
+
+@pytest.fixture
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows so small that batches end in the next one, or are claims."""
+    monkeypatch.setattr(image_search, "_WINDOW", 700)
+    monkeypatch.setattr(image_search, "_AHEAD", 300)
+
+
+# --- what is found ---------------------------------------------------------------------------------------------
+def test_a_file_system_gives_back_every_whole_batch_of_deleted_logs(image: bytes) -> None:
+    assert places(image) == whole(image)
+    found = {bytes(image[at : at + size]) for at, size in places(image)}
+    for topic in GONE:
+        for path in sorted((NODE / topic).glob("*.log")):
+            data = path.read_bytes()
+            assert {data[at : at + size] for at, size in whole(data)} <= found, path
+
+
+def test_a_batch_with_a_wrong_crc_is_not_found_and_one_inside_another_is_its_content(image: bytes) -> None:
+    inner = (NODE / "plain-0" / "00000000000000000000.log").read_bytes()
+    inner = inner[: 12 + int.from_bytes(inner[8:12], "big")]
+    at = image.index(inner)
+    holders = [one for one in search(image)[0] if one.position <= at < one.end]
+    assert [one.base_offset for one in holders] == [777]
+    assert all(image[one.position : one.end] != inner for one in search(image)[0])
+
+
+@pytest.mark.usefixtures("small_windows")
+def test_windows_do_not_decide_what_is_found(image: bytes) -> None:
+    part = image[32 * 1024 : 160 * 1024]
+    assert places(part) == whole(part)
+
+
+@pytest.mark.usefixtures("small_windows")
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_every_batch_among_random_bytes_is_found_and_none_invented(seed: int) -> None:
+    rng = random.Random(seed)
+    pieces: list[bytes] = []
+    for number in range(rng.randrange(1, 12)):
+        one = batch(number * 7, [rng.randbytes(rng.choice((5, 40, 900, 2500)))])
+        kind = rng.randrange(6)
+        if kind == 0:
+            one = one[: rng.randrange(len(one))]
+        elif kind == 1:
+            broken = bytearray(one)
+            broken[rng.randrange(21, len(one))] ^= 1 << rng.randrange(8)
+            one = bytes(broken)
+        elif kind == 2:
+            one = batch(number * 7, [one])
+        elif kind == 3:  # a header that claims much
+            one = one[:8] + struct.pack(">i", rng.choice((2**31 - 1, 5000, 700))) + one[12:]
+        pieces += [one, rng.choice((b"", bytes(rng.randrange(900)), rng.randbytes(rng.randrange(900))))]
+    data = b"".join(pieces)
+    assert places(data) == whole(data)
+
+
+def test_messages_of_magic_0_and_1_are_found_where_a_neighbour_speaks_for_them() -> None:
+    for magic in (0, 1):
+        one, other = (message(magic, at) for at in (5, 6))
+        found = search(b"\0" * 50 + one + other + b"#" * 40)[0]
+        assert [(it.base_offset, it.magic) for it in found] == [(5, magic), (6, magic)]
+        assert search(b"#" * 50 + one + b"#" * 90)[0] == []
+
+
+def test_logs_of_old_releases_are_found_whole() -> None:
+    for path in sorted(OLD.glob("0.*/**/*.log"))[:12]:
+        data = path.read_bytes()
+        got = search(b"?" * 33 + data + b"?" * 33)[0]
+        assert sum(one.size for one in got) == len(data) or len(got) == 0 or got[0].magic == 2, path
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------
+class Counted(BytesSource):
+    """Counts the bytes that are read."""
+
+    read = 0
+
+    def read_into(self, position: int, target: memoryview) -> int:
+        count = super().read_into(position, target)
+        self.read += count
+        return count
+
+
+def test_an_image_is_read_once_whatever_its_headers_claim() -> None:
+    header = batch(1, [b"x"])[:61]
+    lies = b"".join(header[:8] + struct.pack(">i", 900_000 - 61 * k) + header[12:] for k in range(14_000))
+    source = Counted(lies + bytes(1 << 20))
+    hashed = 0
+
+    def counted(data: memoryview, value: int = 0) -> int:
+        nonlocal hashed
+        hashed += len(data)
+        return crc32c(data, value)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(image_search, "crc32c", counted)
+        patched.setattr(image_search, "_HASHED_LEAST", 1 << 20)
+        assert list(ImageSearch(source, lambda _one: None, lambda _done: None).batches()) == []
+    assert source.read <= source.size
+    assert hashed <= 12 * source.size
+
+
+def test_too_many_claims_are_given_up_with_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_search, "_MOST_CLAIMS", 4)
+    monkeypatch.setattr(image_search, "_AHEAD", 300)
+    monkeypatch.setattr(image_search, "_WINDOW", 700)
+    header = batch(1, [b"x" * 100])
+    lie = header[:8] + struct.pack(">i", 3000) + header[12:]
+    real = batch(9, [b"true" * 300])
+    data = lie * 9 + real + bytes(3000)
+    found, findings = search(data)
+    assert [one.base_offset for one in found] == [9]
+    assert {one.code for one in findings} == {Code.L12}
+
+
+class Bad(BytesSource):
+    """A disk with a bad block."""
+
+    def __init__(self, data: bytes, bad: range) -> None:
+        super().__init__(data)
+        self.bad = bad
+
+    def read_into(self, position: int, target: memoryview) -> int:
+        if position < self.bad.stop and position + len(target) > self.bad.start:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().read_into(position, target)
+
+    def read_at(self, position: int, length: int) -> bytes:
+        target = bytearray(max(0, min(length, self.size - position)))
+        self.read_into(position, memoryview(target))
+        return bytes(target)
+
+
+def test_a_bad_block_is_passed_over_and_told() -> None:
+    one = batch(0, [b"v" * 1000])
+    data = b"".join(one[:7] + bytes([k]) + one[8:] for k in range(60))
+    findings: list[Finding] = []
+    source = Bad(data, range(12_288, 20_480))
+    found = [it.position for it in ImageSearch(source, findings.append, lambda _done: None).batches()]
+    wanted = [at for at in range(0, len(data), len(one)) if at + len(one) <= 12_288 or at >= 20_480]
+    assert found == wanted
+    assert [(it.code, it.position, it.length) for it in findings] == [(Code.F06, 12_288, 8192)]
+
+
+class Sparse(BytesSource):
+    """A file with one hole."""
+
+    def __init__(self, before: bytes, hole: int, after: bytes) -> None:
+        super().__init__(b"")
+        self.before, self.after, self.start = before, after, len(before) + hole
+        self.size = self.start + len(after)
+        self.read = 0
+
+    def read_at(self, position: int, length: int) -> bytes:
+        length = max(0, min(length, self.size - position))
+        head = self.before[position : position + length]
+        tail = b""
+        if position + length > self.start:
+            begin = max(position, self.start)
+            tail = self.after[begin - self.start : position + length - self.start]
+        return head + bytes(length - len(head) - len(tail)) + tail
+
+    def read_into(self, position: int, target: memoryview) -> int:
+        data = self.read_at(position, len(target))
+        self.read += len(data)
+        target[: len(data)] = data
+        return len(data)
+
+    def next_data(self, position: int) -> int:
+        return position if position < len(self.before) or position >= self.start else self.start
+
+
+@pytest.mark.parametrize("hole", [1 << 31, 1 << 42])
+def test_holes_are_not_read_and_a_batch_over_one_is_found(hole: int) -> None:
+    one = batch(3, [b"behind"])
+    source = Sparse(one + b"#" * 4096, hole, b"#" * 4096 + one)
+    found = [it.position for it in ImageSearch(source, lambda _one: None, lambda _done: None).batches()]
+    assert found == [0, source.start + 4096]
+    assert source.read < 64 << 20
+    if hole == 1 << 31:  # a large batch of zeros: its CRC goes over the hole
+        large = batch(4, [bytes(12 << 20)])
+        cut = large[:4096], large[-4096:]
+        over = Sparse(cut[0], len(large) - 8192, cut[1] + one)
+        got = [(it.position, it.size) for it in ImageSearch(over, lambda _one: None, lambda _done: None).batches()]
+        assert got == [(0, len(large)), (len(large), len(one))]
+        assert over.read < len(large)
+
+
+# --- the kernel --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("function", "poly"), [(crc32c, 0x82F63B78), (crc32, 0xEDB88320)])
+def test_the_crc_of_two_parts_follows_from_those_of_each(function: object, poly: int) -> None:
+    rng = random.Random(1)
+    for _ in range(50):
+        a, b = rng.randbytes(rng.randrange(300)), rng.randbytes(rng.randrange(300))
+        assert _carving.behind(function(a), len(b), poly) ^ function(b) == function(a + b)  # type: ignore[operator]
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------
+def runs_of(data: bytes, *, strict: bool = False) -> list[tuple[int, int, int]]:
+    source = BytesSource(data)
+    builder = RunBuilder(source, "image", 1 << 20, strict=strict)
+    for one in search(data)[0]:
+        builder.add(one)
+    return [(run.offset, run.last_offset, len(run.extents)) for run in builder.runs]
+
+
+def of(base: int, producer: tuple[int, int, int] = (-1, -1, -1)) -> bytes:
+    return batch(base, [b"v"], producer=producer)
+
+
+def test_batches_whose_offsets_rise_are_one_run() -> None:
+    assert runs_of(of(0) + of(1) + of(5)) == [(0, 5, 1)]
+    assert runs_of(of(0) + of(1) + of(5), strict=True) == [(0, 1, 1), (5, 5, 1)]
+    assert runs_of(of(4) + of(4)) == [(4, 4, 1), (4, 4, 1)]
+
+
+def test_a_file_in_fragments_is_one_run_where_its_producer_says_so() -> None:
+    parts = [of(k, (7, 0, k)) for k in range(4)]
+    assert runs_of(parts[0] + parts[1] + b"#" * 99 + parts[2] + parts[3]) == [(0, 3, 2)]
+    assert runs_of(of(0) + b"#" * 99 + of(1)) == [(0, 0, 1), (1, 1, 1)]
+
+
+# --- the command -----------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def carved(image: bytes, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, object]], bytes]:
+    folder = tmp_path_factory.mktemp("carve")
+    (folder / "disk.img").write_bytes(image)
+    found = run_kdump(["carve", "disk.img", "--to", "out", "--format", "json", "--like", str(NODE)], folder)
+    assert found.exit == 0, found.stderr
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    return folder, rows, image
+
+
+def test_the_rows_say_what_the_files_hold(carved: tuple[Path, list[dict[str, object]], bytes]) -> None:
+    folder, rows, image = carved
+    runs = [row for row in rows if row["type"] == "run"]
+    assert [json.loads(one) for one in (folder / "out" / "carve.jsonl").read_text().splitlines()] == runs
+    assert sorted(os.listdir(folder / "out")) == sorted([*(Path(str(row["file"])).name for row in runs), "carve.jsonl"])
+    total = 0
+    for row in runs:
+        data = (folder / str(row["file"])).read_bytes()
+        assert data == b"".join(image[at : at + size] for at, size in row["extents"])  # type: ignore[attr-defined]
+        assert sum(size for _, size in whole(data)) == len(data) == row["length"]
+        assert data
+        assert len(whole(data)) == row["batches"]
+        total += len(whole(data))
+    assert total == len(whole(image)) == rows[-1]["batches"]
+    assert rows[-1]["type"] == "summary"
+
+
+def test_no_run_is_given_to_a_wrong_partition(carved: tuple[Path, list[dict[str, object]], bytes]) -> None:
+    folder, rows, _ = carved
+    owned = 0
+    for row in rows:
+        if row["type"] == "run" and row["topicPartition"] is not None:
+            owned += 1
+            assert row["evidence"]
+            logs = b"".join(path.read_bytes() for path in (NODE / str(row["topicPartition"])).glob("*.log"))
+            data = (folder / str(row["file"])).read_bytes()
+            assert all(data[at : at + size] in logs for at, size in whole(data)), row
+    assert owned > 30
+
+
+def test_every_run_of_a_snapshot_is_told_apart(carved: tuple[Path, list[dict[str, object]], bytes]) -> None:
+    kinds = [row["kind"] for row in carved[1] if row["type"] == "run"]
+    assert kinds.count("snapshot") == len(list((NODE / "__cluster_metadata-0").glob("*.checkpoint")))
+
+
+def refused(folder: Path, to: str) -> bytes:
+    (folder / "image").write_bytes(of(0))
+    found = run_kdump(["carve", "image", "--to", to], folder)
+    assert found.exit == 12
+    return found.stderr
+
+
+def test_carve_writes_only_into_a_new_directory_outside_of_log_dirs(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious").write_text("x")
+    assert b"full: holds precious" in refused(tmp_path, "full")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "meta.properties").write_text("")
+    assert b"lies in the log directory" in refused(tmp_path, "logs/out")
+    assert not (tmp_path / "logs" / "out").exists()
+    assert b"does not exist" in refused(tmp_path, "no/such/place")
+
+
+def test_what_a_killed_run_has_left_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(of(0) + of(1))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".kdump-.run-1").write_bytes(b"half")
+    (tmp_path / "out" / "run-00001-00000000000000000000.log").write_bytes(b"whole, but not listed")
+    assert run_kdump(["carve", "image", "--to", "out"], tmp_path).exit == 0
+    assert (tmp_path / "out" / "run-00001-00000000000000000000.log").read_bytes() == of(0) + of(1)
+    assert run_kdump(["carve", "image", "--to", "out"], tmp_path).exit == 12
+
+
+def test_short_runs_are_left_out_on_request(tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(of(0) + of(1) + b"#" * 99 + of(50))
+    found = run_kdump(["carve", "image", "--to", "out", "--min-batches", "2", "--format", "json"], tmp_path)
+    runs = [json.loads(line) for line in found.stdout.splitlines()]
+    assert [(row["offset"], row["lastOffset"]) for row in runs if row["type"] == "run"] == [(0, 1)]
+    assert sorted(os.listdir(tmp_path / "out")) == ["carve.jsonl", "run-00001-00000000000000000000.log"]
+
+
+def test_nothing_found_is_no_error_and_a_missing_image_is_one(tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(b"nothing here" * 100)
+    assert run_kdump(["carve", "image", "--to", "out"], tmp_path).exit == 0
+    assert run_kdump(["carve", "none", "--to", "other"], tmp_path).exit == 10
