@@ -22,7 +22,7 @@ class CodecFigures(Value):
     uncompressed: int
 
 
-class EpochRun(Value):
+class EpochFigures(Value):
     """Batches with one leader epoch, one behind the other; offsets inclusive."""
 
     epoch: int
@@ -121,7 +121,7 @@ class Figures(Value):
     max_timestamp: int | None
     codecs: tuple[CodecFigures, ...]
     producers: int
-    epochs: tuple[EpochRun, ...]
+    epochs: tuple[EpochFigures, ...]
     epoch_changes: int
     committed: EndedTransactions
     aborted: EndedTransactions

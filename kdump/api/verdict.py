@@ -149,9 +149,9 @@ def verify(
     if start is not None:
         from kdump.broker.config import Config
         from kdump.broker.load.facts import Start
-        from kdump.broker.load.log_manager import Settings
+        from kdump.broker.load.log_manager import LoadSettings
 
         starts = tuple(Start) if start == "all" else (Start(start),)
         clock = time.time_ns() // 1_000_000 if now is None else time_of("now", now)
-        options = options.replace(starts=starts, settings=Settings(clock, Config(dict(config or {}))))
+        options = options.replace(starts=starts, settings=LoadSettings(clock, Config(dict(config or {}))))
     return Verdict([os.fspath(path) for path in several], options)

@@ -15,7 +15,7 @@ from kdump.broker.cleaner.cleaner_manager import cleanable
 from kdump.broker.failure import BrokerError
 from kdump.broker.producer.producer_append import StateManager
 from kdump.broker.producer.replay import Producers
-from kdump.broker.retention import ActiveSegment, LogFacts, SegmentFacts
+from kdump.broker.retention import ActiveSegment, RetentionFacts, SegmentFacts
 from kdump.broker.segment_reading import Outline, outline
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
@@ -194,7 +194,7 @@ class LogReader:
 
     def facts(
         self, start: int | None, watermark: int | None, largest: Mapping[int, int], *, timeless: bool = False
-    ) -> LogFacts:
+    ) -> RetentionFacts:
         """Return the log as a broker has it.
 
         Args:
@@ -216,7 +216,7 @@ class LogReader:
         segments = [
             self._segment(number, largest.get(number), timeless=timeless) for number in range(len(self.files.bases))
         ]
-        return LogFacts(segments, first, end, end if watermark is None else min(max(watermark, first), end))
+        return RetentionFacts(segments, first, end, end if watermark is None else min(max(watermark, first), end))
 
     def _end_offset(self) -> int:
         last = len(self.files.bases) - 1
@@ -397,7 +397,7 @@ def last_records(producers: Mapping[int, ProducerStateEntry], now: int, expirati
 
 
 def cleanable_part(
-    files: LogFiles, log: LogFacts, producers: Mapping[int, ProducerStateEntry], config: TopicConfig, now: int
+    files: LogFiles, log: RetentionFacts, producers: Mapping[int, ProducerStateEntry], config: TopicConfig, now: int
 ) -> Cleanable:
     """Return what the cleaner may clean of a log, and why no more.
 

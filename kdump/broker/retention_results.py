@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.cleaner.cleaner_manager import Cleanable
     from kdump.broker.config import TopicConfig
-    from kdump.broker.retention import Append, Deletion, LogFacts, Rolling
+    from kdump.broker.retention import Append, Deletion, RetentionFacts, Rolling
     from kdump.finding import Finding
     from kdump.item import Progress
     from kdump.storage.file_source import OpenFailure
@@ -36,7 +36,7 @@ class Retained(Value):
     path: str
     partition: str
     now: int
-    log: LogFacts
+    log: RetentionFacts
     config: TopicConfig
     deletion: Deletion
     first_deleted: list[int | None]

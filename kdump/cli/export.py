@@ -156,20 +156,20 @@ class _Export:
     def _split_table(self, spark: SparkSession | None) -> None:
         from kdump.export.job import LocalExport, begin, begun, done, plan_of
         from kdump.export.read import ReadOptions
-        from kdump.export.split import SPLIT_SIZE, Wanted, logs_of
+        from kdump.export.split import SPLIT_SIZE, WantedLogs, logs_of
 
         target, given = self._target, self._given
         options = ReadOptions(
             target.table,
             target.columns,
-            Wanted(),
+            WantedLogs(),
             given["decoder"],
             given["max_batch_bytes"],
             given["max_uncompressed_bytes"],
         )
         plan = begun(target, self._asked)
         if plan is None or not plan.parts:  # without parts nothing is written, and what was missing may be there by now
-            plan = plan_of(logs_of(self._paths, self._origins, Wanted()), SPLIT_SIZE[target.table])
+            plan = plan_of(logs_of(self._paths, self._origins, WantedLogs()), SPLIT_SIZE[target.table])
             begin(target, self._asked, plan)
         for problem in plan.problems:
             self._problem(problem)

@@ -22,7 +22,7 @@ from kdump.cli.repairing import Repair
 from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
-    from kdump.broker.load.log_manager import Settings
+    from kdump.broker.load.log_manager import LoadSettings
     from kdump.cli.repairing import Examined
     from kdump.repair.plan import Plan
     from kdump.repair.reasons import Reasons
@@ -101,7 +101,7 @@ def _write_aside(plan: Plan, output: str) -> None:
     write_aside(plan, output)
 
 
-def _interval(directory: str, chosen: Settings) -> int | None:
+def _interval(directory: str, chosen: LoadSettings) -> int | None:
     """Return the interval that was given for a topic; None when none was."""
     if chosen.interval is not None or not chosen.config.is_given("index.interval.bytes"):
         return chosen.interval

@@ -108,7 +108,7 @@ class Schema:
         self.message = message
         self.unknown: list[int] = []
         self._reading = reading
-        self._room = None if reading is ReadMode.EXACT else wire.Room()
+        self._room = None if reading is ReadMode.EXACT else wire.MemoryBudget()
         self.low = message.low
         self.high = message.high
         self.floats = _has_floats(message.fields)
@@ -186,7 +186,7 @@ class _Compiler:
     """Makes the reader of one version of one message."""
 
     def __init__(
-        self, message: Message, version: int, shown: int, unknown: list[int] | None, room: wire.Room | None
+        self, message: Message, version: int, shown: int, unknown: list[int] | None, room: wire.MemoryBudget | None
     ) -> None:
         self.version = min(version, message.high)
         self.shown = shown

@@ -175,7 +175,7 @@ def octets(field: str, flexible: bool, nullable: bool) -> Reader:
     return read
 
 
-class Room:
+class MemoryBudget:
     """The memory that a record may still take: no value may take much more than its bytes.
 
     Attributes:
@@ -196,7 +196,7 @@ class Room:
             raise LimitError(RUNTIME, f"It has more than {MOST_IN_ALL} elements in all.")
 
 
-def array(field: str, flexible: bool, nullable: bool, item: Reader | str, room: Room | None = None) -> Reader:
+def array(field: str, flexible: bool, nullable: bool, item: Reader | str, room: MemoryBudget | None = None) -> Reader:
     """Return the reader of an array.
 
     Args:

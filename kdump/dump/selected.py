@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.walk import CheckedWalk
     from kdump.format.batch.window import Window
     from kdump.format.index.offset_and_time import OffsetPosition
-    from kdump.format.record.cut_record import CutRecord
+    from kdump.format.record.chunk import CutRecord
     from kdump.format.source import Source
     from kdump.item import Item
 

@@ -12,7 +12,7 @@ from collections import Counter
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from kdump.figures import CodecFigures, EndedTransactions, EpochRun, Figures, OpenTransactionFigures, SizeFigures
+from kdump.figures import CodecFigures, EndedTransactions, EpochFigures, Figures, OpenTransactionFigures, SizeFigures
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
@@ -189,7 +189,7 @@ class Fold:
             max_timestamp=self._latest,
             codecs=tuple(CodecFigures(number, *numbers) for number, numbers in sorted(self._codecs.items())),
             producers=len(self._producers),
-            epochs=tuple(EpochRun(*run) for run in self._epochs),
+            epochs=tuple(EpochFigures(*run) for run in self._epochs),
             epoch_changes=max(0, self._runs - 1),
             committed=transactions.committed.figures(),
             aborted=transactions.aborted.figures(),

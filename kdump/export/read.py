@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kdump.export.arrow import ArrowRows, batch_columns
 from kdump.export.arrow_records import MOST_BYTES, Records, parts
 from kdump.export.origin import printable
-from kdump.export.split import Wanted, hints_beside
+from kdump.export.split import WantedLogs, hints_beside
 from kdump.export.tables import TABLES
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
@@ -55,7 +55,7 @@ class ReadOptions(Value):
 
     table: str
     columns: tuple[Column, ...]
-    wanted: Wanted = Wanted()
+    wanted: WantedLogs = WantedLogs()
     decoder: str = "auto"
     max_batch_bytes: int = 64 * 1024 * 1024
     max_uncompressed_bytes: int = 256 * 1024 * 1024

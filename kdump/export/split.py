@@ -87,7 +87,7 @@ class Split(Value):
         return self.stop - self.border.position
 
 
-class Wanted(Value):
+class WantedLogs(Value):
     """The rows that are asked for.
 
     Args:
@@ -140,7 +140,7 @@ def _latest(path: str, base: int) -> int | None:
     return latest if latest > 0 else None
 
 
-def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[LogFile | OpenFailure]:
+def logs_of(paths: Sequence[str], origins: Origins, wanted: WantedLogs) -> Iterator[LogFile | OpenFailure]:
     """Yield the logs under some paths, in order, and the paths that lead to none.
 
     Args:
@@ -176,7 +176,7 @@ def _not_followed(found: Contents) -> Iterator[OpenFailure]:
 
 
 def _logs(
-    paths: Sequence[str], origins: Origins, wanted: Wanted, *, follow: bool = True
+    paths: Sequence[str], origins: Origins, wanted: WantedLogs, *, follow: bool = True
 ) -> Iterator[LogFile | OpenFailure]:
     bases = [parse_name(os.path.basename(path)).base_offset for path in paths]
     for at, path in enumerate(paths):

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.broker.lookup import Lookup
-from kdump.broker.lookup_results import NO_TIMESTAMP, Found, FoundBatch, Refused
+from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused
 from kdump.find.answers import Answers, BatchRecords, Sentences
 from kdump.find.lookup_audit import LookupAudit
 from kdump.find.query import Ask
@@ -268,8 +268,8 @@ class Finder:
             return self._places.record(query, self._lookup.earliest(), "")
         if query.ask is Ask.LATEST:
             broker = self._lookup.latest()
-            epoch = broker.epoch if isinstance(broker, Found) else None
-            return self._places.record(query, Found(NO_TIMESTAMP, self._data.end_offset(), epoch), "")
+            epoch = broker.epoch if isinstance(broker, FoundRecord) else None
+            return self._places.record(query, FoundRecord(NO_TIMESTAMP, self._data.end_offset(), epoch), "")
         found = self._data.max_timestamp() if query.ask is Ask.MAX else self._data.time(query.number)
         return self._places.record(query, found, self._sentences.no_time(query))
 

@@ -27,7 +27,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kdump.broker.load.log_manager import Settings
+    from kdump.broker.load.log_manager import LoadSettings
     from kdump.broker.load.outcome import Outcome
     from kdump.finding import Finding
     from kdump.format.source import Source
@@ -92,7 +92,7 @@ class LogDamage:
             kept[found.base_offset] = finding
 
 
-def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings: Settings) -> Plan:
+def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings: LoadSettings) -> Plan:
     """Return what would be done to one partition directory.
 
     Args:
@@ -178,7 +178,7 @@ def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogD
     return None
 
 
-def _facts(partition: PartitionDir, settings: Settings) -> tuple[PartitionFacts, list[str]]:
+def _facts(partition: PartitionDir, settings: LoadSettings) -> tuple[PartitionFacts, list[str]]:
     if partition.parsed is not None:
         return LogManager(partition.log_dir).partition(partition, settings)
     files, name = partition.sources(), os.path.basename(partition.path)

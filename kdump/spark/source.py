@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.options import VerifyOptions
 from kdump.export.origin import Origins, read_roots
-from kdump.export.split import SPLIT_SIZE, LogFile, Wanted, logs_of, pack, splits_of
+from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
 from kdump.export.tables import SPLIT_TABLES, Kind, columns_of
 from kdump.export.verdicts import segment_rows, verdict_rows
 from kdump.spark.units import Directory, DirectoryJudge
@@ -134,9 +134,9 @@ class _Options:
         return self._number("minPartitions") or os.cpu_count() or 1
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedLogs:
         """The rows that are asked for."""
-        return Wanted(
+        return WantedLogs(
             self._words("topics"),
             self._words("partitions"),
             (self._number("fromOffset"), self._number("toOffset")),

@@ -16,7 +16,7 @@ import pytest
 from crc32c import crc32c
 
 from kdump.broker.lookup import Lookup
-from kdump.broker.lookup_results import Found, FoundBatch, Refused
+from kdump.broker.lookup_results import FoundBatch, FoundRecord, Refused
 from kdump.find.finder import Finder, LookupLimits, open_partition
 from kdump.find.query import Ask, Query, offset_query, time_query
 from kdump.finding import Finding, Severity
@@ -75,7 +75,7 @@ def test_answers_are_those_of_a_running_broker(topic: str) -> None:
         if one["offset"] < 0:
             assert found is None
             continue
-        assert isinstance(found, Found)
+        assert isinstance(found, FoundRecord)
         assert (found.offset, found.timestamp) == (one["offset"], one["timestamp"]), query
         if "leaderEpoch" in one and lookup.end_offset() != 0:
             assert found.epoch == one["leaderEpoch"], query
@@ -125,7 +125,7 @@ def test_answers_after_damage_are_those_of_a_broker_wrong_ones_included(name: st
             if isinstance(wanted[0], str):
                 assert isinstance(found, Refused), timestamp
                 continue
-            got = [found.offset, found.timestamp, found.epoch] if isinstance(found, Found) else [found]
+            got = [found.offset, found.timestamp, found.epoch] if isinstance(found, FoundRecord) else [found]
             assert got == wanted, timestamp
         partition.close()
 

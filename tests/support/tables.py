@@ -11,7 +11,7 @@ from kdump.checks.run import verify
 from kdump.export.arrow import from_rows, schema_of
 from kdump.export.origin import Origins, read_roots
 from kdump.export.read import ReadOptions, read_split
-from kdump.export.split import LogFile, Wanted, logs_of, splits_of
+from kdump.export.split import LogFile, WantedLogs, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, columns_of
 from kdump.export.verdicts import segment_rows, verdict_rows
 
@@ -22,7 +22,7 @@ WHOLE = 1 << 40  # bytes: no log is cut
 
 
 def split_table(
-    paths: Sequence[str], table: str, size: int = WHOLE, wanted: Wanted | None = None, **options: Any
+    paths: Sequence[str], table: str, size: int = WHOLE, wanted: WantedLogs | None = None, **options: Any
 ) -> pa.Table:
     """Read batches or records, piece by piece.
 
@@ -34,7 +34,7 @@ def split_table(
         options: of ReadOptions; `columns` are names.
     """
     columns = columns_of(table, options.pop("columns", None))
-    wanted = wanted or Wanted()
+    wanted = wanted or WantedLogs()
     read = ReadOptions(table, columns, wanted).replace(**options)
     roots = read_roots(paths)
     logs = logs_of([root.path for root in roots], Origins(roots), wanted)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kdump.broker.config import TopicConfig
-    from kdump.broker.retention import LogFacts
+    from kdump.broker.retention import RetentionFacts
 
 HIGH_WATERMARK, OPEN_TRANSACTION, ACTIVE = "high watermark", "open transaction", "active segment"
 LAG, RAISED = "min.compaction.lag.ms", "raised to first dirty offset"
@@ -61,7 +61,7 @@ class Cleanable(Value):
 
 
 def cleanable(
-    log: LogFacts,
+    log: RetentionFacts,
     checkpoint: int | None,
     last_stable_offset: int,
     config: TopicConfig,
@@ -110,7 +110,7 @@ def cleanable(
     return found.replace(chosen=chosen)
 
 
-def _first_dirty(log: LogFacts, checkpoint: int | None) -> tuple[int, str]:
+def _first_dirty(log: RetentionFacts, checkpoint: int | None) -> tuple[int, str]:
     if checkpoint is None:
         return log.start_offset, ""
     if checkpoint < log.start_offset:
@@ -144,7 +144,7 @@ class IndexSizes(NamedTuple):
 
 
 def groups(
-    log: LogFacts, end_offset: int, clean_until: int, index_sizes: Sequence[IndexSizes], config: TopicConfig
+    log: RetentionFacts, end_offset: int, clean_until: int, index_sizes: Sequence[IndexSizes], config: TopicConfig
 ) -> list[range]:
     """Return which segments a pass makes one of, by their numbers: those with a base below the end.
 

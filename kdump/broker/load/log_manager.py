@@ -51,7 +51,7 @@ def worst(causes: Sequence[Cause]) -> Cause:
     return min(causes, key=lambda one: (not one.is_first, one.stops is not Stops.BROKER))
 
 
-class Settings(Value):
+class LoadSettings(Value):
     """The settings of a load, besides the files.
 
     Args:
@@ -119,7 +119,7 @@ class LogManager:
         what = f"The log dir {self.path} is already offline due to a previous IO exception."
         return Cause(Stops.BROKER, f"{_STORAGE}: {what}", path, False, offline.code, offline.file)
 
-    def partition(self, directory: PartitionDir, settings: Settings) -> tuple[PartitionFacts, list[str]]:
+    def partition(self, directory: PartitionDir, settings: LoadSettings) -> tuple[PartitionFacts, list[str]]:
         """Return a partition as the broker finds it, and what was assumed, in words.
 
         Args:

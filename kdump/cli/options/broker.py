@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.broker.config import Config, read_config
-from kdump.broker.load.log_manager import Settings
+from kdump.broker.load.log_manager import LoadSettings
 from kdump.find.query import Ask, time_query
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def settings(given: Mapping[str, Any]) -> Settings:
+def settings(given: Mapping[str, Any]) -> LoadSettings:
     """Return what decides besides the files.
 
     Args:
@@ -42,7 +42,7 @@ def settings(given: Mapping[str, Any]) -> Settings:
         config = Config(properties_of(given["config"]))
     except ValueError as error:
         raise click.UsageError(escape(f"--config {given['config']}: {error}")) from None
-    return Settings(now, config, given["index_interval_bytes"])
+    return LoadSettings(now, config, given["index_interval_bytes"])
 
 
 def properties_of(path: str | None) -> dict[str, str]:

@@ -13,8 +13,8 @@ from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.codec.decompress import CodecProblem, CompressionType, Decompressor
 from kdump.format.record import _records
-from kdump.format.record.chunk import LARGE, NOT_A_WRAPPER, shifted
-from kdump.format.record.cut_record import CutError, CutRecord, Feed, MessagePieces, cut_message
+from kdump.format.record.chunk import LARGE, NOT_A_WRAPPER, CutRecord, shifted
+from kdump.format.record.cut_record import CutError, Feed, MessagePieces, cut_message
 from kdump.value import Value
 
 if TYPE_CHECKING:
