@@ -24,15 +24,17 @@ class CopyChosen(Value):
 
 
 class Horizon(Value):
-    """Since when answers about a partition are exact: compaction has erased older values.
+    """Since when answers about a partition are exact: compaction has erased older values. Its rows follow.
 
     Args:
         partition: TOPIC-N.
+        path: of the directory that is read.
         exact_from: ms; None where compaction has erased nothing.
         offset: nothing is erased from here on.
     """
 
     partition: str
+    path: str
     exact_from: int | None
     offset: int
 

@@ -21,19 +21,23 @@ HELD = {
     "tests/broker/test_load.py": "broker.load.segments broker.load.split broker.load.swap_recovery broker.failure",
     "tests/broker/test_producers.py": "broker.producer.end_markers broker.producer.producer_append",
     "tests/broker/test_recover.py": "broker.load.index_builder",
+    "tests/checks/test_causes.py": "checks.causes checks.why_gone format.batch.text_mode",
     "tests/checks/test_losses.py": "broker.losses render.text.losses",
     "tests/checks/test_predict.py": "checks.predict",
     "tests/checks/test_verify.py": (
         "checks.directories checks.loose checks.names checks.partition checks.read_errors checks.replay"
         " checks.state_files storage.segment storage.state_file"
     ),
-    "tests/checks/test_verify_output.py": "checks.workers cli.verify render.terminal.page render.commentary",
+    "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.terminal.page",
     "tests/cli/test_cli.py": (
         "cli.dump cli.options.common cli.options.formats cli.options.kafka render.text.buffer render.text.dump"
         " render.text.state render.text.writer dump.other_files"
     ),
+    "tests/cli/test_explain.py": "cli.explain",
+    "tests/cli/test_manual.py": "cli.partition_for",
     "tests/compat/test_golden.py": "compat.kafka_legacy compat.kafka_record decode.broken_message",
     "tests/decode/test_decode_open.py": "decode.file_decoder",
+    "tests/dump/test_ranges.py": "dump.ranges render.turns",
     "tests/dump/test_select_cli.py": "cli.options.selection dump.transaction_outcomes",
     "tests/dump/test_select_indexes.py": "dump.index_seek",
     "tests/dump/test_stats.py": "render.figures render.text.stats",
@@ -56,12 +60,20 @@ HELD = {
     "tests/render/test_json.py": "render.json.state",
     "tests/repair/test_repair.py": (
         "cli.options.repair cli.patch_header cli.resume_undo cli.truncate render.text.plan repair.file_state"
-        " repair.files repair.quarantine"
+        " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches render.shell"
+    ),
+    "tests/rescue/test_carve.py": (
+        "cli.carve render.json.carve render.text.carve rescue.carve rescue.carve_output rescue.rows rescue.run_owners"
+    ),
+    "tests/rescue/test_salvage.py": (
+        "cli.salvage render.json.salvage render.text.salvage rescue.compacted rescue.epochs rescue.line"
+        " rescue.doubtful rescue.log_facts rescue.losses rescue.partition rescue.salvage rescue.segments"
+        " rescue.sources rescue.target rescue.tolerant rescue.transactions salvaged"
     ),
     "tests/retention/test_retention.py": (
         "cli.options.broker cli.retention render.terminal.retention render.text.retention"
     ),
-    "tests/spark/test_jobs.py": "spark.daemon spark.sessions spark.units",
+    "tests/spark/test_jobs.py": "spark.daemon spark.sessions spark.state spark.units",
     "tests/state/test_groups.py": (
         "cli.groups cli.state render.terminal.coordinators render.text.coordinators state.copies"
         " state.group_coordinator state.messages state.share_coordinator state_rows"

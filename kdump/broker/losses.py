@@ -14,6 +14,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.item import Certainty, Loss
 
@@ -263,7 +264,7 @@ def first_offset(log: Source, position: int, max_uncompressed_bytes: int, max_ba
         max_uncompressed_bytes, max_batch_bytes: limits, bytes.
     """
     walk = KafkaWalk(log, log.name, position, log.size, max_batch_bytes)
-    reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
+    reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
     for window in walk.windows():
         for chunk in reader.chunks(window.only(0)):
             return chunk.rows[layout.R_OFFSET] if chunk.filled else None

@@ -20,6 +20,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked, Loss, PartitionChecked
@@ -312,7 +313,7 @@ class _Pair:
             return
         with source:
             walk = KafkaWalk(source, source.name, batch.position, batch.position + batch.size, limit)
-            reader = RecordReader(unpacked, max_batch=limit)
+            reader = RecordReader(unpacked, max_batch=limit, cut=KEPT)
             for window in walk.windows():
                 for chunk in reader.chunks(window):
                     for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):

@@ -17,6 +17,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.text_mode import as_text
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Progress
@@ -252,7 +253,7 @@ class _SegmentCheck:
             self._losses = LossFold(log.size, lambda position: first_offset(log, position, *limits))
             walk.checks.offsets.when_free = self._losses.settle
         epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
-        reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+        reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
         records = RecordChecks(self._path)
         for window in walk.windows():
             end = Progress(window.end(window.count), log.size, self._path)

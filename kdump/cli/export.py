@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from kdump.export.job import ExportTarget
     from kdump.export.origin import Origins
-    from kdump.item import Item
     from kdump.render.terminal.progress import Bar
 
 
@@ -38,7 +37,9 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--table",
-    type=click.Choice(["records", "batches", "findings", "segments", "losses"]),
+    type=click.Choice(
+        ["records", "batches", "findings", "segments", "losses", "groups", "commits", "transactions", "open"]
+    ),
     default="records",
     show_default=True,
     help="What has a row.",
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Write batches, records, findings, segments or losses as Parquet, JSON or CSV, by topic and partition.
+    """Write batches, records, findings, commits and more as Parquet, JSON or CSV, by topic and partition.
 
     PATH is a log.dir, a partition directory, a log, or a manifest (*.csv, *.json) of such paths. An export that was
     interrupted resumes when the same command is run again. Exit status: 0 no damage met, 3 damage met, 5
@@ -195,8 +196,11 @@ class _Export:
     def _verdicts(self, spark: SparkSession | None) -> None:
         from kdump.checks.options import VerifyOptions
         from kdump.checks.run import LocalVerify, verify
-        from kdump.export.verdict_files import VerdictFiles
+        from kdump.export.tables import STATE_TABLES
 
+        if self._target.table in STATE_TABLES:
+            self._state(spark)
+            return
         engine: LocalVerify | None = None
         if spark is not None:
             from kdump.spark.jobs import VerifyEngine
@@ -208,9 +212,32 @@ class _Export:
             max_batch_bytes=self._given["max_batch_bytes"],
             max_uncompressed_bytes=self._given["max_uncompressed_bytes"],
         )
+        self._through(verify(self._paths, options, engine))
+
+    def _state(self, spark: SparkSession | None) -> None:
+        """What internal topics come to."""
+        from kdump.state.groups import GroupOptions, groups
+        from kdump.state.partition_log import ReadLimits
+        from kdump.state.transactions import TransactionOptions, transactions
+
+        limits = ReadLimits(self._given["max_batch_bytes"], self._given["max_uncompressed_bytes"])
+        if spark is not None:
+            from kdump.spark.jobs import folded
+
+            self._through(folded(spark, self._target.table, self._paths, limits))
+            return
+        if self._target.table in ("groups", "commits"):
+            wanted = GroupOptions(None, None, frozenset(), frozenset(), lag=False, limits=limits)
+            self._through(groups(list(self._paths), wanted))
+        else:
+            self._through(transactions(list(self._paths), TransactionOptions(None, False, limits)))
+
+    def _through(self, items: Iterator[Any]) -> None:
+        """Write the rows of items, and see how they went."""
+        from kdump.export.verdict_files import VerdictFiles
+
         files = VerdictFiles(self._target, self._origins, self._asked)
-        items: Iterator[Item] = files.through(verify(self._paths, options, engine))
-        for item in items:
+        for item in files.through(items):
             if isinstance(item, Progress):
                 self._show(item)
             elif isinstance(item, OpenFailure):

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from kdump.cli.state import at_option, limits, run, state_options, when
-from kdump.render.times import iso
 from kdump.state.transactions import TransactionOptions, transactions
 
 
@@ -25,5 +24,5 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     transaction that hangs is a warning), 3 damage was found, 5 something could not be read, 6 both, 10 no such file,
     2 wrong use.
     """
-    options = TransactionOptions(when("--at", given["at"]), given["hanging"], limits(given), iso)
+    options = TransactionOptions(when("--at", given["at"]), given["hanging"], limits(given))
     run(transactions([os.fspath(path) for path in given["paths"]], options), given)

@@ -21,6 +21,7 @@ from kdump.format.batch import layout
 from kdump.format.batch.window import Window
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, parse_name
@@ -48,7 +49,7 @@ class Outcomes:
         self._logs = [*logs, *_later(logs[-1])]
         self._options = options
         self._numbers = {log.path: number for number, log in enumerate(logs)}
-        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
         self._walked = 0  # logs
         self._running: dict[int, tuple[int, int]] = {}  # producer: number of the log, first offset
         self._aborted: dict[int, array[int]] = {}  # producer: first and last offset of each, ascending

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeVar
 
+from kdump.export.tables import STATE_TABLES
 from kdump.format.batch import layout
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.walk import Border, CheckedWalk
@@ -27,7 +28,7 @@ from kdump.storage.segment import Segment, sibling
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.export.origin import Origin, Origins
     from kdump.format.source import Source
@@ -41,6 +42,7 @@ SPLIT_SIZE = {
     "findings": 512 * _MB,
     "segments": 512 * _MB,
     "losses": 512 * _MB,
+    **dict.fromkeys(STATE_TABLES, 512 * _MB),
 }
 """Bytes that a task should have, by table."""
 _HOPS = 4096  # headers from one entry of an index to the next
@@ -107,6 +109,12 @@ class WantedLogs(Value):
         if self.topics is not None and origin.topic not in self.topics:
             return False
         return self.partitions is None or f"{origin.topic}-{origin.partition}" in self.partitions
+
+    def has_row(self, row: Mapping[str, object]) -> bool:
+        """Whether a row is asked for, by its own topic and partition."""
+        if self.topics is not None and row["topic"] not in self.topics:
+            return False
+        return self.partitions is None or f"{row['topic']}-{row['partition']}" in self.partitions
 
     def may_have(self, log: LogFile) -> bool:
         """Whether a log may have rows that are asked for, by its name, and by its time index once it is closed."""

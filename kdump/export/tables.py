@@ -65,6 +65,23 @@ TABLES: dict[str, tuple[Column, ...]] = {
     + _columns("file:text baseOffset nextOffset size batches records firstTimestamp maxTimestamp status:text"),
     "losses": PLACE
     + _columns("file:text position length offset lastOffset records certainty:text because:texts elsewhere:texts"),
+    "groups": PLACE + _columns("group:text groupType:text state:text epoch protocol:text members timestamp"),
+    "commits": PLACE
+    + _columns(
+        "group:text offset leaderEpoch metadata:text commitTimestamp expireTimestamp pending:bool producerId"
+        " logEndOffset lag exact:bool"
+    ),
+    "transactions": PLACE
+    + _columns(
+        "transactionalId:text producerId producerEpoch state:text timeoutMs startTimestamp lastUpdateTimestamp"
+        " partitions:texts exact:bool"
+    ),
+    "open": PLACE
+    + _columns(
+        "producerId producerEpoch transactionalId:text firstOffset logEndOffset blockedRecords blockedBytes"
+        " sinceTimestamp coordinatorState:text coordinatorEpoch hanging:bool why:text abortCommand:text"
+        " abortCommandBefore30:text"
+    ),
 }
 """The columns of each table."""
 
@@ -76,6 +93,10 @@ FOLDERS = ("topic", "partition")
 
 SPLIT_TABLES = ("batches", "records")
 """Tables whose rows are those of a range of a log; the others need the whole partition."""
+
+
+STATE_TABLES = ("groups", "commits", "transactions", "open")
+"""Tables of what internal topics come to; in `commits` and `open` topic and partition are those of the row."""
 
 
 class UnknownNameError(ValueError):

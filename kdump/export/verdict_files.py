@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from kdump.export.arrow import from_rows
 from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note
-from kdump.export.tables import PLACE, SUMMARY
-from kdump.export.verdicts import SegmentRows, verdict_rows
+from kdump.export.tables import PLACE, STATE_TABLES, SUMMARY
+from kdump.export.verdicts import SegmentRows, StateRows, verdict_rows
 from kdump.export.write import RowFile
 from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
@@ -49,6 +49,7 @@ class VerdictFiles:
         self._target = target
         self._origins = origins
         self._segments = SegmentRows(origins)
+        self._state = StateRows(target.table, origins)
         self._held: dict[str, list[Row]] = defaultdict(list)
         self._files: dict[str, RowFile] = {}
         self._used: set[tuple[str, int]] = set()
@@ -78,6 +79,8 @@ class VerdictFiles:
     def _rows(self, item: Item) -> list[Row]:
         if self._target.table == "segments":
             return self._segments.see(item)
+        if self._target.table in STATE_TABLES:
+            return self._state.see(item)
         return verdict_rows(self._target.table, item, self._origins)
 
     def _take(self, rows: list[Row]) -> None:
@@ -101,11 +104,11 @@ class VerdictFiles:
         self._files[folder].write(from_rows(self._held.pop(folder), self._target.columns))
 
     def _close(self) -> None:
-        for folder in list(self._held):
-            self._write(folder)
-        while self._files:
-            _, file = self._files.popitem()
-            file.__exit__(None, None, None)
+        for folder in [*self._held, *self._files]:  # one after the other: there may be a file for each of many topics
+            if folder in self._held:
+                self._write(folder)
+            if folder in self._files:
+                self._files.pop(folder).__exit__(None, None, None)
 
 
 class Summary:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from kdump.export.origin import printable
 from kdump.finding import Finding, Severity
 from kdump.item import Loss, PartitionChecked, SegmentChecked
+from kdump.render.json.coordinators import commit_fields, group_fields, open_fields, transaction_fields
+from kdump.state_rows import CommitRow, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -123,6 +125,42 @@ class SegmentRows:
         rows = [_segment_row(one, self._worst, self._unread, self._origins) for one in self._held]
         self._held, self._worst, self._unread = [], {}, set()
         return rows
+
+
+class StateRows:
+    """Makes rows of the tables `groups`, `commits`, `transactions` and `open`.
+
+    Args:
+        table: its name.
+        origins: tells where files are from.
+    """
+
+    def __init__(self, table: str, origins: Origins) -> None:
+        self._table = table
+        self._origins = origins
+        self._path = ""
+
+    def see(self, item: object) -> list[Row]:
+        """Take one item of the verbs groups or transactions; return its row in the table, if it has one."""
+        if isinstance(item, Horizon):
+            self._path = item.path
+        elif isinstance(item, GroupRow) and self._table == "groups":
+            return [{**self._place(), **_without(group_fields(item), "partition")}]
+        elif isinstance(item, CommitRow) and self._table == "commits":
+            return [{**self._place(), **commit_fields(item)}]
+        elif isinstance(item, TransactionRow) and self._table == "transactions":
+            return [{**self._place(), **transaction_fields(item)}]
+        elif isinstance(item, OpenRow) and self._table == "open":
+            return [{**self._origins.of(item.file).columns(), **open_fields(item)}]
+        return []
+
+    def _place(self) -> Row:
+        return self._origins.of(self._path).columns()
+
+
+def _without(row: Row, name: str) -> Row:
+    """The keys of JSON that a table has not: where it is from stands in columns of its own."""
+    return {key: value for key, value in row.items() if key != name}
 
 
 def segment_rows(items: Iterable[Item], origins: Origins) -> Iterator[Row]:

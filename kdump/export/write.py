@@ -25,6 +25,10 @@ _TYPES = {
     "findings": "finding",
     "segments": "segment",
     "losses": "loss",
+    "groups": "group",
+    "commits": "commit",
+    "transactions": "transaction",
+    "open": "open",
     "summary": "summary",
 }
 _GROUP_ROWS = 131_072  # of a row group of Parquet

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.lookup_results import FoundBatch, FoundRecord, Refused, find_record
 from kdump.find.query import Ask
 from kdump.format.batch import layout
-from kdump.format.record.chunk import Chunk
+from kdump.format.record.chunk import KEPT, Chunk
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import LookupAnswer
@@ -104,7 +104,7 @@ class BatchRecords:
         self, partition: PartitionDir, max_uncompressed_bytes: int, max_batch_bytes: int, report: Report
     ) -> None:
         self._partition = partition
-        self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
+        self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
         self._report = report
         self._checks = RecordChecks("")
 

@@ -20,6 +20,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kernels import wire
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.workers import in_order
@@ -149,7 +150,7 @@ class LogScan:
         self._report = report
         self._limit = max_batch_bytes
         self._times = times
-        self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes)
+        self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
         self._runs: dict[int, Runs] = {}
         self._buffer: Buffer | None = None
 

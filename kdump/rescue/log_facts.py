@@ -16,6 +16,7 @@ from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
 from kdump.format.batch.walk import CheckedWalk
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.value import Value
@@ -284,7 +285,7 @@ class _Walk:
     def run(self) -> None:
         """Walk through the log."""
         limits = self._limits
-        reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes)
+        reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
         records = RecordChecks(self._log.name)
         for window in self._walk.windows():
             trusted = window.all_trusted

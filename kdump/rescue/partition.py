@@ -451,7 +451,8 @@ class LineWriter:
         self._staging: Staging | None = None
         self._limit = options.limits.max_batch_bytes
         self._start = work.log_start()
-        self._base = min((one.log.base for one in work.read if one.log.base is not None), default=None)
+        bases = (one.facts.first if one.facts.is_renamed else one.log.base for one in work.read)
+        self._base = min((base for base in bases if base is not None), default=None)
         self._known_end = work.known_end()
         self._missing = self._what_is_missing()
         self._left_out: list[LeftOut] = []

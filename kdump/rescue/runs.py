@@ -16,6 +16,7 @@ from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.codec.signatures import VARINT_BYTES, VARLONG_BYTES, varint
 from kdump.format.kernels import wire
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
 
@@ -126,7 +127,7 @@ class RunBuilder:
         self._source = source
         self._image = image
         self._strict = strict
-        self._reader = RecordReader(limit)
+        self._reader = RecordReader(limit, cut=KEPT)
         self.runs: list[Run] = []
         self._run: Run | None = None
         self._open: dict[tuple[int, int, int, int], Run] = {}  # by the key of each

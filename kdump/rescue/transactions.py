@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.producer.end_markers import Marker, read_markers
 from kdump.format.batch import layout
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Fates:
     ) -> None:
         self.left_out: list[LeftOut] = []
         self._aborted = aborted
-        self._reader = RecordReader(max_uncompressed_bytes)
+        self._reader = RecordReader(max_uncompressed_bytes, cut=KEPT)
         self._open: dict[int, _Open] = {}
         self._raises: set[int] = set()  # producers whose epoch rises with every transaction
 

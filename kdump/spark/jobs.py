@@ -17,6 +17,7 @@ from kdump.export import job as export_job
 from kdump.export.split import SPLIT_SIZE, pack
 from kdump.item import Progress
 from kdump.spark.errors import SparkFailedError
+from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from kdump.export.read import ReadOptions
     from kdump.finding import Finding
     from kdump.item import Item
+    from kdump.spark.state import StateUnit
+    from kdump.state.partition_log import ReadLimits
 
     Judged = tuple[int, list[Item], list[Finding]]
 
@@ -129,6 +132,34 @@ def _compare(group: list[tuple[int, list[Directory]]], options: VerifyOptions) -
 def _write(group: list[ExportPart], target: ExportTarget, options: ReadOptions) -> Iterator[Result]:
     for part in group:
         yield export_job.write_part(part, target, options)
+
+
+def folded(spark: SparkSession, table: str, paths: Sequence[str], limits: ReadLimits) -> Iterator[Any]:
+    """Yield what internal topics come to, a task for each partition.
+
+    Args:
+        spark: the session.
+        table: groups, commits, transactions or open.
+        paths: as the user wrote them.
+        limits: what is read at most.
+    """
+    units, problems = state_units(table, paths)
+    yield from problems
+    sizes = [unit.size for unit in units]
+    work = partial(_fold, limits=limits)
+    found: dict[int, list[Any]] = {}
+    for one in _run(spark.sparkContext, table, list(enumerate(units)), sizes, SPLIT_SIZE[table], work):
+        if isinstance(one, Progress):
+            yield one
+        else:
+            found[one[0]] = one[1]
+    for number in range(len(units)):
+        yield from found[number]
+
+
+def _fold(share: Sequence[tuple[int, StateUnit]], limits: ReadLimits) -> Iterator[tuple[int, list[Any]]]:
+    for number, unit in share:
+        yield number, list(state_items(unit, limits))
 
 
 def _run(

@@ -1,4 +1,4 @@
-"""The data source `kafka-segments`: batches, records, findings, segments and losses of log directories, as tables.
+"""The data source `kafka-segments`: batches, records, findings and more of log directories, as tables.
 
 Partitions are splits of logs (`kdump.export.split`). Rows are sent as Arrow record batches.
 What is not asked for is left out by options, which belong to the relation:
@@ -31,9 +31,11 @@ from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.options import VerifyOptions
 from kdump.export.origin import Origins, read_roots
 from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
-from kdump.export.tables import SPLIT_TABLES, Kind, columns_of
-from kdump.export.verdicts import segment_rows, verdict_rows
+from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, Kind, columns_of
+from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
+from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
+from kdump.state.partition_log import ReadLimits
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from kdump.export.tables import Column
     from kdump.finding import Finding
     from kdump.item import Item
+    from kdump.spark.state import StateUnit
 
 _MB = 1024 * 1024
 _ROWS = 4096  # of findings and segments in one record batch
@@ -176,6 +179,8 @@ class KafkaSegments(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """The planner and reader."""
         options = _Options({**dict(self.options), "columns": ",".join(schema.names)})
+        if options.table in STATE_TABLES:
+            return _StateReader(options)
         return _SplitReader(options) if options.table in SPLIT_TABLES else _WholeReader(options)
 
 
@@ -230,6 +235,42 @@ class _SplitReader(DataSourceReader):
         options = self._options
         wanted = ReadOptions(options.table, options.columns, options.wanted, options.decoder).replace(**options.limits)
         yield from read_splits(partition.work, wanted, _complain)
+
+
+class _StateReader(DataSourceReader):
+    """What internal topics come to: a task for each of their partitions."""
+
+    def __init__(self, options: _Options) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan the partitions; the copies of one meet in one task."""
+        roots = self._options.roots
+        units, problems = state_units(self._options.table, [root.path for root in roots])
+        for problem in problems:
+            if isinstance(problem, OpenFailure):
+                _left_out(problem, roots)
+        return _tasks([[unit] for unit in units])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition."""
+        from kdump.export.arrow import from_rows
+
+        assert isinstance(partition, _Task)
+        rows = self._rows(partition.work)
+        while some := list(islice(rows, _ROWS)):
+            yield from_rows(some, self._options.columns)
+
+    def _rows(self, work: Sequence[StateUnit]) -> Iterator[dict[str, object]]:
+        options = self._options
+        origins, given = Origins(options.roots), options.verify
+        limits = ReadLimits(given.max_batch_bytes, given.max_uncompressed_bytes)
+        for unit in work:
+            state = StateRows(options.table, origins)
+            for item in state_items(unit, limits):
+                if isinstance(item, OpenFailure):
+                    _complain(item.sentence)
+                yield from (row for row in state.see(item) if options.wanted.has_row(row))
 
 
 class _WholeReader(DataSourceReader):

@@ -46,6 +46,9 @@ class Copies:
                 kind = "permission" if one.path == path else "skipped"
                 report(OpenFailure(one.path, kind, f"{one.path}: {one.reason}: not looked at"))
             directory.log_dir.on_read = partial(_told, report)
+            if not (directory.partitions or directory.contents.files or directory.contents.skipped):
+                why = f"{path}: neither a partition directory nor a log directory of a broker"
+                report(OpenFailure(path, "other", why))
             for partition in directory.partitions:
                 if partition.parsed is not None and not partition.parsed.state and partition.key is not None:
                     found.setdefault(partition.key, {})[real(partition.path)] = partition

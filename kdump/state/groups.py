@@ -80,12 +80,22 @@ def groups(paths: list[str], options: GroupOptions) -> Iterator[GroupItem]:
     found = run.copies.of_topic(group_coordinator.TOPIC), run.copies.of_topic(share_coordinator.TOPIC)
     if not any(found) and run.is_clean:
         for path in paths:
-            yield OpenFailure(path, "other", f"{path}: {_NOT_HERE}")
-    for number in found[0]:
-        yield from run.offsets(number)
+            yield OpenFailure(path, "skipped", f"{path}: {_NOT_HERE}")
+    names: dict[str, str] = {}
+    for number in found[0]:  # each stands for itself: another process may do it
+        for item in run.offsets(number):
+            if isinstance(item, _TopicNames):
+                names.update(item.names)
+            else:
+                yield item
     for number in found[1]:
-        yield from run.shares(number)
-    yield from run.drain()
+        yield from run.shares(number, names)
+
+
+class _TopicNames(Value):
+    """The names of topics by id, as the share groups of a partition have them."""
+
+    names: dict[str, str]
 
 
 class _Run:
@@ -101,9 +111,7 @@ class _Run:
         self.copies = Copies(paths, self._held.append)
         self.is_clean = not any(isinstance(one, OpenFailure) and one.kind != "skipped" for one in self._held)
         self._options = options
-        self._topic_names: dict[str, str] = {}
         self._ends: dict[tuple[str, int, int | None], int | None] = {}
-        self._directories: dict[tuple[str, int], PartitionDir] = {}
 
     def drain(self) -> Iterator[Finding | OpenFailure]:
         """Hand on what was found since the last time."""
@@ -111,7 +119,7 @@ class _Run:
         self._held.clear()
 
     # --- one partition ----------------------------------------------------------------------------------------
-    def offsets(self, number: int) -> Iterator[GroupItem]:
+    def offsets(self, number: int) -> Iterator[GroupItem | _TopicNames]:
         """Yield what a partition of `__consumer_offsets` comes to."""
         directory, chosen = self._directory((group_coordinator.TOPIC, number))
         if chosen is not None:
@@ -135,8 +143,10 @@ class _Run:
                 states.append(self._entities(fold))
             else:
                 rows = list(self._rows(fold, log.is_exact(cut), cut))
-        self._topic_names.update(fold.topics)
+                if not log.is_exact(cut):  # a value that cannot be read is met only now
+                    rows = list(self._rows(fold, False, cut))
         directory.close()
+        yield _TopicNames(fold.topics)
         yield from self.drain()
         yield log.horizon
         yield from rows
@@ -145,8 +155,8 @@ class _Run:
         yield from self.drain()
         yield from log.checked()
 
-    def shares(self, number: int) -> Iterator[GroupItem]:
-        """Yield what a partition of `__share_group_state` comes to."""
+    def shares(self, number: int, topics: dict[str, str]) -> Iterator[GroupItem]:
+        """Yield what a partition of `__share_group_state` comes to; `topics` are names by id."""
         directory, chosen = self._directory((share_coordinator.TOPIC, number))
         if chosen is not None:
             yield chosen
@@ -156,7 +166,7 @@ class _Run:
         states: list[dict[tuple[str, ...], _Entity]] = []
         is_diff = self._options.diff is not None
         place, fold, rows = START, ShareCoordinator(doubt, keep_gone=is_diff), []
-        names = self._names()
+        names = {**self._names(), **topics}
         for cut in log.cuts(whens):
             if cut[:2] < place[:2]:
                 place, fold = START, ShareCoordinator(doubt, keep_gone=is_diff)
@@ -185,7 +195,7 @@ class _Run:
         return self.copies.choose(key, self._options.limits.max_batch_bytes)
 
     def _names(self) -> dict[str, str]:
-        """The names of topics by id: as groups have them, and by the partitions that are here."""
+        """The names of topics by id, by the partitions that are here."""
         names: dict[str, str] = {}
         for (topic, _), directories in self.copies.partitions.items():
             for directory in directories:
@@ -193,7 +203,7 @@ class _Run:
                 for entry in file.entries:
                     if isinstance(entry, Property) and entry.name == "topic_id":
                         names[str(entry.value)] = topic
-        return {**names, **self._topic_names}
+        return names
 
     # --- rows -------------------------------------------------------------------------------------------------
     def _wants(self, row: CommitRow) -> bool:

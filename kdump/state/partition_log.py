@@ -91,6 +91,9 @@ class PartitionLog:
     ) -> None:
         self.directory = directory
         self.name = directory.name if directory.key is None else "{}-{}".format(*directory.key)
+        if directory.listing.error is not None:
+            why = f"{directory.path}: cannot be listed: {directory.listing.error.strerror}"
+            report(OpenFailure(directory.path, "permission", why))
         self.bases = directory.log_bases
         self._limits = limits
         self._report = report
@@ -210,10 +213,10 @@ class PartitionLog:
         known = self._survey
         dirty, end, time = known[_fold.DIRTY], known[_fold.HOLE_END], known[_fold.HOLE_TIME]
         if end < 0:
-            return Horizon(self.name, None, self.log_start)
+            return Horizon(self.name, self.directory.path, None, self.log_start)
         if known[_fold.DIRTY_HOLE] and dirty >= end:
             end, time = dirty, known[_fold.DIRTY_TIME]
-        return Horizon(self.name, time, end)
+        return Horizon(self.name, self.directory.path, time, end)
 
     def is_exact(self, cut: Cut) -> bool:
         """Tell whether nothing that counts has been erased or lost."""
@@ -302,10 +305,17 @@ class PartitionLog:
     def _drain(self, number: int, found: list[Finding]) -> None:
         """Hand on what the walk has found since the last time."""
         for finding in found:
+            if self._is_unfinished(number, finding):
+                continue
             if finding.gap:
                 self._lose(number, finding.position or 0, self._last_time)
             self._tell(finding)
         found.clear()
+
+    def _is_unfinished(self, number: int, finding: Finding) -> bool:
+        """Whether a broker is writing the batch: nothing is lost by that."""
+        is_end = finding.code in (Code.L01, Code.L02) and number == len(self.bases) - 1
+        return is_end and self.directory.log_dir.is_held
 
     def _tell(self, finding: Finding) -> None:
         place = finding.code, finding.file, finding.position

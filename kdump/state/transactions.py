@@ -6,21 +6,22 @@ import shlex
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
+from kdump.render.times import iso
 from kdump.state.copies import Copies
 from kdump.state.doubt import Doubt
 from kdump.state.open_transactions import open_transactions
 from kdump.state.partition_log import START, PartitionLog, ReadLimits
 from kdump.state.transaction_coordinator import TOPIC, TransactionCoordinator
 from kdump.state_rows import OpenRow, TransactionRow
-from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from kdump.item import Checked, PartitionChecked
     from kdump.state.open_transactions import OpenTransaction
     from kdump.state_rows import CopyChosen, Horizon
+    from kdump.storage.file_source import OpenFailure
 
     TransactionItem = (
         TransactionRow | OpenRow | Horizon | CopyChosen | Checked | PartitionChecked | Finding | OpenFailure
@@ -37,13 +38,11 @@ class TransactionOptions(Value):
         at: ms; None for the end.
         hanging: only transactions that hang.
         limits: what is read at most.
-        iso: makes a time (ms) readable.
     """
 
     at: int | None
     hanging: bool
     limits: ReadLimits
-    iso: Callable[[int], str]
 
 
 def transactions(paths: list[str], options: TransactionOptions) -> Iterator[TransactionItem]:
@@ -61,17 +60,33 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
     """
     held: list[Finding | OpenFailure] = []
     copies = Copies(paths, held.append)
-    is_clean = not any(isinstance(one, OpenFailure) and one.kind != "skipped" for one in held)
     yield from _drained(held)
-    if not copies.partitions and is_clean:
-        for path in paths:
-            yield OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
-    coordinator = Coordinators(copies.of_topic(TOPIC), options.iso)
-    for number in copies.of_topic(TOPIC):
-        yield from _coordinator(copies, number, options, held, coordinator)
+    coordinator = Coordinators(copies.of_topic(TOPIC))
+    for number in copies.of_topic(TOPIC):  # each stands for itself: another process may do it
+        for item in _coordinator(copies, number, options, held):
+            if isinstance(item, _Loaded):
+                coordinator.add(item)
+            else:
+                yield item
     for key in copies.partitions:
         if key[0] != TOPIC:
             yield from _partition(copies, key, options, held, coordinator)
+
+
+class _Loaded(Value):
+    """A partition of `__transaction_state`.
+
+    Args:
+        rows: its transactions.
+        partition: TOPIC-N.
+        last_time: the largest timestamp of its log, ms.
+        exact: no newer values can have been erased or lost.
+    """
+
+    rows: list[TransactionRow]
+    partition: str
+    last_time: int
+    exact: bool
 
 
 def _drained(held: list[Finding | OpenFailure]) -> Iterator[Finding | OpenFailure]:
@@ -84,8 +99,7 @@ def _coordinator(
     number: int,
     options: TransactionOptions,
     held: list[Finding | OpenFailure],
-    coordinator: Coordinators,
-) -> Iterator[TransactionItem]:
+) -> Iterator[TransactionItem | _Loaded]:
     """Yield what a partition of `__transaction_state` comes to."""
     directory, chosen = copies.choose((TOPIC, number), options.limits.max_batch_bytes)
     if chosen is not None:
@@ -96,8 +110,10 @@ def _coordinator(
     for path, chunk in log.chunks(START, cut):
         fold.add(path, chunk)
     rows = list(fold.rows(exact=log.is_exact(cut)))
+    if not log.is_exact(cut):  # a value that cannot be read is met only now
+        rows = [row.replace(exact=False) for row in rows]
     directory.close()
-    coordinator.add(rows, log.last_time, exact=log.is_exact(cut))
+    yield _Loaded(rows, log.name, log.last_time, log.is_exact(cut))
     yield from _drained(held)
     yield log.horizon
     if not options.hanging:
@@ -138,34 +154,25 @@ class Coordinators:
 
     Args:
         numbers: of the partitions of `__transaction_state` that are here, ascending.
-        iso: makes a time (ms) readable.
 
     Source: TransactionsCommand.FindHangingTransactionsCommand.filterHangingTransactions.
     """
 
-    def __init__(self, numbers: list[int], iso: Callable[[int], str]) -> None:
+    def __init__(self, numbers: list[int]) -> None:
         self._numbers = numbers
-        self._iso = iso
         self._by_producer: dict[int, TransactionRow] = {}
         self._last_times: dict[str, int] = {}
         self._is_exact = True
 
-    def add(self, rows: list[TransactionRow], last_time: int, *, exact: bool) -> None:
-        """Take a partition into account.
-
-        Args:
-            rows: its transactions.
-            last_time: the largest timestamp of its log, ms.
-            exact: no newer values can have been erased or lost.
-        """
-        self._is_exact = self._is_exact and exact
-        for row in rows:
+    def add(self, loaded: _Loaded) -> None:
+        """Take a partition into account."""
+        self._is_exact = self._is_exact and loaded.exact
+        for row in loaded.rows:
             other = self._by_producer.get(row.producer_id)
             if other is None or other.producer_epoch < row.producer_epoch:
                 self._by_producer[row.producer_id] = row
-            self._last_times[row.partition] = last_time
-        self._last_times.setdefault("", -1)
-        self._last_times[""] = max(self._last_times[""], last_time)
+        self._last_times[loaded.partition] = loaded.last_time
+        self._last_times[""] = max(self._last_times.get("", -1), loaded.last_time)
 
     def judge(self, topic: str, partition: int, one: OpenTransaction) -> OpenRow:
         """Return an open transaction with what the coordinator has to do with it.
@@ -211,7 +218,7 @@ class Coordinators:
             hanging, why = self._nobody(entry.producer_id)
         else:
             its = f"transactional id {row.transactional_id} (producer {row.producer_id}, epoch {row.producer_epoch})"
-            since = self._iso(row.last_update_timestamp)
+            since = iso(row.last_update_timestamp)
             if row.state not in _WAITING:
                 hanging, why = True, [f"{its} is in {row.state} since {since}: no marker will come"]
             elif name not in row.partitions:
@@ -239,12 +246,12 @@ class Coordinators:
         if row is not None and row.state == "Ongoing" and row.start_timestamp is not None:
             ends = row.start_timestamp + row.timeout_ms
             if ends < max(last, one.last_timestamp):
-                yield f"its timeout of {row.timeout_ms} ms passed at {self._iso(ends)}"
+                yield f"its timeout of {row.timeout_ms} ms passed at {iso(ends)}"
         if last < entry.timestamp:
-            until = "is empty" if last < 0 else f"ends at {self._iso(last)}"
+            until = "is empty" if last < 0 else f"ends at {iso(last)}"
             yield (
                 f"the log of the coordinator {until}, before the transaction's last batch at "
-                f"{self._iso(entry.timestamp)}: it may not have all of it"
+                f"{iso(entry.timestamp)}: it may not have all of it"
             )
         if row is not None and row.state not in _WAITING and row.last_update_timestamp > one.last_timestamp:
             yield "the coordinator's record is newer than this log: its marker may have come since"

@@ -54,6 +54,7 @@ PAGES = [
     "kdump-reindex.1",
     "kdump-truncate.1",
     "kdump-patch-header.1",
+    "kdump-salvage.1",
     "kdump-resume.1",
     "kdump-transactions.1",
     "kdump-undo.1",

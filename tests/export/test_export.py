@@ -24,7 +24,7 @@ from kdump.cli.main import kdump
 from kdump.export import job
 from kdump.export.origin import ManifestError, Origins, read_roots
 from kdump.export.split import LogFile, WantedLogs, logs_of, pack, splits_of
-from kdump.export.tables import PLACE, TABLES
+from kdump.export.tables import PLACE, STATE_TABLES, TABLES
 from kdump.item import Checked, CheckedFile
 from kdump.render.json import lines as jsonl
 from kdump.storage.file_source import OpenFailure
@@ -34,7 +34,7 @@ from tests.support.fleet import NODE, fleet, log_dirs
 from tests.support.partitions import Files, name, segment, write
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import Record, batch
-from tests.support.tables import WHOLE, sorted_rows, split_table, whole_table
+from tests.support.tables import WHOLE, sorted_rows, split_table, state_table, whole_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import click.testing
 
 SPLIT = ("batches", "records")
+ROWS = [name for name in TABLES if name not in STATE_TABLES]
 MORE = [str(FIXTURES / path) for path in ("releases/0.8.2.2", "releases/2.8.2", "damage/intact")]
 SMALL = [str(NODE / f"{topic}-0") for topic in ("plain", "zstd", "txn", "compact", "__transaction_state")]
 
@@ -302,7 +303,7 @@ def read_back(target: Path, kind: str) -> pa.Table:
     return ds.dataset(target, format=kind, partitioning="hive").to_table()
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", ROWS)
 def test_parquet_read_back_has_the_rows(table: str, tree: list[str], tmp_path: Path) -> None:
     run = export("--table", table, "--to", tmp_path / "out", *tree)
     assert run.exit_code == 6, run.output  # damage, and a FIFO and a link among the logs
@@ -313,6 +314,19 @@ def test_parquet_read_back_has_the_rows(table: str, tree: list[str], tmp_path: P
     found = found.set_column(at("topic"), "topic", found.column("topic").cast(topics))
     found = found.set_column(at("partition"), "partition", found.column("partition").cast(partitions))
     assert sorted_rows(found.select(local.column_names)) == sorted_rows(local)
+
+
+@pytest.mark.parametrize("table", STATE_TABLES)
+def test_what_internal_topics_come_to_is_laid_out_by_the_place_of_each_row(table: str, tmp_path: Path) -> None:
+    run = export("--table", table, "--to", tmp_path / "out", NODE)
+    assert run.exit_code == 0, run.output
+    local = state_table([str(NODE)], table)
+    found = read_back(tmp_path / "out", "parquet")
+    names = [name for name in local.column_names if name not in ("topic", "partition")]
+    assert local.num_rows > 2
+    assert sorted_rows(found.select(names)) == sorted_rows(local.select(names))
+    places = {f"topic={row['topic']}/partition={row['partition']}" for row in local.to_pylist()}
+    assert {str(path.parent.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.parquet")} == places
 
 
 def test_csv_read_back_has_the_rows(tmp_path: Path) -> None:
@@ -518,7 +532,7 @@ def test_a_store_is_read_by_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(asked) <= 8 * 1024 * 1024
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", ROWS)
 def test_a_store_has_the_rows_of_the_same_files_here(table: str, tmp_path: Path) -> None:
     store = fsspec.filesystem("memory")
     case = next(one for one in damage_cases(FIXTURES / "damage") if one.name == "b01-payload-mid-last")

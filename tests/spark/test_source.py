@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from kdump.export.tables import SPLIT_TABLES, TABLES
+from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, TABLES
 from kdump.spark.source import KafkaSegments, _SplitReader, _WholeReader
 from tests.support.fleet import NODE, OLD
 from tests.support.tables import local_table, sorted_rows, split_table
@@ -34,7 +34,17 @@ def rows_of(frame: DataFrame) -> pa.Table:
     return frame.toArrow()
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", STATE_TABLES)
+def test_what_internal_topics_come_to_is_that_of_the_local_engine(table: str, spark: SparkSession) -> None:
+    """Of two copies of a partition one counts, wherever the tasks run."""
+    paths = [str(NODE), str(NODE.parents[1] / "live" / "node1")]
+    found, local = rows_of(table_of(spark, paths, table)), local_table(paths, table)
+    assert found.num_rows > 2
+    assert sorted_rows(found) == sorted_rows(local)
+    assert table_of(spark, paths, table).rdd.getNumPartitions() > 1
+
+
+@pytest.mark.parametrize("table", [name for name in TABLES if name not in STATE_TABLES])
 def test_the_rows_are_those_of_the_local_engine(table: str, spark: SparkSession, tree: list[str]) -> None:
     found = rows_of(table_of(spark, tree, table))
     local = local_table(tree, table)

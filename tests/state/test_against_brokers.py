@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kdump.render.json.coordinators import coordinator_json
-from kdump.render.times import iso
 from kdump.state.groups import GroupOptions, groups
 from kdump.state.partition_log import ReadLimits
 from kdump.state.transactions import TransactionOptions, transactions
@@ -91,6 +90,26 @@ def test_open_transactions_are_those_of_describe_producers_and_do_not_hang(relea
     assert {row["hanging"] for row in found} == {False}
 
 
+def test_what_hangs_is_what_find_hanging_of_a_real_cluster_found() -> None:
+    """A broker of Kafka 4.3.1 with `transaction.partition.verification.enable=false` was sent a batch in a transaction
+    by a raw Produce request (version 3), whose producer id no coordinator had; five records followed it. Beside it a
+    client committed one transaction, and left another open. `kafka-transactions.sh find-hanging --topic orders
+    --max-transaction-timeout 0` printed this row, and none for the topic `ordinary`. Both commands that kdump showed
+    were run against that cluster, each for a transaction of its own, by org.apache.kafka.tools.TransactionsCommand
+    4.3.1: each ended with 0, a consumer of committed data then got the five records behind it, and kdump found nothing
+    more that hangs.
+    """
+    found = [row for row in rows("transactions", FIXTURES / "state" / "hanging" / "logdir") if row["type"] == "open"]
+    keys = ("topic", "partition", "producerId", "producerEpoch", "coordinatorEpoch", "firstOffset", "hanging")
+    assert [tuple(row[key] for key in keys) for row in found] == [
+        ("orders", 0, 4444, 1, None, 18, True),
+        ("ordinary", 0, 1, 0, None, 0, False),
+    ]
+    tool = "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic orders --partition 0"
+    assert found[0]["abortCommand"] == f"{tool} --start-offset 18"
+    assert found[0]["abortCommandBefore30"] == f"{tool} --producer-id 4444 --producer-epoch 1 --coordinator-epoch 0"
+
+
 # --- the fold -------------------------------------------------------------------------------------------------
 @cache
 def printed(directory: Path) -> list[state_fold.Batch]:
@@ -109,7 +128,7 @@ def state(verb: str, directory: Path, time: int | None) -> list[Json]:
     if verb == "groups":
         items = groups([str(directory)], GroupOptions(time, None, frozenset(), frozenset(), False, limits))
     else:
-        items = transactions([str(directory)], TransactionOptions(time, False, limits, iso))
+        items = transactions([str(directory)], TransactionOptions(time, False, limits))
     return [json.loads(line) for line in map(coordinator_json, items) if line is not None]
 
 

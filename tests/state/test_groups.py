@@ -19,6 +19,7 @@ from tests.support.partitions import checkpoint, write
 from tests.support.partitions import name as file_name
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import Record
+from tests.support.verify_runs import held
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,6 +164,14 @@ def test_a_damaged_batch_is_passed_over_and_nothing_is_exact_from_its_time_on(tm
     assert of(groups(path, "--at", str(T + 20), exit_status=3), "commit", "exact") == [False, False]
 
 
+def test_a_torn_batch_is_damage_unless_a_broker_is_writing_it(tmp_path: Path) -> None:
+    last = at(1, T, commit("g", 1, 2))
+    path = log_dir(tmp_path, at(0, T, commit("g", 0, 1)), last[:-5], **{".lock": b""})
+    assert of(groups(path, exit_status=3), "commit", "exact") == [False]
+    with held(path):
+        assert of(groups(path), "commit", "exact") == [True]
+
+
 def test_a_record_that_cannot_be_read_is_a_finding_and_the_rest_is_folded(tmp_path: Path) -> None:
     odd = [Record(b"\0\x63", commit("g", 0, 1).key), Record(b"v", b""), Record(b"v", None), Record(b"v", b"\0\x63??")]
     found = groups(log_dir(tmp_path, at(0, T, *odd, commit("g", 1, 2))))
@@ -286,9 +295,20 @@ def test_a_topic_of_which_nobody_knows_the_name_has_its_id() -> None:
 # --- what is no log directory ---------------------------------------------------------------------------------
 def test_what_is_not_there_and_what_is_no_such_directory_have_their_own_exits(tmp_path: Path) -> None:
     assert run_kdump(["groups", str(tmp_path / "nowhere")], tmp_path).exit == 10
-    assert run_kdump(["groups", str(tmp_path)], tmp_path).exit == 5
+    for verb in ("groups", "transactions"):
+        run = run_kdump([verb, str(tmp_path)], tmp_path)
+        assert (run.exit, run.stdout) == (5, b"")
+        assert run.stderr.endswith(b": neither a partition directory nor a log directory of a broker\n")
     (tmp_path / "file").write_bytes(b"")
     assert run_kdump(["groups", str(tmp_path / "file")], tmp_path).exit == 5
+
+
+def test_a_log_directory_without_internal_topics_has_nothing_to_say(tmp_path: Path) -> None:
+    write(tmp_path, {f"t-0/{file_name(0)}": at(0, T, Record())})
+    run = run_kdump(["groups", str(tmp_path)], tmp_path)
+    assert (run.exit, run.stdout) == (0, b"")
+    assert b"no partition of __consumer_offsets or __share_group_state is here" in run.stderr
+    assert run_kdump(["transactions", str(tmp_path)], tmp_path).exit == 0
 
 
 @pytest.mark.parametrize("args", [["--at", "yesterday"], ["--at", "max"], ["--diff", "1", "x"], []])

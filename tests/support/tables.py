@@ -12,8 +12,11 @@ from kdump.export.arrow import from_rows, schema_of
 from kdump.export.origin import Origins, read_roots
 from kdump.export.read import ReadOptions, read_split
 from kdump.export.split import LogFile, WantedLogs, logs_of, splits_of
-from kdump.export.tables import SPLIT_TABLES, columns_of
-from kdump.export.verdicts import segment_rows, verdict_rows
+from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, columns_of
+from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
+from kdump.state.groups import GroupOptions, groups
+from kdump.state.partition_log import ReadLimits
+from kdump.state.transactions import TransactionOptions, transactions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +58,23 @@ def whole_table(paths: Sequence[str], table: str) -> pa.Table:
     return pa.Table.from_batches([from_rows(rows, columns_of(table))])
 
 
+def state_table(paths: Sequence[str], table: str) -> pa.Table:
+    """Fold internal topics with the local engine, and make the rows of a table."""
+    limits, rows = ReadLimits(1 << 28, 1 << 28), StateRows(table, Origins(read_roots(paths)))
+    if table in ("groups", "commits"):
+        wanted = GroupOptions(None, None, frozenset(), frozenset(), lag=False, limits=limits)
+        found = [row for item in groups(list(paths), wanted) for row in rows.see(item)]
+    else:
+        found = [
+            row for item in transactions(list(paths), TransactionOptions(None, False, limits)) for row in rows.see(item)
+        ]
+    return pa.Table.from_batches([from_rows(found, columns_of(table))])
+
+
 def local_table(paths: Sequence[str], table: str) -> pa.Table:
     """Any table."""
+    if table in STATE_TABLES:
+        return state_table(paths, table)
     return split_table(paths, table) if table in SPLIT_TABLES else whole_table(paths, table)
 
 

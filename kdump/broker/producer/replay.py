@@ -15,6 +15,7 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.index.transaction_index import AbortedTxn
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.value import Value
 
@@ -212,7 +213,7 @@ class ProducerFold:
         start = 0
         if any(flag & layout.CONTROL_FLAG for flag in set(flags)):
             controls = [k for k, flag in enumerate(flags) if flag & layout.CONTROL_FLAG and _counts(window.row(k))]
-            self._reader = self._reader or RecordReader(self._limit)
+            self._reader = self._reader or RecordReader(self._limit, cut=KEPT)
             markers = read_markers(self._reader, window, controls)
             for k in controls:
                 self._data_batches(window, ids[start:k], flags[start:k], start, trusted)

@@ -55,7 +55,7 @@ class Feed:
     """The bytes of a stream, a piece at a time.
 
     Args:
-        stream: where it goes on.
+        stream: where it continues.
         held: bytes of it that were read already, first.
 
     Attributes:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.format.batch.window import Window
-    from kdump.format.record.cut_record import Event
+    from kdump.format.record.chunk import Event
 
 _MAX_LONG = 2**63 - 1
 _STREAM_SIZE = 256 * 1024

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kdump.format.batch.window import Window
     from kdump.format.codec.base import DecodedStream
-    from kdump.format.record.cut_record import Event
+    from kdump.format.record.chunk import Event
 
     OpenStream = Callable[[], DecodedStream]
 

@@ -194,7 +194,6 @@ class TextSink:
         self._contents = contents
         self._complaints = Complaints(dialect)
         self._findings = FindingLines(self._stderr)
-        self._path = ""
 
     def __call__(self, item: Item) -> str | None:
         """Write one item.
@@ -210,7 +209,6 @@ class TextSink:
             self._complaints.add(item)
         elif isinstance(item, FileStart):
             self._findings.end_of_file()
-            self._path = item.path
             if self._contents is not None:
                 self._writer.contents = self._contents()
             self._line(f"Dumping {item.path}")
@@ -230,11 +228,11 @@ class TextSink:
     @property
     def state(self) -> object:
         """What was shown so far, as far as what comes next hangs on it."""
-        return self._path, self._findings.found, self._complaints.pairs
+        return self._findings.found, self._complaints.pairs
 
     def resume(self, state: Any) -> None:  # noqa: ANN401 (what `state` was)
         """Go on from what another sink has shown."""
-        self._path, self._findings.found, self._complaints.pairs = state
+        self._findings.found, self._complaints.pairs = state
 
     def go_on(self, _file: FileStart) -> None:
         """Take in hand a file that another sink has begun to show."""

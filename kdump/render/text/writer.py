@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.compat.kafka_legacy import LegacyMessage
-    from kdump.format.record.chunk import Chunk
-    from kdump.format.record.cut_record import Event
+    from kdump.format.record.chunk import Chunk, Event
     from kdump.render.text.buffer import Write
 
 _NO_HEADERS = b" headerKeys: []"
