@@ -23,7 +23,7 @@ from kdump.storage.file_source import OpenFailure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kdump.broker.load.log_manager import Settings
+    from kdump.broker.load.log_manager import LoadSettings
     from kdump.broker.load.outcome import Outcome
     from kdump.checks.options import VerifyOptions
     from kdump.storage.log_dir import LogDir
@@ -91,7 +91,7 @@ def _told(cause: Cause, told: Mapping[str, str]) -> Cause:
 
 
 def _outcomes(
-    manager: LogManager, directory: PartitionDir, name: PartitionName, settings: Settings, starts: Sequence[Start]
+    manager: LogManager, directory: PartitionDir, name: PartitionName, settings: LoadSettings, starts: Sequence[Start]
 ) -> Iterator[tuple[Prediction, Cause | None]]:
     """Load one partition with each start, in the order in which they were asked for."""
     recoveries = Recoveries()

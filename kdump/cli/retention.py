@@ -144,7 +144,7 @@ def now_of(text: str | None) -> int:
     except ValueError as error:
         raise click.UsageError(_printable(f"--now: {error}")) from None
     if query.ask is not Ask.TIME:
-        raise click.UsageError(f"--now: '{_printable(text)}' is no time of a clock")
+        raise click.UsageError(f"--now: '{_printable(text)}' is not a valid time")
     if query.assumed:
         say(f"kdump: --now: {query.assumed}")
     return query.number

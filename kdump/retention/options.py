@@ -1,4 +1,4 @@
-"""What was asked of retention."""
+"""The options of retention."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class RetentionOptions(Value):
-    """What was asked for.
+    """The options of retention.
 
     Args:
         config: of the broker and its topics.

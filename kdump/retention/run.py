@@ -10,7 +10,7 @@ from kdump.broker.cleaner.cleaner import Cleaner, LogToClean
 from kdump.broker.cleaner.cleaner_manager import IndexSizes, groups
 from kdump.broker.cleaner.filter_to import CleaningError
 from kdump.broker.log_facts import LogFiles, LogReader, cleanable_part, last_records, producers_at
-from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first_deleted, misled, rolling
+from kdump.broker.retention import Append, RetentionFacts, SegmentFacts, delete, first_deleted, misled, rolling
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Code, Finding
 from kdump.format.batch.window import Buffer
@@ -160,7 +160,7 @@ def _partition(task: _Task) -> Iterator[RetentionItem | _OfCheckpoint]:
 
 
 def _rows(reader: LogReader, task: _Task) -> list[RetentionItem]:
-    """What is said of a partition: the cleaner first, as it reads what retention wants to know."""
+    """The items of a partition: compaction first, as it reads what retention needs."""
     options, files = task.options, reader.files
     config = options.config.of_topic(files.topic)
     files.check_names()
@@ -237,7 +237,7 @@ def _pass(
     reader: LogReader,
     config: TopicConfig,
     options: RetentionOptions,
-    log: LogFacts,
+    log: RetentionFacts,
     row: Compacted,
     active: Mapping[int, LastRecord],
     largest: dict[int, int],

@@ -13,7 +13,7 @@ from kdump.state import group_coordinator, share_coordinator
 from kdump.state.copies import Copies, last_epoch_and_end, told_once
 from kdump.state.doubt import Doubt
 from kdump.state.group_coordinator import GroupCoordinator
-from kdump.state.partition_log import START, Cut, Limits, PartitionLog
+from kdump.state.partition_log import START, Cut, PartitionLog, ReadLimits
 from kdump.state.share_coordinator import ShareCoordinator
 from kdump.state_rows import ChangeRow, CommitRow, GroupRow
 from kdump.storage.file_source import OpenFailure
@@ -52,7 +52,7 @@ class GroupOptions(Value):
     groups: frozenset[str]
     topics: frozenset[str]
     lag: bool
-    limits: Limits
+    limits: ReadLimits
     jobs: int = 1
 
     def wants(self, group: str) -> bool:

@@ -13,7 +13,7 @@ from kdump.render.times import iso
 from kdump.state.copies import Copies
 from kdump.state.doubt import Doubt
 from kdump.state.open_transactions import open_transactions
-from kdump.state.partition_log import START, Limits, PartitionLog
+from kdump.state.partition_log import START, PartitionLog, ReadLimits
 from kdump.state.transaction_coordinator import TOPIC, TransactionCoordinator
 from kdump.state_rows import OpenRow, TransactionRow
 from kdump.value import Value
@@ -47,7 +47,7 @@ class TransactionOptions(Value):
 
     at: int | None
     hanging: bool
-    limits: Limits
+    limits: ReadLimits
     jobs: int = 1
 
 

@@ -496,7 +496,7 @@ def test_an_interrupt_in_the_middle_names_the_journal(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     scenario.build(tmp_path / "two" / "logs")
-    with pytest.raises(FailedError, match="interrupted; go on with kdump resume") as raised:
+    with pytest.raises(FailedError, match="interrupted; finish it with kdump resume") as raised:
         scenario.run(tmp_path / "two", Faulty(last, interrupt))
     assert raised.value.journal == str(journals(tmp_path / "two" / "q")[0])
 

@@ -1,4 +1,4 @@
-"""What a broker finds when it starts: a partition directory with its files, and what its log directory says of it."""
+"""The input of a load: a partition directory with its files, and the checkpoints of its log directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DELETE = "delete"
 
 
 class Start(Enum):
-    """How a broker starts.
+    """The kind of a broker's start.
 
     CLEAN: as if `.kafka_cleanshutdown` were there. UNCLEAN: without it, by the recovery points of the checkpoint file.
     FULL: without it and without recovery points, so that every segment is recovered.

@@ -1,4 +1,4 @@
-"""What a broker does with a partition directory when it starts: which files it moves, recovers, cuts and deletes.
+"""LogLoader: how a broker loads one partition at start: the files that it moves, recovers, cuts and deletes.
 
 A pure function over facts: the files change in memory only (`kdump.broker.load.disk`). Every step is one of the
 broker's, in its order, for what it does depends on what it has done before: a segment is recovered with the snapshots
@@ -203,7 +203,7 @@ class _Loader:
             if name.endswith(_INDEXES):
                 if disk.get(f"{offset_of(name):020}.log") is None:
                     disk.delete(name)
-                    self.notes.append(f"{name}: deleted, there is no log for it")
+                    self.notes.append(f"{name}: deleted, it has no log")
             elif name.endswith(".log"):
                 self._open(offset_of(name))
 

@@ -1,4 +1,4 @@
-"""What becomes of a partition: its segments, its offsets, its files.
+"""The result of a load: the segments, offsets and files of a partition.
 
 What verify prints is what reindex and truncate write.
 """

@@ -1,4 +1,4 @@
-"""gzip: members of RFC 1952, read with the zlib of the interpreter."""
+"""gzip: members of RFC 1952, read with Python's zlib."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def bytes_after(count: int) -> CodecProblem:
 
 
 def read_carefully(data: memoryview) -> Pieces:
-    """Decode damaged members up to the byte where zlib cannot go on.
+    """Decode damaged members up to the byte where zlib fails.
 
     Args:
         data: the whole section.
