@@ -1,4 +1,4 @@
-"""What the exit status says. Scripts rely on it: numbers are only ever added."""
+"""The exit status. Scripts rely on it: numbers are only ever added."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RunStatus:
 
     Args:
         fail_on: error, warning or never.
-        compat: Kafka's tool is mirrored: what it only prints is no error.
+        compat: Kafka's tool is mirrored: what it only prints is not an error.
     """
 
     def __init__(self, fail_on: str, *, compat: bool) -> None:
@@ -100,7 +100,7 @@ class RunStatus:
         self._errors = True
 
     def nothing(self) -> None:
-        """What was asked for is not there."""
+        """Note that what was asked for was not found."""
         self._missing = True
 
     def unreadable(self) -> None:

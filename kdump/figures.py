@@ -1,4 +1,4 @@
-"""What the logs of a directory come to: plain values that `dump --stats` shows. Sizes are in bytes, times in ms."""
+"""The statistics of the logs of a directory, for `dump --stats`. Sizes are in bytes, times in ms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CodecFigures(Value):
     uncompressed: int
 
 
-class EpochRun(Value):
+class EpochFigures(Value):
     """Batches with one leader epoch, one behind the other; offsets inclusive."""
 
     epoch: int
@@ -52,7 +52,7 @@ class EndedTransactions(Value):
     total: int
 
 
-class OpenTransaction(Value):
+class OpenTransactionFigures(Value):
     """A transaction without a marker.
 
     Args:
@@ -90,7 +90,7 @@ class SizeFigures(Value):
 
 
 class Figures(Value):
-    """What the logs of a directory come to.
+    """The statistics of the logs of a directory.
 
     Args:
         path: of the directory, as the user wrote it; empty for the current one.
@@ -121,12 +121,12 @@ class Figures(Value):
     max_timestamp: int | None
     codecs: tuple[CodecFigures, ...]
     producers: int
-    epochs: tuple[EpochRun, ...]
+    epochs: tuple[EpochFigures, ...]
     epoch_changes: int
     committed: EndedTransactions
     aborted: EndedTransactions
     open_count: int
-    open: tuple[OpenTransaction, ...]
+    open: tuple[OpenTransactionFigures, ...]
     control_batches: int
     tombstones: int
     keys: SizeFigures

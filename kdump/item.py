@@ -1,4 +1,4 @@
-"""What a verb hands to a sink, besides the chunks of a log and the findings: plain values, in file order.
+"""The items that a verb yields to a sink, besides findings and chunks of a log: plain values, in file order.
 
 The stream of one file is: FileStart, one header or none, then its contents, then what its end says.
 """

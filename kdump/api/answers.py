@@ -1,4 +1,4 @@
-"""Where an offset is, and which offset belongs to a time."""
+"""Find offsets and times in a partition: `find_offset` and `find_time`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.api.errors import Error, error_of
 from kdump.api.select import time_of
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
-from kdump.find.finder import Finder, Limits, open_partition
+from kdump.find.finder import Finder, LookupLimits, open_partition
 from kdump.find.query import offset_query, time_query
 from kdump.item import LookupAnswer as Answer
 from kdump.storage.file_source import OpenFailure
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Location(Value):
-    """Where something is.
+    """The place of a record.
 
     Attributes:
         offset: of the record, or the end of the log that was asked for; None for a batch without such a record.
@@ -77,7 +77,7 @@ def find_time(path: str | os.PathLike[str], time: int | str | datetime, *, scan:
 def _found(path: str, query: Query, *, scan: bool, times: bool) -> Location | None:
     try:
         partition = open_partition(path, lambda _finding: None)
-        finder = Finder(partition, Limits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES), scan=scan, times=times)
+        finder = Finder(partition, LookupLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES), scan=scan, times=times)
         items = list(finder.answers([query]))
     except UnreadableError as error:
         raise error_of(error.problem) from None

@@ -1,4 +1,4 @@
-"""Batches and records as columns, chunk by chunk: for those who count, filter or sum with numpy or by hand.
+"""Batches and records as columns, chunk by chunk, for callers who count, filter or sum with numpy.
 
 Each chunk has copies of its own, so it stays valid; no column is copied out of it before it is looked at.
 """

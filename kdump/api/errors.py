@@ -1,4 +1,4 @@
-"""What the library raises."""
+"""The exceptions of the library."""
 
 from __future__ import annotations
 

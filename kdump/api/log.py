@@ -1,4 +1,4 @@
-"""A log and what it holds, batch by batch and record by record."""
+"""`Log`: the batches, records and findings of one log."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Batch(Value):
 class Rows(Generic[_Row, _Columns]):
     """The batches or the records of a reading: iterate it for one after the other, or take them by columns.
 
-    Each iteration reads anew.
+    Each iteration reads the log again.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Log:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the latest reading has found so far; where nothing was read yet, all is read now."""
+        """The findings of the latest reading so far; where nothing was read yet, all is read now."""
         if self._findings is None:
             for _ in self._reader({}, deep=True)():
                 pass

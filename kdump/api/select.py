@@ -1,4 +1,4 @@
-"""The keywords with which a caller selects records: dump's options, as values of Python."""
+"""The keywords that select records: the options of dump as Python values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_LONG = 2**63 - 1
 
 
 class Selected(TypedDict, total=False):
-    """What is selected; every condition must hold, and where one has several values, any of them will do.
+    """A selection; every condition must hold, and where one has several values, any of them will do.
 
     The names and meanings are those of dump's options. Several values are a list or a tuple; names and values of
     headers are pairs, with None for any value.

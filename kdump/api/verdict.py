@@ -1,4 +1,4 @@
-"""What is wrong with files, partition directories and log directories."""
+"""`verify`: the findings, losses and predictions of files, partition directories and log directories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Verdict:
-    """What a verify has found. It reads while it is iterated, and its other attributes read to the end.
+    """The result of verify. It reads while it is iterated, and its other attributes read to the end.
 
     Iterating it gives the findings as they are made; a second time, those that were made.
 
@@ -62,7 +62,7 @@ class Verdict:
 
     @property
     def predictions(self) -> tuple[Prediction, ...]:
-        """What a broker does with each partition at its next start; none without `start`."""
+        """The next start of a broker, for each partition; empty without `start`."""
         self._read_all()
         return tuple(self._predictions)
 
@@ -149,9 +149,9 @@ def verify(
     if start is not None:
         from kdump.broker.config import Config
         from kdump.broker.load.facts import Start
-        from kdump.broker.load.log_manager import Settings
+        from kdump.broker.load.log_manager import LoadSettings
 
         starts = tuple(Start) if start == "all" else (Start(start),)
         clock = time.time_ns() // 1_000_000 if now is None else time_of("now", now)
-        options = options.replace(starts=starts, settings=Settings(clock, Config(dict(config or {}))))
+        options = options.replace(starts=starts, settings=LoadSettings(clock, Config(dict(config or {}))))
     return Verdict([os.fspath(path) for path in several], options)

@@ -1,1 +1,1 @@
-"""What a broker of Kafka 4.3 does with files, as functions over them: nothing here prints, writes or guesses."""
+"""The model of a Kafka 4.3 broker, as functions over its files: nothing here prints or writes."""

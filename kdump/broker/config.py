@@ -1,4 +1,4 @@
-"""What a topic and a broker are configured to do, as far as a model of the broker asks for it.
+"""The settings of a broker and its topics that its model needs, with Kafka's defaults.
 
 A topic has the value that was given under its own name (`retention.ms`); else the one of its broker under the broker's
 name, of which a few settings have several in an order of their own (`log.retention.ms`, `.minutes`, `.hours`); else
@@ -149,13 +149,13 @@ _READERS["log.retention.ms"] = _LONG  # below 0 it is -1
 
 
 class Config:
-    """What was given, and what follows from it.
+    """The settings that were given, and those that follow from them.
 
     Args:
         given: texts by name; names that are not known are passed over.
 
     Raises:
-        ValueError: a text is no value of its setting; the message is one sentence.
+        ValueError: a text is not a value of its setting; the message is one sentence.
     """
 
     def __init__(self, given: Mapping[str, str]) -> None:

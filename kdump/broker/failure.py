@@ -1,4 +1,4 @@
-"""What a broker throws: as a value, and as the signal that ends a step of its model."""
+"""Exceptions of the broker: as a value, and as the signal that ends a step of its model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ INVALID_OFFSET = "org.apache.kafka.common.errors.InvalidOffsetException"
 
 
 class Failure(Value):
-    """What ended the recovery of a segment.
+    """The exception that ended the recovery of a segment.
 
     Args:
         stage: what the broker was at: open, framing, ensureValid, offset, offset index, time index, epochs, producers,

@@ -1,4 +1,4 @@
-"""The index interval that a topic was written with, as far as its offset indexes tell."""
+"""The index.interval.bytes that a topic was written with, deduced from its offset indexes."""
 
 from __future__ import annotations
 

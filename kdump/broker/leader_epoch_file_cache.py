@@ -1,4 +1,4 @@
-"""The leader epochs of a partition as a broker keeps them in its memory and in the leader-epoch-checkpoint."""
+"""LeaderEpochFileCache: the leader epochs of a partition, in memory and in the leader-epoch-checkpoint."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from kdump.broker.cleaner.cleaner_manager import cleanable
 from kdump.broker.failure import BrokerError
 from kdump.broker.producer.producer_append import StateManager
 from kdump.broker.producer.replay import Producers
-from kdump.broker.retention import ActiveSegment, LogFacts, SegmentFacts
+from kdump.broker.retention import ActiveSegment, RetentionFacts, SegmentFacts
 from kdump.broker.segment_reading import Outline, outline
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
@@ -194,7 +194,7 @@ class LogReader:
 
     def facts(
         self, start: int | None, watermark: int | None, largest: Mapping[int, int], *, timeless: bool = False
-    ) -> LogFacts:
+    ) -> RetentionFacts:
         """Return the log as a broker has it.
 
         Args:
@@ -216,7 +216,7 @@ class LogReader:
         segments = [
             self._segment(number, largest.get(number), timeless=timeless) for number in range(len(self.files.bases))
         ]
-        return LogFacts(segments, first, end, end if watermark is None else min(max(watermark, first), end))
+        return RetentionFacts(segments, first, end, end if watermark is None else min(max(watermark, first), end))
 
     def _end_offset(self) -> int:
         last = len(self.files.bases) - 1
@@ -265,7 +265,7 @@ class LogReader:
         return number == len(self.files.bases) - 1 and not self.files.directory.was_closed
 
     def _is_recovered(self, number: int) -> bool:
-        """Whether the time index is not what counts: a broker makes it anew when it starts, or knows better."""
+        """Whether the time index is not what counts: a broker rebuilds it at start, or knows better."""
         if not self.files.has(number, FileKind.INDEX) or self._is_open(number):
             return True
         log_dir, key = self.files.log_dir, self.files.key
@@ -360,7 +360,7 @@ def _newest(files: LogFiles, end_offset: int) -> tuple[int | None, Producers]:
 
 
 def _replayed(files: LogFiles, known: Producers, start: int) -> Producers:
-    """Go on from a snapshot to the end of the log, as far as a broker gets."""
+    """Replay from a snapshot to the end of the log, as far as a broker gets."""
     manager = StateManager(known, start, files.name, "", _LIMIT, _LIMIT)
     first = max((number for number, base in enumerate(files.bases) if base <= start), default=0)
     try:
@@ -397,7 +397,7 @@ def last_records(producers: Mapping[int, ProducerStateEntry], now: int, expirati
 
 
 def cleanable_part(
-    files: LogFiles, log: LogFacts, producers: Mapping[int, ProducerStateEntry], config: TopicConfig, now: int
+    files: LogFiles, log: RetentionFacts, producers: Mapping[int, ProducerStateEntry], config: TopicConfig, now: int
 ) -> Cleanable:
     """Return what the cleaner may clean of a log, and why no more.
 

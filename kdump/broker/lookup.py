@@ -1,4 +1,4 @@
-"""How a broker finds offsets and times: by the indexes, and then by reading on from where they point.
+"""How a broker finds offsets and times: by the indexes, then by reading from the position that they give.
 
 The answers are a broker's, wrong ones of a wrong index included; what it throws is a `Refused`. The batches are read
 by Kafka's walk, and no CRC decides anything: a broker does not look at it when it reads.
@@ -11,8 +11,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from kdump.broker.leader_epoch_file_cache import EpochCache
-from kdump.broker.lookup_results import NO_TIMESTAMP, Found, FoundBatch, Refused, find_record
-from kdump.broker.segment_reading import Reading
+from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused, find_record
+from kdump.broker.segment_reading import SegmentReading
 from kdump.format.batch import layout
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Lookup:
         passed: Callable[[int, Window, int], None],
     ) -> None:
         self._partition = partition
-        self._reading = Reading(partition, max_uncompressed_bytes, max_batch_bytes, passed)
+        self._reading = SegmentReading(partition, max_uncompressed_bytes, max_batch_bytes, passed)
         self._records = self._reading.records
         self._end: int | Refused | None = None
         self.end_way: list[tuple[int, Window, int]] = []
@@ -124,7 +124,7 @@ class Lookup:
         """Return what a broker takes for a batch at a position of a segment."""
         return self._reading.batch_at(number, position)
 
-    def time(self, timestamp: int) -> Found | Refused | None:
+    def time(self, timestamp: int) -> FoundRecord | Refused | None:
         """Return the first record at or after a time in the first segment that reaches up to it.
 
         Args:
@@ -174,7 +174,7 @@ class Lookup:
                 self.first_untimed = number
         return known
 
-    def max_timestamp(self) -> Found | Refused | None:
+    def max_timestamp(self) -> FoundRecord | Refused | None:
         """Return the first record with the largest timestamp, as far as the time indexes know.
 
         Source: UnifiedLog.fetchOffsetByTimestamp (MAX_TIMESTAMP), RecordBatch.offsetOfMaxTimestamp.
@@ -193,19 +193,19 @@ class Lookup:
                 return find_record(self._records, FoundBatch(number, window, k), lambda time, _: time == largest)
         return self._reading.failure
 
-    def earliest(self) -> Found:
+    def earliest(self) -> FoundRecord:
         """Return the log start offset with its leader epoch."""
         first = next(iter(self._epochs()), None)
         start = self._partition.start_offset
-        return Found(NO_TIMESTAMP, start, first.epoch if first and first.start_offset <= start else None)
+        return FoundRecord(NO_TIMESTAMP, start, first.epoch if first and first.start_offset <= start else None)
 
-    def latest(self) -> Found | Refused:
+    def latest(self) -> FoundRecord | Refused:
         """Return the log end offset with the latest leader epoch."""
         end = self.end_offset()
         if isinstance(end, Refused):
             return end
         epochs = self._epochs()
-        return Found(NO_TIMESTAMP, end, epochs[-1].epoch if epochs else None)
+        return FoundRecord(NO_TIMESTAMP, end, epochs[-1].epoch if epochs else None)
 
     def _epochs(self) -> Sequence[EpochEntry]:
         """The leader epochs as they are after loading. Source: LogLoader.load."""

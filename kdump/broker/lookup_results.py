@@ -1,4 +1,4 @@
-"""What a lookup gives: a batch, a record, or what a broker throws."""
+"""The results of a lookup: a batch, a record, or an exception of the broker."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FoundBatch:
         return self.window.rows[column]
 
 
-class Found(Value):
+class FoundRecord(Value):
     """A record that answers a question about time; `offset` alone for a question about the log's ends.
 
     Args:
@@ -77,7 +77,7 @@ def find_record(
     batch: FoundBatch,
     wanted: Callable[[int, int], bool],
     judge: Callable[[Chunk], None] | None = None,
-) -> Found | Refused | None:
+) -> FoundRecord | Refused | None:
     """Return the first record of a batch that is wanted; Refused where its records end early before that.
 
     Args:
@@ -86,7 +86,7 @@ def find_record(
         wanted: decides by timestamp (ms) and offset (absolute).
         judge: is shown all of the records; None: what comes after the record is not read.
     """
-    found: Found | Refused | None = None
+    found: FoundRecord | Refused | None = None
     for chunk in reader.chunks(batch.window):
         if found is None:
             found = _first(chunk, batch, wanted)
@@ -97,14 +97,14 @@ def find_record(
     return found
 
 
-def _first(chunk: Chunk, batch: FoundBatch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
+def _first(chunk: Chunk, batch: FoundBatch, wanted: Callable[[int, int], bool]) -> FoundRecord | Refused | None:
     width = layout.RECORD_WIDTH
     rows, stop = chunk.rows, chunk.filled * width
     pairs = zip(rows[layout.R_TIMESTAMP : stop : width], rows[layout.R_OFFSET : stop : width], strict=True)
     for time, offset in pairs:
         if wanted(time, offset):
             epoch = batch.cell(layout.LEADER_EPOCH)
-            return Found(time, offset, epoch if epoch >= 0 else None, batch)
+            return FoundRecord(time, offset, epoch if epoch >= 0 else None, batch)
     problem = chunk.problem
     if problem is None:
         return None

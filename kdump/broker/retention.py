@@ -1,4 +1,4 @@
-"""What a broker deletes of a log, when, and why; and whether an append rolls the active segment.
+"""Retention: which segments a broker deletes, when and why, and whether an append rolls the active segment.
 
 Pure functions over facts. All three reasons begin at the oldest segment that is left and stop at the first one that
 may not go, so a young segment protects all after it. The clock is the broker's wall clock.
@@ -41,7 +41,7 @@ class SegmentFacts(NamedTuple):
     max_in_data: int | None
 
 
-class LogFacts(Value):
+class RetentionFacts(Value):
     """A log as a broker has it loaded.
 
     Args:
@@ -62,7 +62,7 @@ class LogFacts(Value):
 
 
 class Deletion(Value):
-    """What one round of deletion does.
+    """One round of deletion.
 
     Args:
         reasons: of the segments that go, from the oldest on.
@@ -75,7 +75,7 @@ class Deletion(Value):
     start_offset: int
 
 
-def delete(log: LogFacts, config: TopicConfig, now: int) -> Deletion:
+def delete(log: RetentionFacts, config: TopicConfig, now: int) -> Deletion:
     """Return what a broker deletes at a time.
 
     Args:
@@ -100,7 +100,7 @@ def delete(log: LogFacts, config: TopicConfig, now: int) -> Deletion:
     return Deletion(reasons, log.end_offset if is_rolled else None, start)
 
 
-def first_deleted(log: LogFacts, config: TopicConfig, now: int) -> list[int | None]:
+def first_deleted(log: RetentionFacts, config: TopicConfig, now: int) -> list[int | None]:
     """Return for each segment the first clock at which it goes, as all is now.
 
     Args:
@@ -124,7 +124,7 @@ def first_deleted(log: LogFacts, config: TopicConfig, now: int) -> list[int | No
     return found + [None] * (len(log.segments) - len(found))
 
 
-def _timeless(log: LogFacts, config: TopicConfig) -> list[str]:
+def _timeless(log: RetentionFacts, config: TopicConfig) -> list[str]:
     """The reasons that do not depend on the clock: log start offset, then size."""
     reasons: list[str] = []
     segments = log.segments
@@ -142,14 +142,14 @@ def _timeless(log: LogFacts, config: TopicConfig) -> list[str]:
     return reasons
 
 
-def _may_go(log: LogFacts, number: int) -> bool:
+def _may_go(log: RetentionFacts, number: int) -> bool:
     """Whether a segment lies below the high watermark, and is not the active one without a batch."""
     is_empty_active = number == len(log.segments) - 1 and not log.segments[number].size
     return log.high_watermark >= log.upper_bound(number) and not is_empty_active
 
 
 class ActiveSegment(Value):
-    """What counts of the active segment when something is appended.
+    """The facts of the active segment that decide whether an append rolls it.
 
     Args:
         base_offset: from its name.
@@ -168,7 +168,7 @@ class ActiveSegment(Value):
 
 
 class Append(Value):
-    """What is appended: bytes, the largest timestamp (ms), the last offset."""
+    """An append: bytes, the largest timestamp (ms), the last offset."""
 
     size: int
     timestamp: int
@@ -237,7 +237,7 @@ def _is_old(active: ActiveSegment, append: Append, config: TopicConfig, now: int
     return None if jitter and waited > config.max_segment_ms - jitter else False
 
 
-def misled(log: LogFacts, config: TopicConfig, now: int) -> list[int]:
+def misled(log: RetentionFacts, config: TopicConfig, now: int) -> list[int]:
     """Return the numbers of the segments whose wrong largest timestamp changes what is deleted now.
 
     A segment counts whose time index disagrees with its data, where another set of segments goes once it is right.
@@ -250,7 +250,7 @@ def misled(log: LogFacts, config: TopicConfig, now: int) -> list[int]:
     return _changed(log, lambda one: delete(one, config, now).reasons)
 
 
-def _changed(log: LogFacts, answer: Callable[[LogFacts], list[str]]) -> list[int]:
+def _changed(log: RetentionFacts, answer: Callable[[RetentionFacts], list[str]]) -> list[int]:
     wrong = [
         number
         for number, segment in enumerate(log.segments)

@@ -1,4 +1,4 @@
-"""What a broker does with the segments of one partition, as one value for whoever shows it."""
+"""The results of retention and compaction for one partition, as values for the sinks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.cleaner.cleaner_manager import Cleanable
     from kdump.broker.config import TopicConfig
-    from kdump.broker.retention import Append, Deletion, LogFacts, Rolling
+    from kdump.broker.retention import Append, Deletion, RetentionFacts, Rolling
     from kdump.finding import Finding
     from kdump.item import Progress
     from kdump.storage.file_source import OpenFailure
 
 
 class Retained(Value):
-    """What a broker does with the segments of one partition.
+    """The results of retention for one partition.
 
     Args:
         path: of the directory.
@@ -36,7 +36,7 @@ class Retained(Value):
     path: str
     partition: str
     now: int
-    log: LogFacts
+    log: RetentionFacts
     config: TopicConfig
     deletion: Deletion
     first_deleted: list[int | None]
@@ -46,7 +46,7 @@ class Retained(Value):
 
 
 class Compacted(Value):
-    """What the cleaner does with one partition.
+    """The results of compaction for one partition.
 
     Args:
         path: of the directory.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from kdump.broker.lookup_results import Found, FoundBatch, Refused, find_record
+from kdump.broker.lookup_results import FoundBatch, FoundRecord, Refused, find_record
 from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
@@ -32,7 +32,7 @@ _ODD = (
 
 
 class ReadableSegment(Protocol):
-    """What is read of a segment."""
+    """The part of a segment that is read."""
 
     @property
     def base_offset(self) -> int:
@@ -54,7 +54,7 @@ class ReadableSegments(Protocol):
         """Return a segment by its number."""
 
 
-class Reading:
+class SegmentReading:
     """Reads the segments of one partition.
 
     Args:
@@ -138,7 +138,7 @@ class Reading:
         if rows[at + layout.MAGIC] >= layout.MAGIC_V2 or not rows[at + layout.ATTRIBUTES] & layout.CODEC_MASK:
             return rows[at + layout.BASE_OFFSET]
         found = find_record(self._offsets, FoundBatch(number, window, k), lambda _time, _at: True)
-        if isinstance(found, Found):
+        if isinstance(found, FoundRecord):
             return found.offset
         if found is None:
             return Refused("java.util.NoSuchElementException", (number, window.cell(k, layout.POSITION)))
@@ -167,7 +167,7 @@ class Reading:
 
 
 class Outline(NamedTuple):
-    """What the headers of a log say of it as a whole.
+    """The headers of a log, summed up.
 
     Args:
         largest: the largest timestamp of the batches with the right CRC, ms; -1 for none.

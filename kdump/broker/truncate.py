@@ -1,4 +1,4 @@
-"""What is left of a partition when its log is cut: a pure function over facts, nothing is written.
+"""UnifiedLog.truncateTo: the files and offsets of a partition after a cut, as a pure function over facts.
 
 A broker that truncates cuts the log before the first batch that reaches the target, keeps of the indexes what lies
 before it, and of epochs and snapshots what is not beyond. Here nobody trusts the indexes: the batch is searched in the
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from kdump.broker.failure import BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.load.disk import Disk, FilePart
+from kdump.broker.load.facts import Outcome, Stops
 from kdump.broker.load.log_loader import count_records, fates, losses, recover_segment, write_indexes
-from kdump.broker.load.outcome import Outcome, Stops
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.load.swap_recovery import NOTHING
 from kdump.broker.producer.producer_state_manager import SNAPSHOT, ProducerStates, offset_of
@@ -48,8 +48,8 @@ def name_error(name: str) -> str | None:
     return None
 
 
-class Cut(Value):
-    """Where a log is cut: before the first batch that is not wholly before it.
+class CutPoint(Value):
+    """The place of a cut: before the first batch that is not wholly before it.
 
     Args:
         base_offset: of the segment.
@@ -62,17 +62,17 @@ class Cut(Value):
     position: int | None = None
 
 
-def cut_at_offset(bases: list[int], offset: int) -> Cut:
+def cut_at_offset(bases: list[int], offset: int) -> CutPoint:
     """Return the cut at an offset: in the last segment that begins at or below it.
 
     Args:
         bases: of the segments, ascending; at least one.
         offset: the first one that goes.
     """
-    return Cut(max((base for base in bases if base <= offset), default=bases[0]), offset=offset)
+    return CutPoint(max((base for base in bases if base <= offset), default=bases[0]), offset=offset)
 
 
-def truncate(facts: PartitionFacts, target: Cut) -> Outcome:
+def truncate(facts: PartitionFacts, target: CutPoint) -> Outcome:
     """Cut a log.
 
     Args:
@@ -119,8 +119,8 @@ def truncate(facts: PartitionFacts, target: Cut) -> Outcome:
     return Outcome(disk, segments, start, end, *lost, None, "", tuple(notes))
 
 
-def _kept(log: Source, target: Cut, most: int) -> int:
-    """How many bytes lie before the cut, as far as batches follow each other."""
+def _kept(log: Source, target: CutPoint, most: int) -> int:
+    """The number of bytes before the cut, as far as batches follow each other."""
     end = log.size if target.position is None else min(max(target.position, 0), log.size)
     if target.position is not None and end == log.size:
         return end

@@ -19,7 +19,7 @@ from kdump.storage.partition_dir import PartitionDir
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeGuard
 
     from kdump.checks.job import Evidence, SegmentJob, SegmentSummary
@@ -40,6 +40,7 @@ _MOST_LOOKS = 4  # segments of a partition that are looked for in others
 _MOST_BESIDE = 256  # partitions
 _MOST_HOPS = 100_000  # headers of a log
 _NAMES = {FileKind.INDEX: "its offset index", FileKind.TIMEINDEX: "its time index"}
+_OF_SHAPE = frozenset({Code.X01, Code.X03, Code.T01, Code.T03})  # of entries that no broker has written so
 
 
 class _Neighbour(Value):
@@ -103,7 +104,7 @@ class PartitionCauses:
             yield from found
             return
         reached = self._reached(job, facts)
-        causes = _causes_of(job, facts, evidence, reached)
+        causes = _causes_of(job, facts, evidence, found, reached)
         if self._was_whole(job, facts.end_offset):
             causes = [one for one in causes if one.code is not Code.F14]
         now = _neighbour(facts, evidence)
@@ -282,17 +283,21 @@ def may_be_effect(item: Item | Result) -> TypeGuard[Finding]:
 
 
 def _causes_of(
-    job: SegmentJob, facts: SegmentSummary, evidence: Evidence, reached: tuple[int, str] | None = None
+    job: SegmentJob,
+    facts: SegmentSummary,
+    evidence: Evidence,
+    found: Iterable[Finding],
+    reached: tuple[int, str] | None = None,
 ) -> list[Finding]:
     """What explains findings about one segment; `reached` is the end that it has had by others, and which."""
-    if _is_foreign_index(facts, evidence):
+    if _is_foreign_index(facts, evidence) and _OF_SHAPE.isdisjoint(one.code for one in found):
         kinds = [kind for kind in (FileKind.INDEX, FileKind.TIMEINDEX) if kind in evidence.indexes]
         count = sum(evidence.indexes[kind].wrong for kind in kinds)
         return [Finding(Code.X09, job.files[kinds[0]], count=count)]
     return _stale(job, facts, evidence, reached)
 
 
-def explained(job: SegmentJob, facts: SegmentSummary, found: Iterable[Finding]) -> Iterator[Finding]:
+def explained(job: SegmentJob, facts: SegmentSummary, found: Sequence[Finding]) -> Iterator[Finding]:
     """Yield the findings about a segment, or one file of it, that is judged alone, causes first.
 
     Args:
@@ -304,7 +309,7 @@ def explained(job: SegmentJob, facts: SegmentSummary, found: Iterable[Finding]) 
     """
     evidence = facts.evidence
     is_told = evidence is None or evidence.cause is not None
-    causes = [] if evidence is None or is_told else _causes_of(job, facts, evidence)
+    causes = [] if evidence is None or is_told else _causes_of(job, facts, evidence, found)
     causes = [one for one in causes if job.only in (None, one.file)]
     yield from causes
     for one in found:

@@ -8,7 +8,7 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from kdump.broker.load.facts import Start
-    from kdump.broker.load.log_manager import Settings
+    from kdump.broker.load.log_manager import LoadSettings
 
 
 class VerifyOptions(Value):
@@ -34,4 +34,4 @@ class VerifyOptions(Value):
     max_batch_bytes: int = 64 * 1024 * 1024
     max_uncompressed_bytes: int = 256 * 1024 * 1024
     starts: tuple[Start, ...] = ()
-    settings: Settings | None = None
+    settings: LoadSettings | None = None

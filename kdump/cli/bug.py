@@ -1,4 +1,4 @@
-"""What is said when kdump itself is wrong: an exception that nobody waited for."""
+"""The report of a bug in kdump: an unexpected exception."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Write batches, records, findings, commits and more as Parquet, JSON or CSV, by topic and partition.
 
     PATH is a log.dir, a partition directory, a log, or a manifest (*.csv, *.json) of such paths. An export that was
-    ended goes on where it was when the same command is given again. Exit status: 0 no damage met, 3 damage met, 5
+    interrupted resumes when the same command is run again. Exit status: 0 no damage met, 3 damage met, 5
     something could not be read, 6 both, 10 no such file, 2 wrong use.
     """
     named = [os.fspath(path) for path in given["paths"]]
@@ -157,20 +157,20 @@ class _Export:
     def _split_table(self, spark: SparkSession | None) -> None:
         from kdump.export.job import LocalExport, begin, begun, done, plan_of
         from kdump.export.read import ReadOptions
-        from kdump.export.split import SPLIT_SIZE, Wanted, logs_of
+        from kdump.export.split import SPLIT_SIZE, WantedLogs, logs_of
 
         target, given = self._target, self._given
         options = ReadOptions(
             target.table,
             target.columns,
-            Wanted(),
+            WantedLogs(),
             given["decoder"],
             given["max_batch_bytes"],
             given["max_uncompressed_bytes"],
         )
         plan = begun(target, self._asked)
         if plan is None or not plan.parts:  # without parts nothing is written, and what was missing may be there by now
-            plan = plan_of(logs_of(self._paths, self._origins, Wanted()), SPLIT_SIZE[target.table])
+            plan = plan_of(logs_of(self._paths, self._origins, WantedLogs()), SPLIT_SIZE[target.table])
             begin(target, self._asked, plan)
         for problem in plan.problems:
             self._problem(problem)
@@ -217,10 +217,10 @@ class _Export:
     def _state(self, spark: SparkSession | None) -> None:
         """What internal topics come to."""
         from kdump.state.groups import GroupOptions, groups
-        from kdump.state.partition_log import Limits
+        from kdump.state.partition_log import ReadLimits
         from kdump.state.transactions import TransactionOptions, transactions
 
-        limits = Limits(self._given["max_batch_bytes"], self._given["max_uncompressed_bytes"])
+        limits = ReadLimits(self._given["max_batch_bytes"], self._given["max_uncompressed_bytes"])
         if spark is not None:
             from kdump.spark.jobs import folded
 

@@ -17,7 +17,7 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.exit_status import RunStatus
-from kdump.find.finder import Finder, Limits, open_partition
+from kdump.find.finder import Finder, LookupLimits, open_partition
 from kdump.find.query import offset_query, time_query
 from kdump.finding import Finding
 from kdump.item import LookupAnswer
@@ -117,7 +117,7 @@ class FindSink(Protocol):
 
 
 class Bad:
-    """A line of stdin that is no question; `error` says why."""
+    """A line of stdin that is not a question; `error` says why."""
 
     def __init__(self, text: str, error: str) -> None:
         self.text = text
@@ -172,7 +172,7 @@ def _finder(
     for finding in findings:
         outcome.see(finding)
         sink.finding(finding)
-    limits = Limits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+    limits = LookupLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
     return Finder(partition, limits, scan=given["scan"], times=times, separators=separators, jobs=given["jobs"])
 
 

@@ -43,6 +43,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         frozenset(given["topics"]),
         given["lag"],
         limits(given),
+        given["jobs"],
     )
     sink = None
     if given["reset_csv"]:

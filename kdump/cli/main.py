@@ -65,7 +65,7 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 
 @contextmanager
 def _escaped() -> Iterator[None]:
-    """What click says of arguments is safe on a terminal, whatever is in them."""
+    """Escape the arguments in click's messages for a terminal."""
     try:
         yield
     except click.ClickException as error:

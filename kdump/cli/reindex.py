@@ -22,13 +22,13 @@ from kdump.cli.repairing import Repair
 from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
-    from kdump.broker.load.log_manager import Settings
+    from kdump.broker.load.log_manager import LoadSettings
     from kdump.cli.repairing import Examined
     from kdump.repair.plan import Plan
     from kdump.repair.reasons import Reasons
 
 
-@click.command("reindex", add_help_option=False, short_help="Build missing and unsound indexes anew.")
+@click.command("reindex", add_help_option=False, short_help="Rebuild missing or corrupt indexes.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @apply_option
 @quarantine_option
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 )
 @click.option("--config", metavar="FILE", help="Configuration of the broker or a topic: Java properties.")
 @click.option("--up-to-damage", is_flag=True, help="Index a damaged log up to the damage, as a broker would.")
-@click.option("--force", is_flag=True, help="Build sound indexes anew too.")
+@click.option("--force", is_flag=True, help="Rebuild sound indexes too.")
 @click.option("--snapshot", is_flag=True, help="Build wrong and missing producer snapshots too.")
 @click.option("--output", type=click.Path(file_okay=False), metavar="DIR", help="Write the new indexes here, aside.")
 @format_option
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Build missing and unsound indexes anew, byte for byte as a broker does when it recovers the segment.
+    """Rebuild missing or corrupt indexes, byte for byte as a broker does when it recovers the segment.
 
     PATH is a partition directory, a log.dir or a file of a segment. Without --apply nothing is changed, and what would
     be is shown. Logs are never changed, and sound indexes are left alone. Exit status: 0 done, or nothing to do; 3 an
@@ -101,7 +101,7 @@ def _write_aside(plan: Plan, output: str) -> None:
     write_aside(plan, output)
 
 
-def _interval(directory: str, chosen: Settings) -> int | None:
+def _interval(directory: str, chosen: LoadSettings) -> int | None:
     """Return the interval that was given for a topic; None when none was."""
     if chosen.interval is not None or not chosen.config.is_given("index.interval.bytes"):
         return chosen.interval

@@ -1,4 +1,4 @@
-"""What the commands that write have in common: options, plans shown, refusals, and the check of the result."""
+"""The commands that write: plans shown, refusals, and the check of the result."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Repair:
         self._pending = self._severe = False
         self._unclean_warning = False
 
-    # --- what is there --------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------------
     def examine(self, paths: list[str], see: Callable[[Finding], None], *, deep: bool) -> Examined:
         """Let verify judge some paths before anything is planned.
 
@@ -277,7 +277,7 @@ def gracefully() -> Iterator[None]:
 
 
 class Examined:
-    """What verify found before anything was done.
+    """The result of verify before a repair.
 
     Attributes:
         outcome: what it would exit with.

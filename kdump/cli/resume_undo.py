@@ -12,12 +12,12 @@ from kdump.cli.repairing import Repair, gracefully
 from kdump.render.escape import escape
 
 
-@click.command("resume", add_help_option=False, short_help="Go on with a repair that was ended in the middle.")
+@click.command("resume", add_help_option=False, short_help="Resume a repair that was interrupted.")
 @click.argument("journal", metavar="JOURNAL")
 @fail_on_option
 @help_option
 def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
-    """Go on with a reindex, truncate or patch-header that was ended in the middle, and check the result.
+    """Resume a reindex, truncate or patch-header that was interrupted, and check the result.
 
     JOURNAL is the journal.json of its quarantine. Exit status: 0 done, 3 errors are left, 10 no such journal, 11 in
     use, 12 refused, 13 failed and nothing was changed, 14 failed again, 2 wrong use.
@@ -50,6 +50,6 @@ def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what t
     with repair.guarded():
         with gracefully():
             done = undo(given["journal"])
-        click.echo(escape(f"undone: {done.directory} is as it was"))
+        click.echo(escape(f"undone: {done.directory} is restored"))
         repair.say_unseen(done.unseen)
     sys.exit(repair.end())

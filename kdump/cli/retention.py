@@ -20,8 +20,7 @@ from kdump.cli.options.common import (
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
-from kdump.retention.options import RetentionOptions
-from kdump.retention.run import retention
+from kdump.retention.run import RetentionOptions, retention
 
 if TYPE_CHECKING:
     from kdump.broker.config import Config
@@ -144,7 +143,7 @@ def now_of(text: str | None) -> int:
     except ValueError as error:
         raise click.UsageError(_printable(f"--now: {error}")) from None
     if query.ask is not Ask.TIME:
-        raise click.UsageError(f"--now: '{_printable(text)}' is no time of a clock")
+        raise click.UsageError(f"--now: '{_printable(text)}' is not a valid time")
     if query.assumed:
         say(f"kdump: --now: {query.assumed}")
     return query.number

@@ -10,6 +10,7 @@ import click
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
+    jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
@@ -17,7 +18,7 @@ from kdump.cli.options.common import (
 from kdump.exit_status import Exit, RunStatus
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
-from kdump.state.partition_log import Limits
+from kdump.state.partition_log import ReadLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,6 +51,7 @@ _OPTIONS = (
     click.option(
         "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
     ),
+    jobs_option,
     raw_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
@@ -58,9 +60,9 @@ _OPTIONS = (
 )
 
 
-def limits(given: dict[str, Any]) -> Limits:
+def limits(given: dict[str, Any]) -> ReadLimits:
     """Return what is read at most."""
-    return Limits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+    return ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
 
 
 def when(option: str, text: str) -> int | None:
@@ -79,7 +81,7 @@ def when(option: str, text: str) -> int | None:
     except ValueError as error:
         raise click.UsageError(escape(f"{option}: {error}")) from None
     if query.ask is not Ask.TIME:
-        raise click.UsageError(f"{option}: '{escape(text)}' is no time of a clock; the end is 'end'")
+        raise click.UsageError(f"{option}: '{escape(text)}' is not a valid time; the end is 'end'")
     if query.assumed:
         say(f"kdump: {option}: {query.assumed}")
     return query.number

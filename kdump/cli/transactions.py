@@ -24,5 +24,5 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     transaction that hangs is a warning), 3 damage was found, 5 something could not be read, 6 both, 10 no such file,
     2 wrong use.
     """
-    options = TransactionOptions(when("--at", given["at"]), given["hanging"], limits(given))
+    options = TransactionOptions(when("--at", given["at"]), given["hanging"], limits(given), given["jobs"])
     run(transactions([os.fspath(path) for path in given["paths"]], options), given)

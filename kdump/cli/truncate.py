@@ -67,7 +67,7 @@ def _run(repair: Repair, path: str, given: dict[str, Any]) -> None:
 
     named = (path, None) if os.path.isdir(path) else segment_bases(path)
     if named is None:
-        repair.refuse(f"{path}: is no log under the name that a broker gives it, <20 digits>.log")
+        repair.refuse(f"{path}: is not a log with the name that a broker gives it, <20 digits>.log")
         return
     directory, bases = named
     base = None if bases is None else min(bases)

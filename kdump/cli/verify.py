@@ -127,7 +127,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
 
 def _predictions(given: dict[str, Any]) -> dict[str, Any]:
-    """What the options about the next start of a broker come to; one without --start is a mistake."""
+    """The options about the next start of a broker, as fields; one without --start is a usage error."""
     if given["start"] is None:
         for option in ("index_interval_bytes", "config", "now"):
             if given[option] is not None:

@@ -1,1 +1,1 @@
-"""DumpLogSegments itself: its walk, its reading of indexes, its releases, and Java's streams behind it."""
+"""DumpLogSegments itself: its walk, its reading of indexes, its releases, and Java's streams below it."""

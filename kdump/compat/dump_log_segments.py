@@ -1,6 +1,7 @@
-"""`dump --compat`: what DumpLogSegments shows, in its order, its mistakes and the place where it dies included.
+"""`dump --compat`: the output of DumpLogSegments in its order, with its mistakes and the place where it dies.
 
-It never does what the tool does to a disk: nothing is created, trimmed or opened for writing.
+`isvalid` is DefaultRecordBatch.isValid: the CRC over as many bytes as the header claims, which `KafkaWalk` computes. It
+never does what the tool does to a disk: nothing is created, trimmed or opened for writing.
 """
 
 from __future__ import annotations

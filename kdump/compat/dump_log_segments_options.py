@@ -1,4 +1,4 @@
-"""What the user asked `dump` for, as one value."""
+"""The options of `dump`, as one value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Kafka's tool makes of the two indexes of a segment, its false alarms and early ends included."""
+"""DumpLogSegments' reading of the two indexes of a segment, with its false alarms and early ends."""
 
 from __future__ import annotations
 

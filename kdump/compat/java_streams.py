@@ -1,4 +1,4 @@
-"""Java's decompressing streams as Kafka 4.3.1 uses them: what a read returns and throws."""
+"""Java's decompressing streams as Kafka 4.3.1 uses them: the results and exceptions of each read."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class GzipInput:
 class SnappyInput:
     """SnappyInputStream of snappy-java 1.1.10.
 
-    A read goes on over chunks until it is full: a bad chunk costs what the read had from the chunk before.
+    A read continues over chunks until it is full: a bad chunk costs what the read had from the chunk before.
 
     Args:
         data: the whole section.

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1 as Kafka reads them: each field when it is wanted, whatever the others hold.
+"""Messages of magic 0 and 1 as Kafka reads them: each field by itself, when it is needed.
 
 Source: org.apache.kafka.common.record.internal.LegacyRecord, AbstractLegacyRecordBatch.DeepRecordsIterator,
 org.apache.kafka.common.utils.Utils.sizeDelimited

@@ -1,4 +1,4 @@
-"""Reads records as Kafka 4.3 does: what it ignores is ignored, and where it throws, the batch ends.
+"""Records as Kafka 4.3 reads them: it ignores what Kafka ignores, and ends a batch where Kafka throws.
 
 What is sound is read by the kernels alone. Only where something is odd, the batch is read once more through the models
 of Java's streams, which say whether Kafka throws, and what. Most runs never need them, so they are imported late.

@@ -1,4 +1,4 @@
-"""What Kafka throws where one record or message cannot be read.
+"""The exceptions that Kafka throws for a record or message that it cannot read.
 
 Source: org.apache.kafka.common.record.internal.DefaultRecord.readFrom, DefaultRecordBatch.uncompressedIterator,
 LegacyRecord, org.apache.kafka.common.utils.ByteUtils, Utils.readBytes, Utils.sizeDelimited

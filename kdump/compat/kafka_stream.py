@@ -1,4 +1,4 @@
-"""How Kafka reads a compressed section record by record: which bytes it gets, and what it throws.
+"""A compressed section as Kafka reads it, record by record: the bytes that it gets, and its exceptions.
 
 A call of a decompressor that fails delivers nothing, not even what it had decoded. So what is read before an
 exception depends on how the calls fall, and that depends on the lengths of the records. This replays the calls.
@@ -41,7 +41,7 @@ STEP = 1 << 18
 
 
 class JavaError(Exception):
-    """What a stream of Kafka throws.
+    """An exception of a stream of Kafka.
 
     Args:
         text: class and message, as Throwable.toString() gives them.
@@ -57,7 +57,7 @@ class JavaError(Exception):
 
 
 class Thrown(Value):
-    """What comes out of Kafka's iterator over the records of a batch.
+    """An exception of Kafka's iterator over the records of a batch.
 
     Args:
         text: class and message, as Throwable.toString() gives them; for C03 the sentence of the limit.
@@ -81,7 +81,7 @@ class JavaStream(Protocol):
 
     @property
     def available(self) -> bool:
-        """What InputStream.available says, as far as it decides anything: false where a read begins with new input."""
+        """InputStream.available, as far as it decides anything: false where a read begins with new input."""
 
     def read(self, length: int) -> bytes | memoryview | None:
         """Return up to `length` bytes, as many as one call of the Java stream gives; None at the end.
@@ -235,7 +235,7 @@ def read_messages(
 
 
 def _length(stream: ChunkedStream) -> bytes:
-    """The bytes of a varint; at the end of a stream Java reads -1, which goes on as a byte does."""
+    """The bytes of a varint; at the end of a stream Java reads -1, and continues as with a byte."""
     head = bytearray()
     while not head or (head[-1] >= 0x80 and len(head) < layout.LONGEST_VARINT):
         head.append(stream.read() & 0xFF)

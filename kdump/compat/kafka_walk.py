@@ -1,4 +1,4 @@
-"""The walk that Kafka takes through a log: it follows every length, and stops where Kafka stops.
+"""The walk of Kafka through a log: it follows every length, and stops where Kafka stops.
 
 For `--compat` and for the model of the broker. The other walk is `kdump.format.batch.walk`; both run over the same
 scan.
@@ -91,7 +91,7 @@ class KafkaWalk:
         return window, at, status
 
     def _odd_batch(self, status: int) -> Window | None:
-        """What Kafka makes of a header that is no whole batch: an end, a failure, or a batch all the same."""
+        """Kafka's reading of a header without a whole batch: an end, a failure, or a batch all the same."""
         if status in (layout.END, layout.PAST_END):
             return None
         size = wire.i32(self._source.read_at(self.position + layout.SIZE_AT, 4), 0)

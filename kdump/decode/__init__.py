@@ -1,4 +1,4 @@
-"""What the records of Kafka's internal topics say, in the words of DumpLogSegments: decoders by name.
+"""Decoders for the records of Kafka's internal topics, in the words of DumpLogSegments, by name.
 
 A decoder is a function from offset, key and value to a `Decoded`. It never raises, whatever the bytes are:
 what Java could not read either is said in the text, or in `stop` where Java's run ended. Nothing is loaded

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Kernel: the usual message of an internal topic to Kafka's JSON, by a program made from the table.
+"""Kernel: common messages of internal topics to Kafka's JSON, by programs made from the table.
 
 Compiled by Cython when a compiler is there, interpreted with the same results when not. It reads what is whole, has no
 byte left over and only ASCII text; for everything else it answers None, and the general reader (`kdump.decode.schema`)

@@ -1,4 +1,4 @@
-"""What Kafka's tool makes of a message of magic 0 or 1 whose key or value cannot be read.
+"""DumpLogSegments' handling of a message of magic 0 or 1 whose key or value cannot be read.
 
 Source: DumpLogSegments.DecoderMessageParser, CoordinatorRecordMessageParser, ClusterMetadataLogMessageParser,
 RemoteMetadataLogMessageParser

@@ -1,4 +1,4 @@
-"""Payloads through a program of the user: one line of Base64 in, one line of JSON out.
+"""Payloads decoded by a program of the user: one line of Base64 in, one line of JSON out.
 
 Strategy: one process for the run, one question at a time, so that an answer can never be taken for that of another
 record. What the program does is not trusted: it has `PATIENCE` for each answer, an answer has a largest size, and
@@ -76,7 +76,7 @@ class DecoderCommand:
         if made is None:
             if answer is not None:
                 what = answer[:_SHOWN].decode("utf-8", "replace")
-                self._report(f"its answer is no JSON: {what}" if what.strip() else "its answer is empty", offset)
+                self._report(f"its answer is not JSON: {what}" if what.strip() else "its answer is empty", offset)
             return Decoded(shown_key, self._value.text(value))
         return Decoded(shown_key, made, payload_object=Form("json").object(made))
 
@@ -113,7 +113,7 @@ class DecoderCommand:
             why = self._how_it_ended()
         except OSError as error:
             why = f"it cannot be run: {error.strerror}"
-        self._report(f"{why}; the payloads from here on are shown as they are", offset)
+        self._report(f"{why}; from here on payloads are shown undecoded", offset)
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
         self.close()

@@ -1,4 +1,4 @@
-"""Control records: transaction markers, and what the Raft layer writes into the metadata log.
+"""Control records: transaction markers, and those of the Raft layer in the metadata log.
 
 The key is version and type (int16 each). Every value is read at version 0 of its message, whatever it says;
 its own version number is a field, and decides which fields the JSON has.

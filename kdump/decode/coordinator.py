@@ -39,7 +39,7 @@ _Value = tuple["dict[str, Value] | None", "str | None", "str | None"]
 
 
 class _UnreadableError(Exception):
-    """What is wrong with a record, in Kafka's words."""
+    """A record that cannot be read, in Kafka's words."""
 
 
 class _TooLargeError(_UnreadableError):

@@ -1,4 +1,4 @@
-"""A record as a decoder shows it, and the forms of decoders."""
+"""A decoded record, and the types of decoders."""
 
 from __future__ import annotations
 

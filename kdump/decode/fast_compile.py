@@ -1,4 +1,4 @@
-"""The quick way for usual records: programs for the kernel, made from the table."""
+"""Programs for the kernel that decodes common messages, made from the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which decoder the records of a file get, and what it finds odd in them."""
+"""The choice of a decoder for each file, and the findings of decoding."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class FileDecoder:
             self._odd[offset] = decoded.note, Severity.NOTE
 
     def _of_text(self) -> tuple[Decoder, Usual] | None:
-        """What decodes for text: in the words of the release."""
+        """The decoder for text: in the words of the release."""
         if self._name is None:
             return None if self._plain is None else (self._plain, _nothing_usual)
         if self._name not in self._decoders:
@@ -169,7 +169,7 @@ class FileDecoder:
         return self._decoders[self._name]
 
     def _of_json(self) -> tuple[Decoder, Usual] | None:
-        """What decodes for JSON: by the newest schemas."""
+        """The decoder for JSON: by the newest schemas."""
         if self._name is None:
             return None if self._plain is None else (self._plain, _nothing_usual)
         if self._name not in self._open:
@@ -203,7 +203,7 @@ def _why(stop: str) -> str:
 
 
 def _going_on(offset: int, decoded: Decoded) -> Decoded:
-    """What is shown of a record at which Java's run would have ended."""
+    """The text of a record at which Java's run would have ended."""
     if decoded.stop is None:
         return decoded
     from dataclasses import replace

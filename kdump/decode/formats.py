@@ -1,7 +1,7 @@
 """Keys and values in the forms of --key-format and --value-format.
 
 What has not the form is still shown, and never looks as if it had: numbers of another size as 0x and hexadecimal
-digits, what is no JSON as the text that it is.
+digits, what is not JSON as text.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def parse(form: str, text: str) -> bytes:
         not re.fullmatch(r"[+-]?[0-9]{1,19}", text, re.ASCII)
         or not -(1 << 8 * size - 1) <= int(text) < 1 << 8 * size - 1
     ):
-        raise ValueError(f"'{text}' is no whole number of {size} bytes")
+        raise ValueError(f"'{text}' is not an integer of {size} bytes")
     return int(text).to_bytes(size, "big", signed=True)
 
 
@@ -140,7 +140,7 @@ def _exact(data: bytes) -> object:
 
 
 def _refuse(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _utf8(data: bytes) -> object:

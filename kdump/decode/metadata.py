@@ -36,7 +36,7 @@ _UNKNOWN_FRAME = "Could not deserialize metadata record due to unknown frame ver
 
 
 class UnframedError(Exception):
-    """What is wrong with a framed record, in Kafka's words; `is_limit`: it is too large, in the words of 4.4."""
+    """A framed record that cannot be read, in Kafka's words; `is_limit`: too large, in the words of 4.4."""
 
     def __init__(self, why: str, *, is_limit: bool = False) -> None:
         super().__init__(why)

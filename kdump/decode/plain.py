@@ -1,4 +1,4 @@
-"""Keys and values that are one value: the decoders behind --key-decoder-class and --value-decoder-class.
+"""The decoder classes of Kafka for keys and values: --key-decoder-class and --value-decoder-class.
 
 Source: org.apache.kafka.tools.DumpLogSegments.DecoderMessageParser, org.apache.kafka.tools.api.StringDecoder,
 IntegerDecoder, LongDecoder, DefaultDecoder
@@ -60,7 +60,7 @@ def notices(key_class: str, value_class: str, release: str) -> list[str]:
 def java_failure(key_class: str, value_class: str, release: str) -> str | None:
     """Return how Java's run ends over a class name: the text after 'Exception in thread "main" '.
 
-    That is right for a name that no Java class has; of a class that is no decoder Java says something else.
+    That is right for a name that no Java class has; of a class that is not a decoder Java says something else.
 
     Source: org.apache.kafka.tools.DumpLogSegments.DumpLogSegmentsOptions.newDecoder
     """

@@ -1,4 +1,4 @@
-"""Records of __remote_log_metadata, as the toString of Kafka's classes; names are printed raw, not escaped.
+"""Records of __remote_log_metadata, as toString of Kafka's classes: names are printed raw, not escaped.
 
 Source: org.apache.kafka.tools.DumpLogSegments.RemoteMetadataLogMessageParser,
 org.apache.kafka.server.log.remote.metadata.storage.serialization.RemoteLogMetadataSerde

@@ -1,4 +1,4 @@
-"""The one reader of all messages: a message of the table and a version make a list of readers.
+"""The one reader of all messages: from a message of the table and a version to a list of field readers.
 
 Which fields are there, how each is read and what may be null is settled once, when a version is first met;
 per record nothing of the table is looked at again.
@@ -21,7 +21,7 @@ TagReader = Callable[[bytes, int, dict[str, Value]], tuple[dict[str, Value], int
 
 
 class ReadMode(IntEnum):
-    """How messages are read.
+    """The way in which messages are read.
 
     EXACT: as the classes of a release read them. BOUNDED: but arrays and tag sections only up to the limits that Kafka
     has from 4.4 on. OPEN: so bounded, and what the table does not know stays: unknown tagged fields are kept, and a
@@ -108,7 +108,7 @@ class Schema:
         self.message = message
         self.unknown: list[int] = []
         self._reading = reading
-        self._room = None if reading is ReadMode.EXACT else wire.Room()
+        self._room = None if reading is ReadMode.EXACT else wire.MemoryBudget()
         self.low = message.low
         self.high = message.high
         self.floats = _has_floats(message.fields)
@@ -186,7 +186,7 @@ class _Compiler:
     """Makes the reader of one version of one message."""
 
     def __init__(
-        self, message: Message, version: int, shown: int, unknown: list[int] | None, room: wire.Room | None
+        self, message: Message, version: int, shown: int, unknown: list[int] | None, room: wire.MemoryBudget | None
     ) -> None:
         self.version = min(version, message.high)
         self.shown = shown

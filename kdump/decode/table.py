@@ -52,7 +52,7 @@ def topics() -> dict[str, str]:
 
 
 class Table:
-    """What one release knows.
+    """The messages of one release.
 
     Args:
         release: which.

@@ -175,8 +175,8 @@ def octets(field: str, flexible: bool, nullable: bool) -> Reader:
     return read
 
 
-class Room:
-    """What a record may still hold: nothing that is read may take much more memory than its bytes.
+class MemoryBudget:
+    """The memory that a record may still take: no value may take much more than its bytes.
 
     Attributes:
         left: elements and unknown tagged fields.
@@ -196,7 +196,7 @@ class Room:
             raise LimitError(RUNTIME, f"It has more than {MOST_IN_ALL} elements in all.")
 
 
-def array(field: str, flexible: bool, nullable: bool, item: Reader | str, room: Room | None = None) -> Reader:
+def array(field: str, flexible: bool, nullable: bool, item: Reader | str, room: MemoryBudget | None = None) -> Reader:
     """Return the reader of an array.
 
     Args:

@@ -1,1 +1,1 @@
-"""The verb dump: what is in a file of a broker, as a stream of items. `checked` is ours, `kafka` mirrors the tool."""
+"""The verb dump: the contents of a broker's files, as a stream of items."""

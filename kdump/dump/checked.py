@@ -1,4 +1,4 @@
-"""`dump` as kdump does it: every file and every true batch, and what is wrong as findings.
+"""`dump` by the checked walk: every file, every intact batch, and the damage as findings.
 
 First the files: which there are, whether they can be opened, and who reads them. Then logs and KRaft snapshots: the
 checked walk, records where they are wanted, and findings. Files of other kinds are read by other_files.

@@ -1,4 +1,4 @@
-"""Where to begin reading a log: at a place that its indexes name and its data confirms.
+"""The position at which to begin reading a log: named by its indexes and confirmed by its data.
 
 Strategy: an index is a hint. The batch at the place that an entry names must have the right CRC, and must not begin
 above the offset of the entry; a time must be the largest of the batches since the entry before. Where that does not

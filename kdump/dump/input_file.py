@@ -1,4 +1,4 @@
-"""The files that a user of dump names: paths and directories, what each file is, and what lies beside it."""
+"""The inputs of dump: paths and directories, the kind of each file, and the files beside it."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def identify(file: InputFile, options: DumpOptions) -> InputFile | OpenFailure:
 
 
 def _base_offset(file: InputFile, options: DumpOptions) -> int | None:
-    """What the user says, or the name as brokers write it, or the name as Kafka's tool takes it."""
+    """The base offset: from the user, from the name as brokers write it, or as Kafka's tool takes the name."""
     if options.base_offset is not None:
         return options.base_offset
     if file.name.base_offset is not None or file.name.kind not in _NEED_BASE:

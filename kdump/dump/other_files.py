@@ -95,7 +95,7 @@ class CheckedIndexes:
             number += count
 
     def _mismatch(self, entry: Finding, position: int) -> Finding:
-        """What is wrong with an entry of the offset index that leads astray."""
+        """The finding for an entry of the offset index that points to the wrong batch."""
         assert self._log is not None
         if _last_offset(self._log, position) is None:
             return entry
@@ -275,7 +275,7 @@ class _Chain:
 
 
 def _until_zeros(offsets: array[int], base_offset: int, *, first: bool) -> int:
-    """How many entries come before the zero tail of a file that was never trimmed."""
+    """The number of entries before the zero tail of a file that was never trimmed."""
     for i, offset in enumerate(offsets):
         if offset == base_offset and not (first and i == 0):
             return i
@@ -298,7 +298,7 @@ def _last_offset(log: Source, position: int) -> int | None:
 
 
 def _before(entry: TimestampOffset) -> dict[str, int | str | None]:
-    """What is said of the entry that another one should not come after."""
+    """The values of a finding for the entry that another one should not come after."""
     return {"other": entry.timestamp, "other_offset": entry.offset, "side": "before"}
 
 

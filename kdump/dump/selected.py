@@ -1,4 +1,4 @@
-"""`dump` of what is selected: the logs that can have it, from where their indexes say, and nothing else.
+"""`dump` of a selection: only logs that can contain it, from the position that their indexes name.
 
 Strategy: segments are passed over by their names, the beginning of a segment by its indexes (`Starts`), batches by
 their headers and records by their columns (`Filter`). The last records are found by counting in growing ends of the
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.walk import CheckedWalk
     from kdump.format.batch.window import Window
     from kdump.format.index.offset_and_time import OffsetPosition
-    from kdump.format.record.cut_record import CutRecord
+    from kdump.format.record.chunk import CutRecord
     from kdump.format.source import Source
     from kdump.item import Item
 
@@ -41,7 +41,7 @@ _GROWTH = 4
 
 
 class Tail(Value):
-    """Where the last records of a log begin.
+    """The position of the last records of a log.
 
     Args:
         position: of a batch.
@@ -57,7 +57,7 @@ class Tail(Value):
 
 
 class SelectedLog:
-    """What is selected of one log.
+    """The selected part of one log.
 
     Args:
         file: which one.
@@ -241,7 +241,7 @@ class SelectedDump:
             yield OpenFailure(others[0], "skipped", why)
 
     def _identify(self, unknown: InputFile) -> InputFile | OpenFailure:
-        """What a file is, or why it cannot be read: what has no batches is not opened again."""
+        """The kind of a file, or why it cannot be read; a file without batches is not opened again."""
         file = identify(unknown, self._options)
         if not isinstance(file, OpenFailure) and file.is_log:
             return file

@@ -1,4 +1,4 @@
-"""Which batches and records of the logs are wanted, and the filter that leaves only these.
+"""The selection of batches and records, and the filter that applies it.
 
 Strategy: a batch whose header rules it out is dropped from its window before its records are read; records are marked
 in a mask by the kernel, and what is marked moves together in its columns. So no object is made for a record, and what
@@ -43,7 +43,7 @@ def contradiction(fields: Mapping[str, Any], spelled: Callable[[str], str]) -> s
 
 
 class Selection(Value):
-    """What is asked for: every condition must hold; where one has several values, any of them will do.
+    """A selection: every condition must hold; where one has several values, any of them will do.
 
     Args:
         from_offset, to_offset: absolute offsets, half-open; None for no bound.
@@ -125,7 +125,7 @@ class Filter:
         self._kept = array("q")
         self._shown = array("q")
         self._mask = bytearray()
-        self._is_shown = self._has_records = False  # the batch that the next chunk may go on with
+        self._is_shown = self._has_records = False  # the batch that the next chunk may continue
 
     @property
     def is_full(self) -> bool:

@@ -12,7 +12,7 @@ from collections import Counter
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from kdump.figures import CodecFigures, EndedTransactions, EpochRun, Figures, OpenTransaction, SizeFigures
+from kdump.figures import CodecFigures, EndedTransactions, EpochFigures, Figures, OpenTransactionFigures, SizeFigures
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
@@ -189,7 +189,7 @@ class Fold:
             max_timestamp=self._latest,
             codecs=tuple(CodecFigures(number, *numbers) for number, numbers in sorted(self._codecs.items())),
             producers=len(self._producers),
-            epochs=tuple(EpochRun(*run) for run in self._epochs),
+            epochs=tuple(EpochFigures(*run) for run in self._epochs),
             epoch_changes=max(0, self._runs - 1),
             committed=transactions.committed.figures(),
             aborted=transactions.aborted.figures(),
@@ -241,18 +241,18 @@ class Transactions:
     def __init__(self) -> None:
         self.committed, self.aborted = Ended(), Ended()
         self.complete = True
-        self._open: dict[int, list[int]] = {}  # by producer: the fields of OpenTransaction without its id
+        self._open: dict[int, list[int]] = {}  # by producer: the fields of OpenTransactionFigures without its id
         self._marked: tuple[int, int] | None = None  # the control batch whose marker was read
 
     @property
     def open_count(self) -> int:
-        """How many are open."""
+        """The number of open transactions."""
         return len(self._open)
 
-    def oldest(self) -> tuple[OpenTransaction, ...]:
+    def oldest(self) -> tuple[OpenTransactionFigures, ...]:
         """Return the open ones that began first."""
         oldest = nsmallest(MOST_SHOWN, self._open.items(), key=lambda one: one[1][1])
-        return tuple(OpenTransaction(producer, *fields) for producer, fields in oldest)
+        return tuple(OpenTransactionFigures(producer, *fields) for producer, fields in oldest)
 
     def add(self, chunk: Chunk) -> None:
         """Take the batches of a chunk into account."""
@@ -307,7 +307,7 @@ class Ended:
         """Take a transaction into account.
 
         Args:
-            fields: of OpenTransaction without its id; None where its data is not there.
+            fields: of OpenTransactionFigures without its id; None where its data is not there.
             timestamp: of its marker, ms.
         """
         self._count += 1

@@ -1,4 +1,4 @@
-"""Which transactions were committed, which aborted, and which are open, for `dump --committed` and `--aborted`.
+"""The outcome of each transaction: committed, aborted or open, for `dump --committed` and `--aborted`.
 
 Strategy: what a batch comes to is said by the next marker of its producer, which lies after it. So the logs are walked
 through once before they are shown, further than they are shown where transactions are open at their end, into the

@@ -1,1 +1,1 @@
-"""The verb export: the tables that a log directory is, in columns, and their files."""
+"""The verb export: the tables of a log directory, in columns, and their files."""

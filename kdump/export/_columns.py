@@ -2,7 +2,7 @@
 """Kernel: keys, values and headers of record rows into the buffers of Arrow arrays.
 
 Compiled by Cython when a compiler is there, interpreted with the same results when not. Bits of a
-validity bitmap are set for what is there; bitmaps come zeroed.
+validity bitmap are set for values that are not null; bitmaps come zeroed.
 
 Contract. Trusted: record rows are those of `kdump.format.record._records` for the same buffer, and there is room for
 what `field_bytes` and `header_room` have counted in them. Both walk headers within R_END by the decoder that checked

@@ -1,4 +1,4 @@
-"""Arrow arrays from rows of batches, those of many windows and logs at a time."""
+"""Arrow arrays from rows of batches, of many windows and logs at a time."""
 
 from __future__ import annotations
 

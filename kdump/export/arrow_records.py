@@ -1,4 +1,4 @@
-"""Arrow arrays from the records of a chunk: what the kernels have in columns, and keys and values in one copy."""
+"""Arrow arrays from the records of a chunk: columns of the kernels, and one copy of keys and values."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Records:
         return pa.Array.from_buffers(pa.binary(), count, [pa.py_buffer(one) for one in (bits, offsets, target)], nulls)
 
     def headers(self) -> pa.Array:
-        """Lists of headers; keys that are no UTF-8 as Java's readers see them."""
+        """Lists of headers; keys that are not UTF-8 as Java's readers see them."""
         chunk, count = self._chunk, self.count
         headers, key_bytes, value_bytes = _columns.header_room(chunk.view, chunk.rows, count)
         lists = array("i", bytes(4 * (count + 1)))
@@ -141,7 +141,7 @@ def _size(column: pa.Array) -> pa.Array:
 
 
 def _text(count: int, *buffers: pa.Buffer) -> pa.Array:
-    """Strings; what is no UTF-8 is replaced as Java does."""
+    """Strings; what is not UTF-8 is replaced as Java does."""
     text = pa.Array.from_buffers(pa.string(), count, [None, *buffers])
     try:
         text.validate(full=True)

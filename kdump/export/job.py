@@ -1,6 +1,6 @@
-"""An export that can be ended at any moment and run again: what is to be done, what is done, and by whom.
+"""An export that can be interrupted and run again: its plan, its progress, and its workers.
 
-The plan is written first, and stays: a second run with the same words goes on with it. A part of the plan is one file
+The plan is written first, and stays: a second run with the same words resumes it. A part of the plan is one file
 of rows, which appears whole; what became of it is noted after that. So a part without a note is written again, under
 the same name, and no row is ever there twice.
 """
@@ -54,7 +54,7 @@ class ExportPart(Value):
 
 
 class Result(Value):
-    """What became of a part.
+    """The result of a part.
 
     Args:
         name: of the part.
@@ -72,7 +72,7 @@ class Result(Value):
 
 
 class ExportTarget(Value):
-    """Where an export goes, and how.
+    """The target of an export: directory, format, table and columns.
 
     Args:
         directory: it.
@@ -88,7 +88,7 @@ class ExportTarget(Value):
 
     @property
     def state(self) -> str:
-        """Where plan and notes are."""
+        """The directory of the plan and the notes."""
         return os.path.join(self.directory, STATE)
 
     def file(self, folder: str, name: str) -> RowFile:
@@ -136,7 +136,7 @@ def _parts(splits: Iterable[Split]) -> list[ExportPart]:
 
 
 class ExportPlan(Value):
-    """What an export does.
+    """The plan of an export.
 
     Args:
         parts: the files of rows.
@@ -165,11 +165,13 @@ def begun(target: ExportTarget, asked: dict[str, object]) -> ExportPlan | None:
         parts = tuple(_part(one) for one in plan["parts"])
     except FileNotFoundError:
         if os.path.isdir(target.directory) and any(name != STATE for name in os.listdir(target.directory)):
-            raise NotThisExportError(f"{target.directory}: is not empty, and no export that could go on") from None
+            raise NotThisExportError(
+                f"{target.directory}: is not empty, and not an export that can be resumed"
+            ) from None
         return None
     except NotADirectoryError:
         wrong = target.state if os.path.isdir(target.directory) else target.directory
-        raise NotThisExportError(f"{wrong}: is no directory") from None
+        raise NotThisExportError(f"{wrong}: is not a directory") from None
     except (ValueError, TypeError, LookupError):  # what is JSON need not be a plan
         raise NotThisExportError(f"{target.state}: the plan in it cannot be read; name another directory") from None
     if before != asked:

@@ -1,4 +1,4 @@
-"""Where rows are from: host, log directory, topic and partition, by a manifest and by the names of directories."""
+"""The origin of rows: host, log directory, topic and partition, by a manifest and by the names of directories."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Root(Value):
 
 
 class Origin(Value):
-    """Where the rows of a file are from; None for what nothing tells."""
+    """The origin of the rows of a file; None for what is unknown."""
 
     host: str | None
     log_dir: str | None
@@ -94,7 +94,7 @@ def _upwards(path: str) -> Iterable[str]:
 
 
 def printable(path: str) -> str:
-    """Return a name as text columns have it: bytes that are no UTF-8 are written out."""
+    """Return a name as text columns have it: bytes that are not UTF-8 are written out."""
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

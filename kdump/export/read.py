@@ -1,4 +1,4 @@
-"""Record batches from pieces of logs: what a task of the data source does, and each step of an export."""
+"""Record batches from splits of logs: a task of the data source, and a step of an export."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kdump.export.arrow import ArrowRows, batch_columns
 from kdump.export.arrow_records import MOST_BYTES, Records, parts
 from kdump.export.origin import printable
-from kdump.export.split import Wanted, hints_beside
+from kdump.export.split import WantedLogs, hints_beside
 from kdump.export.tables import TABLES
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
@@ -42,7 +42,7 @@ _BOUNDS = {
 
 
 class ReadOptions(Value):
-    """What is read, and how.
+    """The options of reading.
 
     Args:
         table: batches or records.
@@ -55,7 +55,7 @@ class ReadOptions(Value):
 
     table: str
     columns: tuple[Column, ...]
-    wanted: Wanted = Wanted()
+    wanted: WantedLogs = WantedLogs()
     decoder: str = "auto"
     max_batch_bytes: int = 64 * 1024 * 1024
     max_uncompressed_bytes: int = 256 * 1024 * 1024
@@ -148,7 +148,7 @@ def _batches(
 
 
 class _Runs:
-    """Which rows are from which piece.
+    """The piece that each row is from.
 
     Attributes:
         ends: constants of a piece, and the number of the first row after its rows.
@@ -203,7 +203,7 @@ def _records(
 
 
 def _cut(path: str, chunk: Chunk) -> str:
-    """What is said of a record whose cells do not hold all of it."""
+    """The finding for a record whose cells do not hold all of it."""
     assert chunk.cut is not None
     finding = Finding(Code.C03, path, values={"why": f"its cells hold the first {MOST_CELL} bytes of each field"})
     at = f"the record at offset {chunk.rows[layout.R_OFFSET]} has {chunk.cut.size} bytes"
@@ -234,7 +234,7 @@ def _within(batch: pa.RecordBatch, bounds: Sequence[tuple[str, str, int]]) -> pa
 
 
 class Decoding:
-    """What the records of a topic say, as JSON, for internal topics and control records.
+    """The records of internal topics and control records, decoded to JSON.
 
     Args:
         topic: its name.

@@ -1,4 +1,4 @@
-"""Logs in pieces: which batches a task reads, so that all pieces together are the log.
+"""Splits of logs: which batches each task reads, so that all splits together are the log.
 
 A piece owns the batches that begin in it, and begins where a batch does. That is decided once, when the pieces are
 made: at an entry of the offset index, where the batch there has the right CRC, fits the offsets of the index, and is
@@ -89,7 +89,7 @@ class Split(Value):
         return self.stop - self.border.position
 
 
-class Wanted(Value):
+class WantedLogs(Value):
     """The rows that are asked for.
 
     Args:
@@ -148,7 +148,7 @@ def _latest(path: str, base: int) -> int | None:
     return latest if latest > 0 else None
 
 
-def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[LogFile | OpenFailure]:
+def logs_of(paths: Sequence[str], origins: Origins, wanted: WantedLogs) -> Iterator[LogFile | OpenFailure]:
     """Yield the logs under some paths, in order, and the paths that lead to none.
 
     Args:
@@ -174,7 +174,7 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: Wanted) -> Iterator[
 
 
 def _not_followed(found: Contents) -> Iterator[OpenFailure]:
-    """What may have rows, and is left out."""
+    """Files that may have rows, but are not followed."""
     for path, reason in ((skipped.path, skipped.reason) for skipped in found.skipped):
         name = parse_name(os.path.basename(path))
         is_log = name.is_live and name.kind is FileKind.LOG
@@ -184,7 +184,7 @@ def _not_followed(found: Contents) -> Iterator[OpenFailure]:
 
 
 def _logs(
-    paths: Sequence[str], origins: Origins, wanted: Wanted, *, follow: bool = True
+    paths: Sequence[str], origins: Origins, wanted: WantedLogs, *, follow: bool = True
 ) -> Iterator[LogFile | OpenFailure]:
     bases = [parse_name(os.path.basename(path)).base_offset for path in paths]
     for at, path in enumerate(paths):

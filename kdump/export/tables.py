@@ -1,4 +1,4 @@
-"""The tables and their columns: the keys of the JSON lines, in their order, behind the place that a row is from.
+"""The tables and their columns: the keys of the JSON lines, in their order, behind the origin of a row.
 
 Everything that has columns takes them from here: Arrow and Spark schemas, the options that name columns, the manual.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Enum):
-    """What a column holds: the type in Arrow, and the one that Spark has for it."""
+    """The type of a column: in Arrow, and in Spark."""
 
     LONG = "int64"
     INT = "int32"

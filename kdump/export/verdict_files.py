@@ -1,4 +1,4 @@
-"""Findings, segments and losses as files, written while they go by to whoever else wants them."""
+"""Findings, segments and losses written to files while their items pass to another sink."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HELD = 4096  # rows of one file
 class VerdictFiles:
     """Writes the rows of one table, a file for each partition directory.
 
-    An export of these tables that was ended is begun anew: what it has written is removed first.
+    An interrupted export of these tables starts again: what it has written is removed first.
 
     Args:
         target: where to, and which table.
@@ -169,7 +169,7 @@ class Summary:
 
 
 class LogDirRow(Value):
-    """What a log directory comes to.
+    """The totals of a log directory.
 
     Args:
         host: by the manifest; empty where it says none.

@@ -193,6 +193,6 @@ def _segment_row(segment: SegmentChecked, worst: dict[str, int], unread: set[str
 
 
 def _stem(path: str) -> str:
-    """What the files of a segment have in common."""
+    """The common part of the names of a segment's files."""
     directory, name = os.path.split(path)
     return os.path.join(directory, name.partition(".")[0])

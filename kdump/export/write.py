@@ -1,4 +1,4 @@
-"""Files of rows: Parquet, JSON lines and CSV. A file appears under its name when it is whole, or not at all."""
+"""Files of rows: Parquet, JSON lines and CSV. A file appears under its name only when it is complete."""
 
 from __future__ import annotations
 

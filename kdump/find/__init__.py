@@ -1,1 +1,1 @@
-"""Where an offset or a time is: what a broker answers, what the data says, and where the two differ."""
+"""The verb find: a broker's answer for an offset or a time, the answer of the data, and where they differ."""

@@ -1,10 +1,10 @@
-"""What was found, as answers: the place and its records, or a sentence why there is none."""
+"""The answers of find: a batch and its records, or a sentence why nothing was found."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.lookup_results import Found, FoundBatch, Refused, find_record
+from kdump.broker.lookup_results import FoundBatch, FoundRecord, Refused, find_record
 from kdump.find.query import Ask
 from kdump.format.batch import layout
 from kdump.format.record.chunk import KEPT, Chunk
@@ -108,7 +108,7 @@ class BatchRecords:
         self._report = report
         self._checks = RecordChecks("")
 
-    def find(self, batch: FoundBatch, wanted: Callable[[int, int], bool]) -> Found | Refused | None:
+    def find(self, batch: FoundBatch, wanted: Callable[[int, int], bool]) -> FoundRecord | Refused | None:
         """Return the first record of a batch that is wanted; Refused where its records end early before that.
 
         Args:
@@ -127,7 +127,7 @@ class BatchRecords:
         """Report what is wrong with the records of a batch."""
         self.find(batch, lambda _time, _at: False)
 
-    def first_offset(self, batch: FoundBatch) -> Found | Refused | None:
+    def first_offset(self, batch: FoundBatch) -> FoundRecord | Refused | None:
         """Return the first record of a batch."""
         return find_record(self._reader, batch, lambda _time, _at: True)
 
@@ -179,7 +179,7 @@ class Answers:
         self.batch = None
         self.limited = False
 
-    def record(self, query: Query, found: Found | Refused | None, nothing: str) -> LookupAnswer:
+    def record(self, query: Query, found: FoundRecord | Refused | None, nothing: str) -> LookupAnswer:
         """Return a record, or an end of the log, as the answer.
 
         Args:
@@ -199,7 +199,7 @@ class Answers:
     def in_batch(self, query: Query, batch: FoundBatch) -> LookupAnswer:
         """Return the first record of a batch at or after the offset that was asked for; null where there is none."""
         record = self._inside.find(batch, lambda _time, at: at >= query.number)
-        found = (record.offset, record.timestamp) if isinstance(record, Found) else (None, None)
+        found = (record.offset, record.timestamp) if isinstance(record, FoundRecord) else (None, None)
         return self._place(query, batch, *found)
 
     def refused(self, query: Query, refused: Refused) -> LookupAnswer:
@@ -218,7 +218,7 @@ class Answers:
         last, position = batch.cell(layout.LAST_OFFSET), batch.cell(layout.POSITION)
         if base < 0 and batch.cell(layout.MAGIC) < layout.MAGIC_V2:
             first = self._inside.first_offset(batch)
-            base = first.offset if isinstance(first, Found) else last
+            base = first.offset if isinstance(first, FoundRecord) else last
         self.batch = (batch.segment, position)
         path = self._partition.segment(batch.segment).path
         return LookupAnswer(query.text, offset, timestamp, epoch if epoch >= 0 else None, path, position, base, last)

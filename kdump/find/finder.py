@@ -1,4 +1,4 @@
-"""`find-offset` and `find-time`: a broker's answer, and the data's beside it where something on the way is wrong.
+"""`find-offset` and `find-time`: a broker's answer, and that of the data where a lookup met damage.
 
 Decisions: the offset of an answer is that of the first record at or after the one that was asked for, in the batch
 that a broker would send; a batch may end before such a record, after compaction: then it is null and a consumer reads
@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.broker.lookup import Lookup
-from kdump.broker.lookup_results import NO_TIMESTAMP, Found, FoundBatch, Refused
+from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused
 from kdump.find.answers import Answers, BatchRecords, Sentences
 from kdump.find.lookup_audit import LookupAudit
 from kdump.find.query import Ask
@@ -89,8 +89,8 @@ _UNFINISHED = {
 }
 
 
-class Limits(Value):
-    """How much is read of one batch, bytes: compressed, and uncompressed."""
+class LookupLimits(Value):
+    """The limits of one batch, bytes: compressed, and uncompressed."""
 
     max_batch_bytes: int
     max_uncompressed_bytes: int
@@ -111,7 +111,7 @@ class Finder:
     def __init__(
         self,
         partition: PartitionDir,
-        limits: Limits,
+        limits: LookupLimits,
         *,
         scan: bool,
         times: bool,
@@ -154,7 +154,7 @@ class Finder:
             yield answer
 
     def _report(self, finding: Finding) -> None:
-        """Take a finding; what only compaction explains is no news here, and what was told is none either."""
+        """Take a finding; findings that only compaction explains are left out, and repeated ones."""
         if finding.severity is Severity.NOTE:
             return
         told = (finding.code, finding.file, finding.position, finding.message)
@@ -254,7 +254,7 @@ class Finder:
         return self._sentences.before_start(query.number, self._partition.start_offset)
 
     def _nothing(self, query: Query) -> str:
-        """Why a broker finds no record for a question about time, when it throws nothing."""
+        """The reason why a broker finds no record for a question about time, if it throws nothing."""
         number, largest = self._lookup.believed
         if query.ask is not Ask.MAX or largest < 0:
             return self._sentences.no_time(query)
@@ -268,8 +268,8 @@ class Finder:
             return self._places.record(query, self._lookup.earliest(), "")
         if query.ask is Ask.LATEST:
             broker = self._lookup.latest()
-            epoch = broker.epoch if isinstance(broker, Found) else None
-            return self._places.record(query, Found(NO_TIMESTAMP, self._data.end_offset(), epoch), "")
+            epoch = broker.epoch if isinstance(broker, FoundRecord) else None
+            return self._places.record(query, FoundRecord(NO_TIMESTAMP, self._data.end_offset(), epoch), "")
         found = self._data.max_timestamp() if query.ask is Ask.MAX else self._data.time(query.number)
         return self._places.record(query, found, self._sentences.no_time(query))
 
@@ -298,7 +298,7 @@ class Finder:
 
 
 def _unread(error: UnreadableError | OSError) -> tuple[Finding | OpenFailure, str]:
-    """What a file that cannot be read is to the run, and the sentence of the answer."""
+    """Report a file that cannot be read, and return the sentence of the answer."""
     if isinstance(error, UnreadableError):
         problem = error.problem
         return Finding(Code.V02, problem.path) if problem.missing else problem, problem.sentence

@@ -1,4 +1,4 @@
-"""What the data itself answers: every true batch of the segments, whatever their indexes say.
+"""The answer of the data itself: every intact batch of the segments, without their indexes.
 
 Strategy: each segment is walked once with the checked walk, which reports its damage. What is kept of it are runs of
 `RUN` batches with their highest offset and time; a question reads the batches of one run again. So any number of
@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.lookup_results import Found, FoundBatch, Refused, find_record, limit_of
+from kdump.broker.lookup_results import FoundBatch, FoundRecord, Refused, find_record, limit_of
 from kdump.broker.segment_reading import WINDOW
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Finding
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kdump.workers import InOrder
 
 
-class Run(NamedTuple):
+class OffsetRun(NamedTuple):
     """Some true batches in a row, without anything between them.
 
     Args:
@@ -66,7 +66,7 @@ class Runs:
         ascend: no run begins below the end of one before it.
     """
 
-    def __init__(self, runs: Iterable[Run]) -> None:
+    def __init__(self, runs: Iterable[OffsetRun]) -> None:
         self.runs = list(runs)
         self._lasts = array("q", accumulate((run.last for run in self.runs), max))
         self._times = array("q", accumulate((run.max_timestamp for run in self.runs), max))
@@ -76,7 +76,7 @@ class Runs:
         """Return the number of the first run with a last offset at or above this one."""
         return bisect_left(self._lasts, offset)
 
-    def at_time(self, timestamp: int) -> Iterator[Run]:
+    def at_time(self, timestamp: int) -> Iterator[OffsetRun]:
         """Yield the runs that reach up to a time (ms since the epoch)."""
         return (run for run in self.runs[bisect_left(self._times, timestamp) :] if run.max_timestamp >= timestamp)
 
@@ -143,7 +143,9 @@ class LogScan:
         jobs: int = 1,
     ) -> None:
         self._jobs = jobs
-        self._ahead: tuple[int, InOrder[int, Run | Finding], Iterator[Iterator[Run | Finding | Progress]]] | None = None
+        self._ahead: (
+            tuple[int, InOrder[int, OffsetRun | Finding], Iterator[Iterator[OffsetRun | Finding | Progress]]] | None
+        ) = None
         self._partition = partition
         self._report = report
         self._limit = max_batch_bytes
@@ -166,7 +168,7 @@ class LogScan:
             return self._reaching(number, runs.runs[at], offset)
         return None
 
-    def _reaching(self, number: int, run: Run, offset: int) -> FoundBatch | None:
+    def _reaching(self, number: int, run: OffsetRun, offset: int) -> FoundBatch | None:
         """The first batch of a run with a last offset at or above this one."""
         for window in self._windows(number, run):
             for k, last in enumerate(window.column(layout.LAST_OFFSET)):
@@ -174,14 +176,14 @@ class LogScan:
                     return FoundBatch(number, window, k)
         return None
 
-    def time(self, timestamp: int) -> Found | Refused | None:
+    def time(self, timestamp: int) -> FoundRecord | Refused | None:
         """Return the first record, in the order of the log, at or after a time (ms since the epoch).
 
         Refused where records over a limit may have it.
         """
         return self._time(timestamp, self._partition.start_offset)
 
-    def _time(self, timestamp: int, start: int) -> Found | Refused | None:
+    def _time(self, timestamp: int, start: int) -> FoundRecord | Refused | None:
         for number in range(len(self._partition)):
             for run in self.runs(number).at_time(timestamp):
                 found = self._record(number, run, timestamp, start)
@@ -189,7 +191,7 @@ class LogScan:
                     return found
         return None
 
-    def max_timestamp(self) -> Found | Refused | None:
+    def max_timestamp(self) -> FoundRecord | Refused | None:
         """Return the first record with the largest timestamp, below the log start too; None when no record has one.
 
         Refused where records over a limit may have a larger one.
@@ -234,7 +236,7 @@ class LogScan:
             self._runs[number] = Runs(self._taken(number))
         return self._runs[number]
 
-    def _taken(self, number: int) -> Iterator[Run]:
+    def _taken(self, number: int) -> Iterator[OffsetRun]:
         """Yield the runs of a segment, and report its damage; other processes may have begun with those after it."""
         if self._ahead is None or self._ahead[0] != number:
             self.close()
@@ -243,7 +245,7 @@ class LogScan:
         _, scanned, segments = self._ahead
         self._ahead = number + 1, scanned, segments
         for one in next(segments):
-            if isinstance(one, Run):
+            if isinstance(one, OffsetRun):
                 yield one
             elif isinstance(one, Finding):
                 self._report(one)
@@ -266,7 +268,7 @@ class LogScan:
         walk.checks.follow_producers = False
         return walk
 
-    def _walked(self, number: int) -> Iterator[Run | Finding]:
+    def _walked(self, number: int) -> Iterator[OffsetRun | Finding]:
         """Walk a segment: its runs, and what is wrong with it."""
         file = self._partition.segment(number).path
         found: list[Finding] = []
@@ -279,12 +281,12 @@ class LogScan:
                     yield self._run(number, window, k, min(k + RUN, stop), times)
         yield from found
 
-    def _run(self, number: int, window: Window, start: int, stop: int, times: dict[int, int]) -> Run:
+    def _run(self, number: int, window: Window, start: int, stop: int, times: dict[int, int]) -> OffsetRun:
         firsts = window.column(layout.BASE_OFFSET)[start:stop]
         for k, first in enumerate(firsts):
             if first < 0:
                 firsts[k] = self._first(FoundBatch(number, window, start + k))
-        return Run(
+        return OffsetRun(
             window.cell(start, layout.POSITION),
             window.end(stop),
             min(firsts),
@@ -330,14 +332,14 @@ class LogScan:
                 return chunk.rows[layout.R_OFFSET]
         return batch.cell(layout.LAST_OFFSET)
 
-    def _windows(self, number: int, run: Run) -> Iterator[Window]:
+    def _windows(self, number: int, run: OffsetRun) -> Iterator[Window]:
         """Yield the batches of a run again: nothing but true ones lie in it."""
         log = self._partition.segment(number).log
         if run.magic is not None:
             return iter((self._proven(log, run, run.magic),))
         return KafkaWalk(log, log.name, run.position, run.end, self._limit, self._buffer_of(log)).windows()
 
-    def _proven(self, log: Source, run: Run, magic: int) -> Window:
+    def _proven(self, log: Source, run: OffsetRun, magic: int) -> Window:
         """The one batch of a run, with the size and the magic that its CRC has proven."""
         buffer, size = self._buffer_of(log), run.end - run.position
         whole = size <= self._limit
@@ -348,7 +350,7 @@ class LogScan:
             window.fill_crcs()
         return window
 
-    def _batches(self, number: int, run: Run) -> Iterator[FoundBatch]:
+    def _batches(self, number: int, run: OffsetRun) -> Iterator[FoundBatch]:
         return (FoundBatch(number, window, k) for window in self._windows(number, run) for k in range(window.count))
 
     def _buffer_of(self, log: Source) -> Buffer:
@@ -357,14 +359,14 @@ class LogScan:
         self._buffer.source = log
         return self._buffer
 
-    def _record(self, number: int, run: Run, timestamp: int, start: int) -> Found | Refused | None:
+    def _record(self, number: int, run: OffsetRun, timestamp: int, start: int) -> FoundRecord | Refused | None:
         for batch in self._batches(number, run):
             found = find_record(self._reader, batch, lambda time, at: time >= timestamp and at >= start)
             is_open = isinstance(found, Refused) and found.limit and batch.cell(layout.MAX_TIMESTAMP) >= timestamp
-            if isinstance(found, Found) or is_open:
+            if isinstance(found, FoundRecord) or is_open:
                 return found
         return None
 
 
 def _ignore(_finding: Finding) -> None:
-    """What is wrong here was reported when the run was made."""
+    """Ignore what was already reported when the run was made."""

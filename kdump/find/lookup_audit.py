@@ -1,4 +1,4 @@
-"""What is odd on the way of a lookup: batches that were passed, and the index entries that were believed."""
+"""Check the index entries and batches that one lookup used."""
 
 from __future__ import annotations
 

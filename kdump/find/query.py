@@ -1,4 +1,4 @@
-"""Questions as users write them."""
+"""The questions of users: offsets and times as text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _BELOW_MICROSECOND = r"[.,][0-9]{6}[0-9]*[1-9]"  # digits that Python does not keep
-_SHOWN = 60  # characters of what is no question
+_SHOWN = 60  # characters shown of an invalid question
 _SMALL = 10_000  # ms: nobody means a date by it
 _LIKELY = range(10**11, 10**13)  # ms, 1973 to 2286: other numbers may be seconds, or a date without its dashes
 
 
 class Ask(Enum):
-    """What is asked."""
+    """The kind of a question."""
 
     OFFSET = "offset"
     TIME = "time"
@@ -61,7 +61,7 @@ def offset_query(text: str) -> Query:
         return Query(text, _WORDS[word])
     if word.isascii() and word.isdigit() and len(word) <= _LONGEST and (number := int(word)) <= _MAX_LONG:
         return Query(text, Ask.OFFSET, number)
-    raise ValueError(f"'{_shown(word)}' is no offset: a number from 0 on, earliest or latest")
+    raise ValueError(f"'{_shown(word)}' is not a valid offset: a number from 0 on, earliest or latest")
 
 
 def time_query(text: str, now: int | None = None) -> Query:
@@ -89,8 +89,8 @@ def time_query(text: str, now: int | None = None) -> Query:
         moment = datetime.fromisoformat(word)
     except ValueError:
         raise ValueError(
-            f"'{_shown(word)}' is no time: ms since the epoch, ISO 8601 as 2026-11-21T14:03:00Z, now-2h, earliest, "
-            "latest, max"
+            f"'{_shown(word)}' is not a valid time: ms since the epoch, ISO 8601 as 2026-11-21T14:03:00Z, now-2h, "
+            "earliest, latest, max"
         ) from None
     assumed = ""
     if moment.tzinfo is None:

@@ -25,7 +25,7 @@ _STRIPE = 16
 
 
 class Checksum(Protocol):
-    """A CRC over bytes, to be gone on with."""
+    """A CRC over bytes that can be continued."""
 
     def __call__(self, data: bytes | bytearray | memoryview, value: int = 0, /) -> int:
         """Return the CRC of `data`, an int of 0 to 2^32 - 1; `value` is the CRC of the bytes before."""

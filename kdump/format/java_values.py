@@ -1,4 +1,4 @@
-"""How Java reads numbers and UUIDs from text, and what it says of those that it cannot read."""
+"""Numbers and UUIDs as Java parses them from text, with the messages of its exceptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UUID_DIGITS = re.compile(r"[A-Za-z0-9_-]*+")
 
 
 class JavaComplaint(Value):
-    """Why something cannot be read, and the Java exception that a broker meets there, if any."""
+    """The reason why a value cannot be read, and the Java exception that a broker meets there, if any."""
 
     why: str
     exception: str | None = None

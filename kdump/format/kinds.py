@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class FileKind(Enum):
-    """What a file of a broker is; a small text file by Kafka's name for it."""
+    """The kind of a broker's file; a small text file by Kafka's name for it."""
 
     LOG = "log"
     INDEX = "index"

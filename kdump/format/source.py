@@ -1,4 +1,4 @@
-"""Where the bytes come from, as the parsers see it."""
+"""`Source`: the bytes of a file, as the parsers see them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages call the source."""
+        """The name of the source in messages."""
 
     @property
     def size(self) -> int:

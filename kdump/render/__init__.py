@@ -1,1 +1,1 @@
-"""Values to text: Kafka's layouts. Knows types only; reads no file and decides nothing."""
+"""Values to text: sinks in Kafka's layouts. They know types only, read no file and decide nothing."""

@@ -1,4 +1,4 @@
-"""The commentary: one line to stderr, and the end where the answer cannot be written."""
+"""Lines to stderr, and the exit when the answer cannot be written."""
 
 from __future__ import annotations
 

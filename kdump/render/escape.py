@@ -1,4 +1,4 @@
-"""Text from files and arguments, made safe to show: nothing in it can drive a terminal or break a line."""
+"""Text from files and arguments made safe: it cannot control a terminal or break a line."""
 
 from __future__ import annotations
 

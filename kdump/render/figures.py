@@ -1,4 +1,4 @@
-"""What the logs of a directory come to, as text and as JSON."""
+"""The statistics of the logs of a directory, as text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of verify comes to: the totals that every layout ends with."""
+"""The totals of a run of verify, for the last line of every layout."""
 
 from __future__ import annotations
 

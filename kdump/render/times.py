@@ -1,4 +1,4 @@
-"""Times and spans of time for people."""
+"""Times and durations for people."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def iso(timestamp: int) -> str:
 
 
 def time_text(timestamp: int, *, as_iso: bool) -> str:
-    """Return a time of a file as the options ask for: what is no date (-1: none) stays the number that it is.
+    """Return a time of a file as the options ask for: a number that is not a date (-1: none) stays a number.
 
     Args:
         timestamp: ms since the epoch.

@@ -1,1 +1,1 @@
-"""The verbs that write: nothing is changed but by a plan, under the lock, with what it replaces saved before."""
+"""The verbs that write: every change follows a plan, under the lock, after a copy of the old bytes is saved."""

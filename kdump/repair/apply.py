@@ -9,7 +9,7 @@
    that of the plan: indexes before the log, as a broker believes an index that is longer than its log.
 6. Everything is read once more; the journal, `done`.
 
-Whatever happens after the journal is there, `resume` goes on from it and `undo` goes back.
+Whatever happens after the journal is there, `resume` finishes the repair and `undo` takes it back.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _check_room(plan: Plan, quarantine: str) -> None:
 
 @contextmanager
 def _nothing_changed() -> Iterator[None]:
-    """What fails here has changed nothing."""
+    """Errors within it have changed nothing."""
     try:
         yield
     except OSError as error:
@@ -209,7 +209,7 @@ def _patched_sha256(fd: int, change: Change) -> str:
 
 
 class Means(NamedTuple):
-    """What a repair works with; tests put in their own.
+    """The tools of a repair; tests put in their own.
 
     Args:
         ops: makes the calls that change something.
@@ -279,10 +279,11 @@ class Work:
                 file.clear()
 
     def check_resume(self) -> bool:
-        """Refuse before anything is written when the repair cannot be gone on with; tell whether something is left."""
+        """Refuse before anything is written when the repair cannot be resumed; tell whether something is left."""
         state = self.journal.state
         if state in (UNDOING, UNDONE):
-            what = "is being undone: go on with kdump undo" if state == UNDOING else "was undone: run the command again"
+            was_undone = state == UNDONE
+            what = "was undone: run the command again" if was_undone else "is being undone: finish it with kdump undo"
             raise RefusedError(f"{self.journal.path}: this repair {what}")
         if state != DONE:
             self.demand((BEFORE,) if state == PLANNED else None)
@@ -362,12 +363,14 @@ class Work:
 
 @contextmanager
 def part_way(path: str, verb: str = "resume") -> Iterator[None]:
-    """What fails here leaves a journal behind."""
+    """Errors within it leave a journal behind."""
     try:
         yield
     except (OSError, RefusedError, KeyboardInterrupt) as error:
         other = "undo" if verb == "resume" else "resume"
-        then = f"go on with kdump {verb} {path}" + ("" if verb == "undo" else f", or back with kdump {other} {path}")
+        then = f"finish it with kdump {verb} {path}"
+        if verb != "undo":
+            then += f", or take it back with kdump {other} {path}"
         sentence = (
             error.sentence
             if isinstance(error, RefusedError)

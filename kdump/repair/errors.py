@@ -1,4 +1,4 @@
-"""Why a repair does not happen, or not to its end."""
+"""The exceptions of a repair: refused, or failed on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file is like before it is changed: read only, by the descriptor of its directory."""
+"""The state of a file before it is changed, read by the descriptor of its directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How one change of a file is made, and taken back; each of it may be done again after a crash."""
+"""One change of a file, carried out and taken back; each step may be repeated after a crash."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class File:
         self._quarantine = quarantine
         self._ops = ops
 
-    # --- what is there --------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------------
     def where(self) -> str:
         """Return which of its states the file is in: BEFORE, AFTER, BETWEEN or OTHER."""
         state = state_of(self._directory, self.name)

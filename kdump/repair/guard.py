@@ -1,4 +1,4 @@
-"""What is looked at before anything is changed: each refusal says what is in the way, and what to do."""
+"""The checks before anything is changed: each refusal says what is in the way, and what to do."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def check_quarantine(path: str, directory: str) -> None:
     """
     real, inside = os.path.realpath(path), os.path.realpath(directory)
     if os.path.lexists(path) and not os.path.isdir(path):
-        raise RefusedError(f"{path}: is no directory; name one for --quarantine")
+        raise RefusedError(f"{path}: is not a directory; name one for --quarantine")
     if not os.path.isdir(os.path.dirname(real)):
         raise RefusedError(f"{path}: there is no directory to make it in")
     above = real
@@ -129,7 +129,7 @@ def _demand_same(plan: Plan, name: str, planned: FileState | None, now: FileStat
     if planned is None and now is None:
         return
     if planned is None or now is None or planned.fields() != now.fields():
-        raise RefusedError(f"{_path(plan, name)}: is not as it was when the plan was made; {again}")
+        raise RefusedError(f"{_path(plan, name)}: has changed since the plan was made; {again}")
 
 
 def _demand_plain(path: str, state: FileState) -> None:
@@ -158,4 +158,4 @@ def _demand_finished(plan: Plan) -> None:
         is_leftover = name.endswith(_UNFINISHED) or (name.endswith(".deleted") and found.base_offset in bases)
         if is_leftover:
             why = "a broker was about to put it in the place of others, or to remove it"
-            raise RefusedError(f"{_path(plan, name)}: {why}; start the broker once, or move it away knowingly")
+            raise RefusedError(f"{_path(plan, name)}: {why}; start the broker once, or move it away")

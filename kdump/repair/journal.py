@@ -1,4 +1,4 @@
-"""The journal of a repair: what was there, what is to be, and how far it has got.
+"""The journal of a repair: the files before and after, and how far the repair has got.
 
 One JSON object, replaced as a whole at each step, so that it is never torn; its list of events only grows. It holds no
 payload: hashes, sizes, owners, and of patched headers the bytes of the header.
@@ -57,7 +57,7 @@ class Journal:
 
     @property
     def state(self) -> str:
-        """How far the repair has got."""
+        """The progress of the repair."""
         state = self.fields["events"][-1]["state"]
         assert isinstance(state, str)
         return state
@@ -70,7 +70,7 @@ class Journal:
 
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """What is changed, in order."""
+        """The changes, in order."""
         changes: list[dict[str, Any]] = self.fields["changes"]
         return changes
 
@@ -241,7 +241,7 @@ def demand_ours(path: str, found: FileState, owners: set[int], *, sticky: bool =
         raise RefusedError(f"{path}: belongs to user {found.uid}, who may change it; run as that user")
     if found.mode & _OTHERS and not (sticky and found.mode & stat.S_ISVTX):
         why = f"others may write it (mode {found.mode:04o}), so nobody knows who has"
-        raise RefusedError(f"{path}: {why}; when you know that it is as it was: chmod go-w {path}")
+        raise RefusedError(f"{path}: {why}; when you know that nobody changed it: chmod go-w {path}")
 
 
 def _read(path: str, fd: int) -> bytes:

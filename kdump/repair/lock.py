@@ -1,9 +1,9 @@
-"""The lock of a log directory, as a broker takes it, and who has the files open.
+"""The lock of a log directory, taken as a broker takes it, and the processes that have the files open.
 
 A broker holds a POSIX record lock on `<log.dir>/.lock`. It is taken here as an open-file-description lock: that
 excludes a broker all the same, and does not vanish when this process closes another descriptor of the file. A free lock
 proves nothing alone: a broker whose log directory went offline lets go of it and lives on, with the files open. A
-directory that is no log directory is a copy: only another kdump could be at work there, and `flock` on the directory
+directory that is not a log directory is a copy: only another kdump could be at work there, and `flock` on the directory
 tells.
 
 Where a log directory has no lock file, one is made: only then can no broker start. But a process may be killed at any
@@ -199,7 +199,7 @@ class DirectoryLock:
 
 
 class Users(Value):
-    """Who has files open.
+    """The processes that have files open.
 
     Args:
         found: a sentence for each process and file.

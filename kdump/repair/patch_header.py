@@ -59,7 +59,7 @@ def plan_patches(path: str, findings: Iterable[Finding]) -> Plan:
         findings: what its surroundings say of it: those about the leader-epoch-checkpoint count.
 
     Raises:
-        RefusedError: it is no log with the name that a broker gives one, or cannot be read.
+        RefusedError: it is not a log with the name that a broker gives one, or cannot be read.
         OSError: it cannot be read to its end.
     """
     directory, name = os.path.split(path)
@@ -90,7 +90,7 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
         path = os.path.join(directory, name)
         found = parse_name(name)
         if not found.is_live or found.kind is not FileKind.LOG:
-            raise RefusedError(f"{path}: is no log under the name that a broker gives it, <20 digits>.log")
+            raise RefusedError(f"{path}: is not a log with the name that a broker gives it, <20 digits>.log")
         source = open_source(path, follow=False)
         if isinstance(source, OpenFailure):
             raise RefusedError(source.sentence)

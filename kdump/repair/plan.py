@@ -1,4 +1,4 @@
-"""What a repair would do to one partition directory: changes of files, and what they cost."""
+"""The plan of a repair: the changes of files in one partition directory, and what they cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ID_DIGITS = 16
 
 
 class Content(Protocol):
-    """What a file is to have: known by its hash, made again when it is needed.
+    """The new content of a file: known by its hash, made again when it is needed.
 
     Attributes:
         size: bytes.
@@ -52,12 +52,12 @@ class Bytes:
 
 
 class Change(Value):
-    """What becomes of one file.
+    """The change of one file.
 
     Args:
         name: in the partition directory.
         action: rebuild-index, create, replace, truncate, empty, delete or patch.
-        before: what is there; None for nothing.
+        before: the present state; None where there is no file.
         size: bytes afterwards, 0 where the file goes.
         like: the file whose owner and rights a new one gets.
         content: what it is to have; None for a file that is cut, patched or goes.
@@ -96,7 +96,7 @@ class Change(Value):
 
 
 class Plan(Value):
-    """What a repair would do to one partition directory.
+    """The plan for one partition directory.
 
     Args:
         command: reindex, truncate or patch-header.

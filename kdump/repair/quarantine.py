@@ -1,4 +1,4 @@
-"""The quarantine of one repair: copies of all that it takes away, under names that no broker looks at."""
+"""The quarantine of one repair: copies of all that it replaces or removes, under names that no broker reads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _README = """\
 kdump {command} of {directory}
 
 journal.json   what was done; kdump undo {path}/journal.json brings everything back,
-               and kdump resume {path}/journal.json goes on after a crash
+               and kdump resume {path}/journal.json finishes it after a crash
 cut.records    the bytes that were cut from the end of the log
 old.*.bin      the files that were replaced or removed, as they were
 new.*.bin      what they became

@@ -1,4 +1,4 @@
-"""What is wrong with the files of one partition directory, as far as a repair goes by it: findings, given as data."""
+"""The findings of a partition directory that decide what a repair changes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What `kdump reindex` would do: the indexes that are missing or unsound, as a recovery of the segment makes them.
+"""The plan of `kdump reindex`: missing or corrupt indexes, as LogSegment.recover builds them.
 
-With `--output` they are written into a directory of the user, never beside the log.
+The order of the writes: segment by segment the offset index, the time index and the transaction index, and with
+`--snapshot` the producer snapshots behind all indexes. `apply` carries them out one at a time. With `--output` they are
+written into a directory of the user, never beside the log.
 """
 
 from __future__ import annotations
@@ -128,12 +130,12 @@ _WITNESS = "its indexes are the only witness of that, and stay; --force builds t
 
 
 class ReindexOptions(Value):
-    """What is asked for.
+    """The options of reindex.
 
     Args:
         interval: index.interval.bytes; None to infer it from the indexes that are there.
         up_to_damage: index what lies before damage in a log; else a damaged log is left alone.
-        force: build sound indexes anew too.
+        force: rebuild sound indexes too.
         snapshot: producer snapshots as well.
         bases: of the segments that are meant; None for all.
     """
@@ -265,7 +267,7 @@ class _Planner:
         log = file_name(base, FileKind.LOG)
         state = state_of(self._fd, log)
         if state is None or state.kind != "regular":
-            self._refused.append(f"{self._path(log)}: is no regular file; only such are read")
+            self._refused.append(f"{self._path(log)}: is not a regular file; only regular files are read")
             return
         cause = self._reasons.witnesses.get(base)
         if cause is not None and not self._options.force:
@@ -347,7 +349,7 @@ def _content(done: Recovered, kind: FileKind) -> bytes:
 
 
 def _damage(done: Recovered, size: int) -> str:
-    """Why a recovery has not come to the end of a log; empty when it has."""
+    """The reason why a recovery did not reach the end of a log; empty when it did."""
     if done.failure is not None:
         why = done.failure.exception.rpartition(".")[2] if " " not in done.failure.exception else done.failure.exception
         where = f"a broker does not get past the batch at byte {done.failure.position} ({why})"

@@ -1,4 +1,4 @@
-"""Going on with a repair that was ended in the middle, and going back, both by its journal."""
+"""Resume an interrupted repair, or undo one, by its journal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def resume(path: str, means: Means | None = None) -> Applied:
-    """Go on with a repair that was ended in the middle.
+    """Resume an interrupted repair.
 
     Args:
         path: of its journal.

@@ -1,4 +1,4 @@
-"""What a journal may say: a table for each of its objects. The first value that breaks one is named by its path.
+"""The schema of a journal: a table for each of its objects. An error names the path of the first bad value.
 
 A journal leads the hand that writes, so nothing in it is taken on trust: types, ranges, names that stay in their
 directory, and what belongs together are all looked at before anything is opened by it.
@@ -120,7 +120,7 @@ def encoded(value: object, path: str) -> None:
 
 
 def maybe(inner: Rule) -> Rule:
-    """What a rule allows, or null."""
+    """A rule that also allows null."""
 
     def rule(value: object, path: str) -> None:
         if value is not None:
@@ -303,7 +303,7 @@ def _file_kind(file: str, path: str) -> FileKind:
 
 
 def _check_change(change: dict[str, Any], path: str) -> None:
-    """What belongs together: an action and its parts, a name and those derived from it, sizes and hashes."""
+    """Check the fields that depend on each other: an action and its parts, names, sizes and hashes."""
     kind, file, action = _file_kind(change["name"], f"{path}.name"), change["name"], change["action"]
     if action not in _OF_KIND[kind]:
         raise BadValueError(f"{path}.action", f"is not done to {file}")

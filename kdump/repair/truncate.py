@@ -1,4 +1,4 @@
-"""What `kdump truncate` would do: the outcome of a cut as changes of files, and what it costs."""
+"""The plan of `kdump truncate`: a cut as changes of files, and what it costs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kdump.broker.load.disk import FilePart
 from kdump.broker.load.facts import PartitionFacts
 from kdump.broker.load.log_manager import LogManager
 from kdump.broker.losses import log_end
-from kdump.broker.truncate import LOADED, Cut, cut_at_offset, name_error, truncate
+from kdump.broker.truncate import LOADED, CutPoint, cut_at_offset, name_error, truncate
 from kdump.finding import Finding
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
@@ -27,8 +27,8 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kdump.broker.load.log_manager import Settings
-    from kdump.broker.load.outcome import Outcome
+    from kdump.broker.load.facts import Outcome
+    from kdump.broker.load.log_manager import LoadSettings
     from kdump.finding import Finding
     from kdump.format.source import Source
     from kdump.repair.file_state import FileState
@@ -48,7 +48,7 @@ _INTERNAL = {
 
 
 class CutTarget(Value):
-    """Where to cut; one of the three.
+    """The target of a cut; one of the three.
 
     Args:
         offset: the first offset that goes.
@@ -92,7 +92,7 @@ class LogDamage:
             kept[found.base_offset] = finding
 
 
-def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings: Settings) -> Plan:
+def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings: LoadSettings) -> Plan:
     """Return what would be done to one partition directory.
 
     Args:
@@ -155,12 +155,12 @@ def _end_before(facts: PartitionFacts, bases: Sequence[int]) -> int:
     return next((end for end in ends if end is not None), bases[-1])
 
 
-def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogDamage) -> Cut | None:
+def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogDamage) -> CutPoint | None:
     """Return where to cut, None where there is nothing to cut."""
     if target.base is not None and target.base not in bases:
         raise RefusedError(f"{directory}: there is no segment {target.base}")
     if target.position is not None:
-        return Cut(bases[-1] if target.base is None else target.base, position=target.position)
+        return CutPoint(bases[-1] if target.base is None else target.base, position=target.position)
     if target.offset is not None:
         cut = cut_at_offset(list(bases), target.offset)
         if target.base not in (None, cut.base_offset):
@@ -174,11 +174,11 @@ def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogD
             why = f"{patchable.field} of the batch at byte {patchable.position} is wrong, and its value is determined"
             raise RefusedError(f"{patchable.file}: {why}; restore it without loss: kdump patch-header")
         if found is not None:
-            return Cut(base, position=found.position)
+            return CutPoint(base, position=found.position)
     return None
 
 
-def _facts(partition: PartitionDir, settings: Settings) -> tuple[PartitionFacts, list[str]]:
+def _facts(partition: PartitionDir, settings: LoadSettings) -> tuple[PartitionFacts, list[str]]:
     if partition.parsed is not None:
         return LogManager(partition.log_dir).partition(partition, settings)
     files, name = partition.sources(), os.path.basename(partition.path)
@@ -200,7 +200,7 @@ def _demand_regular(directory: str, states: dict[str, FileState | None]) -> None
             raise RefusedError(f"{path}: {why}; move it away")
 
 
-def _demand(directory: str, facts: PartitionFacts, outcome: Outcome, cut: Cut, damage: LogDamage) -> None:
+def _demand(directory: str, facts: PartitionFacts, outcome: Outcome, cut: CutPoint, damage: LogDamage) -> None:
     """Refuse a cut after damage, and one that would make a broker delete all."""
     kept = next((one.size for one in outcome.segments if one.base_offset == cut.base_offset), 0)
     both = [*damage.first.items(), *damage.patchable.items()]
@@ -273,6 +273,6 @@ def _announces(
         if offset is not None and offset > end:
             found.append(f"{kind.value}: {what} is {offset}, and a broker lowers it to {end}")
     if log_dir.is_clean:
-        found.append(f"{FileKind.CLEAN_SHUTDOWN.value} is there: a broker will take the files as they are")
+        found.append(f"{FileKind.CLEAN_SHUTDOWN.value} exists: a broker will load the files without recovery")
     found += outcome.notes
     return tuple(found)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from kdump.format.source import Source
     from kdump.rescue.line import Line, LineLog, Side
-    from kdump.rescue.partition import ReadLog
 
 Records = dict[int, tuple[bytes, "bytes | None", bool]]
 _MOST = 1_000_000  # keys that are followed
@@ -59,19 +58,19 @@ def records_at(source: Source, position: int, limits: Limits) -> Records | None:
     return found
 
 
-def revived(name: str, line: Line, read: Sequence[ReadLog], limits: Limits) -> Iterator[Revived]:
+def revived(name: str, line: Line, sources: Sequence[Source], limits: Limits) -> Iterator[Revived]:
     """Yield the keys that live in the result only because another copy's cleaning was not followed.
 
     Args:
         name: of the partition.
         line: of it.
-        read: the logs by number.
+        sources: the logs by number.
         limits: for reading.
     """
     candidates: dict[bytes, int] = {}
     for pair in line.pairs:
-        larger = records_at(read[pair.taken.log].source, pair.taken.position, limits) or {}
-        smaller = records_at(read[pair.other.log].source, pair.other.position, limits) or {}
+        larger = records_at(sources[pair.taken.log], pair.taken.position, limits) or {}
+        smaller = records_at(sources[pair.other.log], pair.other.position, limits) or {}
         for offset in larger.keys() - smaller.keys():
             _, key, is_null = larger[offset]
             if key is not None and not is_null and len(candidates) < _MOST:
@@ -82,7 +81,7 @@ def revived(name: str, line: Line, read: Sequence[ReadLog], limits: Limits) -> I
     rows = line.extents
     reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes)
     for at in range(0, len(rows), 6):
-        source = read[rows[at]].source
+        source = sources[rows[at]]
         for window in batches_of(source, rows[at + 1], rows[at + 2], limits.max_batch_bytes):
             for chunk in reader.chunks(window):
                 for k in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.render.json.salvage import SalvageRow
     from kdump.rescue.log_facts import EpochRun
-    from kdump.rescue.sources import Copy, Log
+    from kdump.rescue.sources import Copy, SourceLog
     from kdump.rescue.target import Staging, Target
     from kdump.storage.fsops import FileOps
 
@@ -75,7 +75,7 @@ class RefusalError(Exception):
 class ReadLog(NamedTuple):
     """A log that was read: which, of which copy, through what, and what it has."""
 
-    log: Log
+    log: SourceLog
     copy: int
     raw: TolerantSource
     source: Source
@@ -185,7 +185,7 @@ class PartitionSalvage:
             if given:
                 self._again(number, given)
 
-    def _load(self, number: int, copy: Copy, log: Log, raw: TolerantSource) -> None:
+    def _load(self, number: int, copy: Copy, log: SourceLog, raw: TolerantSource) -> None:
         facts = self._facts(copy, log, raw, ())
         self.findings.extend(facts.findings)
         for position, length in raw.ranges():
@@ -194,7 +194,7 @@ class PartitionSalvage:
             self.problems.append(OpenFailure(log.path, "read", sentence))
         self.read.append(ReadLog(log, number, raw, facts.overlay(raw), facts))
 
-    def _facts(self, copy: Copy, log: Log, raw: TolerantSource, given: Sequence[Finding]) -> LogFacts:
+    def _facts(self, copy: Copy, log: SourceLog, raw: TolerantSource, given: Sequence[Finding]) -> LogFacts:
         segment = copy.segment(log, self._cache)
         return read_log(
             raw,
@@ -451,7 +451,8 @@ class LineWriter:
         self._staging: Staging | None = None
         self._limit = options.limits.max_batch_bytes
         self._start = work.log_start()
-        self._base = min((one.log.base for one in work.read if one.log.base is not None), default=None)
+        bases = (one.facts.first if one.facts.is_renamed else one.log.base for one in work.read)
+        self._base = min((base for base in bases if base is not None), default=None)
         self._known_end = work.known_end()
         self._missing = self._what_is_missing()
         self._left_out: list[LeftOut] = []
@@ -764,7 +765,8 @@ class LineWriter:
             return
         from kdump.rescue.compacted import revived
 
-        yield from revived(self._work.name, self._line, self._work.read, self._options.limits)
+        sources = [one.source for one in self._work.read]
+        yield from revived(self._work.name, self._line, sources, self._options.limits)
 
 
 def _goes_on(before: Loss, loss: Loss) -> bool:

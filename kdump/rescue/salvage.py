@@ -6,6 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from kdump.rescue.doubtful import DoubtfulFile
 from kdump.rescue.partition import ChangedError, LineWriter, PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.sources import find_copies, is_partition_name
@@ -70,12 +71,18 @@ def salvage(
     except UnfitError as error:
         yield SalvageRefused("", str(error), failed=False)
         return
+    doubtful = None
     try:
+        doubtful = None if options.doubtful is None else DoubtfulFile(options.doubtful, options.limits, ops)
         for name, work in works.items():
             if name in whole:
                 yield _as_before(target, name)
             else:
-                yield from _partition(work, target, options, ops)
+                yield from _partition(work, target, options, ops, doubtful)
+        if doubtful is not None:
+            doubtful.close()
+    except OSError as error:
+        yield SalvageRefused("", f"{options.doubtful}: {_sentence(error)}", failed=True)
     finally:
         target.close()
 
@@ -120,13 +127,21 @@ def _is_named_file(copy: Copy) -> bool:
     return not os.path.isdir(copy.source)
 
 
-def _partition(work: PartitionSalvage, target: Target, options: SalvageOptions, ops: FileOps) -> Iterator[SalvageItem]:
+def _partition(
+    work: PartitionSalvage,
+    target: Target,
+    options: SalvageOptions,
+    ops: FileOps,
+    doubtful: DoubtfulFile | None,
+) -> Iterator[SalvageItem]:
     try:
         for progress in work.load():
             if options.progress:
                 yield progress
         yield from work.findings
         yield from work.problems
+        if doubtful is not None:
+            doubtful.add(work.read)
         if not work.has_batches:
             sentence = f"{work.name}: no batch of it was found in {', '.join(work.sources)}"
             yield OpenFailure(work.name, "missing", sentence)

@@ -42,7 +42,7 @@ def is_partition_name(name: str) -> bool:
     return _TOPIC.fullmatch(found.topic) is not None and found.topic not in (".", "..")
 
 
-class Log(NamedTuple):
+class SourceLog(NamedTuple):
     """A log of a copy.
 
     Args:
@@ -72,7 +72,9 @@ class Copy:
         path: of the directory.
     """
 
-    def __init__(self, directory: PartitionDir, logs: Sequence[Log], name: str | None, *, is_run: bool = False) -> None:
+    def __init__(
+        self, directory: PartitionDir, logs: Sequence[SourceLog], name: str | None, *, is_run: bool = False
+    ) -> None:
         self.path = directory.path
         self.directory = directory
         self.logs = list(logs)
@@ -131,7 +133,7 @@ class Copy:
         file = self.directory.log_dir.file(kind)
         return self.directory.log_dir.offset(kind, self.key), not file.findings
 
-    def segment(self, log: Log, cache: OpenFileCache) -> Segment:
+    def segment(self, log: SourceLog, cache: OpenFileCache) -> Segment:
         """Return the files of a log."""
         return Segment(log.path, 0 if log.base is None else log.base, cache, follow=True)
 
@@ -215,11 +217,12 @@ def _log_dir(path: str, known: dict[str, LogDir]) -> LogDir:
     return known.setdefault(real(where), LogDir(where))
 
 
-def _logs_of(listing: DirectoryListing, source: str = "") -> list[Log]:
+def _logs_of(listing: DirectoryListing, source: str = "") -> list[SourceLog]:
     bases = [base for base in log_bases(listing.names) if listing.is_regular(f"{base:020}.log")]
     nexts = [*bases[1:], None]
     return [
-        Log(listing.join(f"{base:020}.log"), base, after, source) for base, after in zip(bases, nexts, strict=False)
+        SourceLog(listing.join(f"{base:020}.log"), base, after, source)
+        for base, after in zip(bases, nexts, strict=False)
     ]
 
 
@@ -233,12 +236,12 @@ def _of_directory(source: str, path: str, listing: DirectoryListing, known: dict
     logs, runs = _logs_of(listing, source), _runs_of(listing)
     if logs:
         yield Copy(directory, logs, name if is_partition_name(name) else None)
-    by_name: dict[str | None, list[Log]] = {}
+    by_name: dict[str | None, list[SourceLog]] = {}
     told = _told(listing) if runs else {}
     for run in runs:
         topic_partition, kind = told.get(run, (None, "log"))
         if kind == "log":
-            by_name.setdefault(topic_partition, []).append(Log(listing.join(run), None, None, source))
+            by_name.setdefault(topic_partition, []).append(SourceLog(listing.join(run), None, None, source))
     for one, some in sorted(by_name.items(), key=lambda pair: pair[0] or ""):
         yield Copy(directory, some, one, is_run=True)
 
@@ -300,4 +303,4 @@ def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure])
         partition = _told(directory.listing).get(name, (None, ""))[0]
     elif not is_partition_name(partition or ""):
         partition = None
-    yield Copy(directory, [Log(source, base, None, source)], partition, is_run=is_run)
+    yield Copy(directory, [SourceLog(source, base, None, source)], partition, is_run=is_run)

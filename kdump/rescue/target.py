@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from kdump.rescue.sources import is_partition_name
 from kdump.storage.paths import parent, real
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Target:
         where = real(self.path)
         for source in sources:
             inside = real(source) if os.path.isdir(source) else real(parent_of(source))
+            if not os.path.isdir(source) and not is_partition_name(os.path.basename(inside)):
+                continue  # a log by itself, in any directory
             if where == inside or where.startswith(os.path.join(inside, "")):
                 raise UnfitError(f"{self.path}: lies in the source {source}; name a directory elsewhere")
         above = where

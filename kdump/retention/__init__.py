@@ -1,1 +1,1 @@
-"""The verb retention: what a broker will delete, roll and compact, when, and why."""
+"""The verb retention: which segments a broker will delete, roll and compact, when, and why."""

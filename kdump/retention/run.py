@@ -10,7 +10,7 @@ from kdump.broker.cleaner.cleaner import Cleaner, LogToClean
 from kdump.broker.cleaner.cleaner_manager import IndexSizes, groups
 from kdump.broker.cleaner.filter_to import CleaningError
 from kdump.broker.log_facts import LogFiles, LogReader, cleanable_part, last_records, producers_at
-from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first_deleted, misled, rolling
+from kdump.broker.retention import Append, RetentionFacts, SegmentFacts, delete, first_deleted, misled, rolling
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Code, Finding
 from kdump.format.batch.window import Buffer
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.cleaner.cleaner import LastRecord
-    from kdump.broker.config import TopicConfig
+    from kdump.broker.config import Config, TopicConfig
     from kdump.broker.retention_results import RetentionItem
-    from kdump.retention.options import RetentionOptions
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
 
@@ -46,6 +45,35 @@ _STATES = {
     "stray": "a broker has moved it away: no retention looks at it",
     "future": "it is a copy on its way to another log directory: no retention looks at it",
 }
+
+
+class RetentionOptions(Value):
+    """The options of retention.
+
+    Args:
+        config: of the broker and its topics.
+        now: the clock, ms.
+        high_watermark: of each log; None for its end.
+        log_start_offset: of each log; None for what the checkpoint says.
+        compaction: say what the cleaner does.
+        clean: simulate a pass of it.
+        collect: keep lists of batches and offsets.
+        progress: yield how far it is.
+        jobs: processes; 0 for one on each core.
+        max_batch_bytes, max_uncompressed_bytes: limits.
+    """
+
+    config: Config
+    now: int
+    high_watermark: int | None
+    log_start_offset: int | None
+    compaction: bool
+    clean: bool
+    collect: bool
+    progress: bool
+    max_batch_bytes: int
+    max_uncompressed_bytes: int
+    jobs: int = 1
 
 
 def retention(paths: list[str], options: RetentionOptions) -> Iterator[RetentionItem]:
@@ -160,7 +188,7 @@ def _partition(task: _Task) -> Iterator[RetentionItem | _OfCheckpoint]:
 
 
 def _rows(reader: LogReader, task: _Task) -> list[RetentionItem]:
-    """What is said of a partition: the cleaner first, as it reads what retention wants to know."""
+    """The items of a partition: compaction first, as it reads what retention needs."""
     options, files = task.options, reader.files
     config = options.config.of_topic(files.topic)
     files.check_names()
@@ -237,7 +265,7 @@ def _pass(
     reader: LogReader,
     config: TopicConfig,
     options: RetentionOptions,
-    log: LogFacts,
+    log: RetentionFacts,
     row: Compacted,
     active: Mapping[int, LastRecord],
     largest: dict[int, int],

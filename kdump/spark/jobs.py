@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.item import Item
     from kdump.spark.state import StateUnit
-    from kdump.state.partition_log import Limits
+    from kdump.state.partition_log import ReadLimits
 
     Judged = tuple[int, list[Item], list[Finding]]
 
@@ -134,7 +134,7 @@ def _write(group: list[ExportPart], target: ExportTarget, options: ReadOptions) 
         yield export_job.write_part(part, target, options)
 
 
-def folded(spark: SparkSession, table: str, paths: Sequence[str], limits: Limits) -> Iterator[Any]:
+def folded(spark: SparkSession, table: str, paths: Sequence[str], limits: ReadLimits) -> Iterator[Any]:
     """Yield what internal topics come to, a task for each partition.
 
     Args:
@@ -157,7 +157,7 @@ def folded(spark: SparkSession, table: str, paths: Sequence[str], limits: Limits
         yield from found[number]
 
 
-def _fold(share: Sequence[tuple[int, StateUnit]], limits: Limits) -> Iterator[tuple[int, list[Any]]]:
+def _fold(share: Sequence[tuple[int, StateUnit]], limits: ReadLimits) -> Iterator[tuple[int, list[Any]]]:
     for number, unit in share:
         yield number, list(state_items(unit, limits))
 
@@ -221,7 +221,7 @@ def _there(directory: str, work: Callable[[Any], Iterator[Any]], group: Any) -> 
 
 
 def _stage(context: SparkContext) -> tuple[int, str]:
-    """How many tasks of the running stage are done, and what it is called."""
+    """The finished tasks of the running stage, and its name."""
     tracker = context.statusTracker()
     for id_ in tracker.getActiveStageIds():
         stage = tracker.getStageInfo(id_)

@@ -1,4 +1,4 @@
-"""A session that works: its Java, its Python, and the settings that a small machine and small tasks want."""
+"""Start a session: its Java, its Python, and settings for small machines and small tasks."""
 
 from __future__ import annotations
 

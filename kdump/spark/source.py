@@ -1,6 +1,7 @@
 """The data source `kafka-segments`: batches, records, findings and more of log directories, as tables.
 
-Rows are sent as Arrow record batches. What is not asked for is left out by options, which belong to the relation:
+Partitions are splits of logs (`kdump.export.split`). Rows are sent as Arrow record batches.
+What is not asked for is left out by options, which belong to the relation:
 `pushFilters` is not implemented on purpose. Spark keeps what it pushed last with the relation, so that a view that is
 used twice with different filters gives wrong rows, silently.
 """
@@ -29,12 +30,12 @@ from pyspark.sql.types import (
 from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.options import VerifyOptions
 from kdump.export.origin import Origins, read_roots
-from kdump.export.split import SPLIT_SIZE, LogFile, Wanted, logs_of, pack, splits_of
+from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, Kind, columns_of
 from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
-from kdump.state.partition_log import Limits
+from kdump.state.partition_log import ReadLimits
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
@@ -109,14 +110,14 @@ class _Options:
         try:
             return int(digits.removesuffix(unit)) * _UNITS[unit]
         except ValueError:
-            raise OptionError(f"option {name}: '{text}' is no number") from None
+            raise OptionError(f"option {name}: '{text}' is not a number") from None
 
     def _flag(self, name: str) -> bool:
         return self._given.get(name.lower(), "false").strip().lower() == "true"
 
     @property
     def roots(self) -> list[Root]:
-        """What the user named: `load(path)`, or `load([path, ...])`, which Spark hands over as JSON."""
+        """The paths of the user: `load(path)`, or `load([path, ...])`, which Spark hands over as JSON."""
         text = self._given.get("paths")
         paths = json.loads(text) if text else []
         if "path" in self._given:
@@ -132,13 +133,13 @@ class _Options:
 
     @property
     def tasks(self) -> int:
-        """How many tasks there should be at least."""
+        """The least number of tasks."""
         return self._number("minPartitions") or os.cpu_count() or 1
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedLogs:
         """The rows that are asked for."""
-        return Wanted(
+        return WantedLogs(
             self._words("topics"),
             self._words("partitions"),
             (self._number("fromOffset"), self._number("toOffset")),
@@ -158,7 +159,7 @@ class _Options:
 
     @property
     def verify(self) -> VerifyOptions:
-        """How findings and segments are looked for."""
+        """The options of verify for findings and segments."""
         deep, resync, contiguous = not self._flag("shallow"), not self._flag("noResync"), self._flag("contiguous")
         return VerifyOptions(deep, resync, contiguous).replace(**self.limits)
 
@@ -176,7 +177,7 @@ class KafkaSegments(DataSource):
         return spark_schema(_Options(dict(self.options)).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What plans and reads."""
+        """The planner and reader."""
         options = _Options({**dict(self.options), "columns": ",".join(schema.names)})
         if options.table in STATE_TABLES:
             return _StateReader(options)
@@ -263,7 +264,7 @@ class _StateReader(DataSourceReader):
     def _rows(self, work: Sequence[StateUnit]) -> Iterator[dict[str, object]]:
         options = self._options
         origins, given = Origins(options.roots), options.verify
-        limits = Limits(given.max_batch_bytes, given.max_uncompressed_bytes)
+        limits = ReadLimits(given.max_batch_bytes, given.max_uncompressed_bytes)
         for unit in work:
             state = StateRows(options.table, origins)
             for item in state_items(unit, limits):

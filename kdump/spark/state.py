@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
-    from kdump.state.partition_log import Limits
+    from kdump.state.partition_log import ReadLimits
     from kdump.storage.partition_dir import PartitionDir
 
 
@@ -76,7 +76,7 @@ def _size(directory: PartitionDir) -> int:
     return sum(directory.listing.size(f"{base:020}.log") for base in directory.log_bases)
 
 
-def state_items(unit: StateUnit, limits: Limits) -> Iterator[Any]:
+def state_items(unit: StateUnit, limits: ReadLimits) -> Iterator[Any]:
     """Yield what the verb groups or transactions says of the partitions of a task.
 
     Args:

@@ -1,4 +1,4 @@
-"""What one task of verify judges: partition directories, each whole, as the local engine does."""
+"""One task of verify: whole partition directories, judged as the local engine does."""
 
 from __future__ import annotations
 

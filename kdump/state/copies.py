@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from kdump.finding import Finding
 from kdump.format.batch import layout
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.kinds import FileKind
@@ -16,11 +17,28 @@ from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import parent, real
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from kdump.finding import Finding
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
+
+_T = TypeVar("_T")
+
+
+def told_once(items: Iterable[_T]) -> Iterator[_T]:
+    """Yield items, but what was found twice only once: more than one partition may need the same log."""
+    told: set[object] = set()
+    for item in items:
+        if isinstance(item, Finding):
+            what: object = item.code, item.file, item.position, item.offset, item.message
+        elif isinstance(item, OpenFailure):
+            what = item.path, item.sentence
+        else:
+            yield item
+            continue
+        if what not in told:
+            told.add(what)
+            yield item
 
 
 class Copies:
@@ -43,12 +61,14 @@ class Copies:
                 continue
             directory = InputDirectory(path, parent)
             for one in [] if directory.is_partition else directory.contents.skipped:
-                kind = "permission" if one.path == path else "skipped"
-                report(OpenFailure(one.path, kind, f"{one.path}: {one.reason}: not looked at"))
+                why = "permission" if one.path == path else "skipped"
+                report(OpenFailure(one.path, why, f"{one.path}: {one.reason}: not looked at"))
             directory.log_dir.on_read = partial(_told, report)
             if not (directory.partitions or directory.contents.files or directory.contents.skipped):
                 why = f"{path}: neither a partition directory nor a log directory of a broker"
                 report(OpenFailure(path, "other", why))
+            for kind in (FileKind.LOG_START, FileKind.CLEANER) if directory.partitions else ():
+                directory.log_dir.file(kind)  # here and not in each process that needs it
             for partition in directory.partitions:
                 if partition.parsed is not None and not partition.parsed.state and partition.key is not None:
                     found.setdefault(partition.key, {})[real(partition.path)] = partition

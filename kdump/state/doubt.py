@@ -9,7 +9,7 @@ from kdump.finding import Code, Finding
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.state.group_coordinator import Place
+    from kdump.state.group_coordinator import CommitPlace
     from kdump.state.partition_log import PartitionLog
     from kdump.storage.file_source import OpenFailure
 
@@ -31,7 +31,7 @@ class Doubt:
         self._topic = topic
         self._told: set[tuple[int, str]] = set()
 
-    def __call__(self, place: Place, why: str) -> None:
+    def __call__(self, place: CommitPlace, why: str) -> None:
         """Take a record."""
         if (place.offset, why) in self._told:
             return

@@ -61,7 +61,7 @@ _CURRENT = {group_type: name for name, group_type, part in _RECORDS.values() if 
 _STABLE_MEMBER = {_CONSUMER: 0, _STREAMS: 1}
 
 
-class Place(NamedTuple):
+class CommitPlace(NamedTuple):
     """A record: the log, position and size of its batch, its offset and its timestamp (ms)."""
 
     path: str
@@ -113,7 +113,7 @@ class GroupCoordinator:
         gone: offset and timestamp of what deleted a group or a commit, by its identity.
     """
 
-    def __init__(self, doubt: Callable[[Place, str], None], partition: str, *, keep_gone: bool = False) -> None:
+    def __init__(self, doubt: Callable[[CommitPlace, str], None], partition: str, *, keep_gone: bool = False) -> None:
         self._doubt = doubt
         self._partition = partition
         self._keep_gone = keep_gone
@@ -146,7 +146,7 @@ class GroupCoordinator:
                 return
             row = rows[r * width : (r + 1) * width]
             at = row[layout.R_BATCH] * layout.BATCH_WIDTH
-            place = Place(
+            place = CommitPlace(
                 path,
                 batches[at + layout.POSITION],
                 batches[at + layout.SIZE],
@@ -161,7 +161,7 @@ class GroupCoordinator:
                 self._record(producer, place, key, value)
             r += 1
 
-    def _record(self, producer: int, place: Place, key: bytes | None, value: bytes | None) -> None:
+    def _record(self, producer: int, place: CommitPlace, key: bytes | None, value: bytes | None) -> None:
         if key is None:
             self._doubt(place, "it has no key")
             return
@@ -181,7 +181,7 @@ class GroupCoordinator:
                 self._modern(group_type, part, read, place, value)
 
     # --- commits ----------------------------------------------------------------------------------------------
-    def _commit(self, producer: int, place: Place, key: bytes, value: bytes | None) -> None:
+    def _commit(self, producer: int, place: CommitPlace, key: bytes, value: bytes | None) -> None:
         number = self._number(key, place)
         if number is None:
             return
@@ -205,7 +205,7 @@ class GroupCoordinator:
         else:
             self._pending.setdefault(producer, {})[number] = _Pending(place.offset, place.timestamp, value)
 
-    def _number(self, key: bytes, place: Place) -> int | None:
+    def _number(self, key: bytes, place: CommitPlace) -> int | None:
         """The number of a commit by its key; None for a key that cannot be read."""
         number = self._numbers.get(key)
         if number is not None:
@@ -254,7 +254,7 @@ class GroupCoordinator:
         self._identities[number], self._keys[number] = None, []
         self._free.append(number)
 
-    def _marker(self, producer: int, place: Place, kind: bytes) -> None:
+    def _marker(self, producer: int, place: CommitPlace, kind: bytes) -> None:
         if kind not in (_ABORT, _COMMIT):
             return
         for number, pending in self._pending.pop(producer, {}).items():
@@ -265,7 +265,7 @@ class GroupCoordinator:
             elif self._values[number] is None or pending.offset > self._columns[at]:
                 self._set(number, pending.offset, pending.timestamp, producer, pending.value)
 
-    def _gone_pending(self, number: int, place: Place) -> None:
+    def _gone_pending(self, number: int, place: CommitPlace) -> None:
         identity = self._identities[number]
         if self._keep_gone and identity is not None:
             self.gone["pending", identity[0], f"{identity[1]}-{identity[2]}"] = place.offset, place.timestamp
@@ -277,7 +277,7 @@ class GroupCoordinator:
             for key in self._keys[number]:
                 self._numbers[key] = number
 
-    def _remove(self, name: str, place: Place) -> None:
+    def _remove(self, name: str, place: CommitPlace) -> None:
         if self._keep_gone:
             self.gone["group", name] = place.offset, place.timestamp
         if self._groups.pop(name, None) is None:
@@ -291,7 +291,7 @@ class GroupCoordinator:
         self._admit(name)
         return group
 
-    def _classic(self, name: str, place: Place, value: bytes | None) -> None:
+    def _classic(self, name: str, place: CommitPlace, value: bytes | None) -> None:
         if value is None:
             self._remove(name, place)
             return
@@ -299,7 +299,7 @@ class GroupCoordinator:
         group.parts["metadata"] = value
         group.offset, group.timestamp = place.offset, place.timestamp
 
-    def _modern(self, group_type: str, part: str, key: Message, place: Place, value: bytes | None) -> None:
+    def _modern(self, group_type: str, part: str, key: Message, place: CommitPlace, value: bytes | None) -> None:
         name = key["groupId"]
         if part == "topics" and value is not None:
             self._learn(value)
@@ -314,7 +314,7 @@ class GroupCoordinator:
         elif part in ("member", "current"):
             _member(group.members, key["memberId"], part, value)
 
-    def _modern_group(self, name: str, group_type: str, place: Place, *, is_tombstone: bool) -> _Group | None:
+    def _modern_group(self, name: str, group_type: str, place: CommitPlace, *, is_tombstone: bool) -> _Group | None:
         """The group that a record is about, made where there is none; None where it does not matter.
 
         Source: GroupMetadataManager.getOrMaybeCreatePersistedConsumerGroup and its like.
@@ -365,7 +365,7 @@ class GroupCoordinator:
             return {}
         read = read_value(message, value)
         if isinstance(read, Unreadable):
-            self._doubt(Place("", -1, 0, group.offset, group.timestamp), read.why)
+            self._doubt(CommitPlace("", -1, 0, group.offset, group.timestamp), read.why)
             return {}
         return read
 
@@ -442,7 +442,7 @@ class GroupCoordinator:
     ) -> Iterator[tuple[CommitRow, int, int]]:
         read = read_value("OffsetCommitValue", value)
         if isinstance(read, Unreadable):
-            self._doubt(Place("", -1, 0, offset, timestamp), f"commit of {identity[0]}: {read.why}")
+            self._doubt(CommitPlace("", -1, 0, offset, timestamp), f"commit of {identity[0]}: {read.why}")
             return
         row = CommitRow(
             *identity,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import FileKind
+from kdump.item import Progress
 from kdump.state import group_coordinator, share_coordinator
-from kdump.state.copies import Copies, last_epoch_and_end
+from kdump.state.copies import Copies, last_epoch_and_end, told_once
 from kdump.state.doubt import Doubt
 from kdump.state.group_coordinator import GroupCoordinator
-from kdump.state.partition_log import START, Cut, Limits, PartitionLog
+from kdump.state.partition_log import START, Cut, PartitionLog, ReadLimits
 from kdump.state.share_coordinator import ShareCoordinator
 from kdump.state_rows import ChangeRow, CommitRow, GroupRow
 from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
+from kdump.workers import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +44,7 @@ class GroupOptions(Value):
         groups, topics: only these; none for all.
         lag: say how far the logs go that are at hand.
         limits: what is read at most.
+        jobs: processes; 0 for every core.
     """
 
     at: int | None
@@ -47,7 +52,8 @@ class GroupOptions(Value):
     groups: frozenset[str]
     topics: frozenset[str]
     lag: bool
-    limits: Limits
+    limits: ReadLimits
+    jobs: int = 1
 
     def wants(self, group: str) -> bool:
         """Tell whether a group is asked for."""
@@ -75,6 +81,11 @@ def groups(paths: list[str], options: GroupOptions) -> Iterator[GroupItem]:
 
     Reports: R07; what is wrong with a damaged log.
     """
+    return told_once(_groups(paths, options))
+
+
+def _groups(paths: list[str], options: GroupOptions) -> Iterator[GroupItem]:
+    """Yield the same, but what is wrong with a log once for each partition that needs it."""
     run = _Run(paths, options)
     yield from run.drain()
     found = run.copies.of_topic(group_coordinator.TOPIC), run.copies.of_topic(share_coordinator.TOPIC)
@@ -82,14 +93,14 @@ def groups(paths: list[str], options: GroupOptions) -> Iterator[GroupItem]:
         for path in paths:
             yield OpenFailure(path, "skipped", f"{path}: {_NOT_HERE}")
     names: dict[str, str] = {}
-    for number in found[0]:  # each stands for itself: another process may do it
-        for item in run.offsets(number):
+    with in_order(found[0], run.offsets, options.jobs) as folded:
+        for item in chain.from_iterable(folded):
             if isinstance(item, _TopicNames):
                 names.update(item.names)
-            else:
+            elif not isinstance(item, Progress):
                 yield item
-    for number in found[1]:
-        yield from run.shares(number, names)
+    with in_order(found[1], partial(run.shares, topics=names), options.jobs) as shared:
+        yield from (item for item in chain.from_iterable(shared) if not isinstance(item, Progress))
 
 
 class _TopicNames(Value):

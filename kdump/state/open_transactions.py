@@ -18,7 +18,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
-    from kdump.state.partition_log import Limits, PartitionLog
+    from kdump.state.partition_log import PartitionLog, ReadLimits
 
 
 class OpenTransaction(Value):
@@ -44,7 +44,7 @@ class OpenTransaction(Value):
     last_timestamp: int
 
 
-def open_transactions(log: PartitionLog, cut: Cut, limits: Limits) -> list[OpenTransaction]:
+def open_transactions(log: PartitionLog, cut: Cut, limits: ReadLimits) -> list[OpenTransaction]:
     """Return the transactions that are open, by first offset.
 
     Args:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 
-class Limits(Value):
+class ReadLimits(Value):
     """What is read at most.
 
     Args:
@@ -87,7 +87,7 @@ class PartitionLog:
     """
 
     def __init__(
-        self, directory: PartitionDir, limits: Limits, report: Callable[[Finding | OpenFailure], None]
+        self, directory: PartitionDir, limits: ReadLimits, report: Callable[[Finding | OpenFailure], None]
     ) -> None:
         self.directory = directory
         self.name = directory.name if directory.key is None else "{}-{}".format(*directory.key)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.format.record.reader import key_and_value
-from kdump.state.group_coordinator import Place
+from kdump.state.group_coordinator import CommitPlace
 from kdump.state.messages import Unreadable, kind_of, read_key, read_value
 from kdump.state_rows import CommitRow
 
@@ -46,7 +46,7 @@ class ShareCoordinator:
         gone: offset and timestamp of what deleted a start offset, by group and topic id with partition.
     """
 
-    def __init__(self, doubt: Callable[[Place, str], None], *, keep_gone: bool = False) -> None:
+    def __init__(self, doubt: Callable[[CommitPlace, str], None], *, keep_gone: bool = False) -> None:
         self._doubt = doubt
         self._keep_gone = keep_gone
         self.gone: dict[_Key, tuple[int, int]] = {}
@@ -66,10 +66,10 @@ class ShareCoordinator:
             if batches[at + layout.MAGIC] >= layout.MAGIC_V2 and batches[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG:
                 continue
             where = batches[at + layout.POSITION], batches[at + layout.SIZE]
-            place = Place(path, *where, row[layout.R_OFFSET], row[layout.R_TIMESTAMP])
+            place = CommitPlace(path, *where, row[layout.R_OFFSET], row[layout.R_TIMESTAMP])
             self._record(place, *key_and_value(chunk.view, row))
 
-    def _record(self, place: Place, key: bytes | None, value: bytes | None) -> None:
+    def _record(self, place: CommitPlace, key: bytes | None, value: bytes | None) -> None:
         kind = None if key is None else kind_of(key)
         if key is None or kind is None:
             self._doubt(place, "the key says no type of a record")

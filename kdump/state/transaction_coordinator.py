@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.format.record.reader import key_and_value
-from kdump.state.group_coordinator import Place
+from kdump.state.group_coordinator import CommitPlace
 from kdump.state.messages import Unreadable, kind_of, known, read_key, read_value
 from kdump.state_rows import TransactionRow
 
@@ -29,10 +29,10 @@ class TransactionCoordinator:
         partition: TOPIC-N.
     """
 
-    def __init__(self, doubt: Callable[[Place, str], None], partition: str) -> None:
+    def __init__(self, doubt: Callable[[CommitPlace, str], None], partition: str) -> None:
         self._doubt = doubt
         self._partition = partition
-        self._values: dict[bytes, tuple[Place, bytes]] = {}  # the newest of each key, as it lies on disk
+        self._values: dict[bytes, tuple[CommitPlace, bytes]] = {}  # the newest of each key, as it lies on disk
         self._states = known().states("transaction")
 
     def add(self, path: str, chunk: Chunk) -> None:
@@ -49,7 +49,7 @@ class TransactionCoordinator:
             if batches[at + layout.MAGIC] >= layout.MAGIC_V2 and batches[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG:
                 continue
             where = batches[at + layout.POSITION], batches[at + layout.SIZE]
-            place = Place(path, *where, row[layout.R_OFFSET], row[layout.R_TIMESTAMP])
+            place = CommitPlace(path, *where, row[layout.R_OFFSET], row[layout.R_TIMESTAMP])
             key, value = key_and_value(chunk.view, row)
             if key is None or kind_of(key) is None:
                 self._doubt(place, "the key says no type of a record")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding
+from kdump.item import Progress
 from kdump.render.times import iso
 from kdump.state.copies import Copies
 from kdump.state.doubt import Doubt
 from kdump.state.open_transactions import open_transactions
-from kdump.state.partition_log import START, Limits, PartitionLog
+from kdump.state.partition_log import START, PartitionLog, ReadLimits
 from kdump.state.transaction_coordinator import TOPIC, TransactionCoordinator
 from kdump.state_rows import OpenRow, TransactionRow
 from kdump.value import Value
+from kdump.workers import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,11 +42,13 @@ class TransactionOptions(Value):
         at: ms; None for the end.
         hanging: only transactions that hang.
         limits: what is read at most.
+        jobs: processes; 0 for every core.
     """
 
     at: int | None
     hanging: bool
-    limits: Limits
+    limits: ReadLimits
+    jobs: int = 1
 
 
 def transactions(paths: list[str], options: TransactionOptions) -> Iterator[TransactionItem]:
@@ -62,15 +68,15 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
     copies = Copies(paths, held.append)
     yield from _drained(held)
     coordinator = Coordinators(copies.of_topic(TOPIC))
-    for number in copies.of_topic(TOPIC):  # each stands for itself: another process may do it
-        for item in _coordinator(copies, number, options, held):
+    with in_order(copies.of_topic(TOPIC), partial(_coordinator, copies, options, held), options.jobs) as loaded:
+        for item in chain.from_iterable(loaded):
             if isinstance(item, _Loaded):
                 coordinator.add(item)
-            else:
+            elif not isinstance(item, Progress):
                 yield item
-    for key in copies.partitions:
-        if key[0] != TOPIC:
-            yield from _partition(copies, key, options, held, coordinator)
+    keys = [key for key in copies.partitions if key[0] != TOPIC]
+    with in_order(keys, partial(_partition, copies, options, held, coordinator), options.jobs) as judged:
+        yield from (item for item in chain.from_iterable(judged) if not isinstance(item, Progress))
 
 
 class _Loaded(Value):
@@ -95,10 +101,7 @@ def _drained(held: list[Finding | OpenFailure]) -> Iterator[Finding | OpenFailur
 
 
 def _coordinator(
-    copies: Copies,
-    number: int,
-    options: TransactionOptions,
-    held: list[Finding | OpenFailure],
+    copies: Copies, options: TransactionOptions, held: list[Finding | OpenFailure], number: int
 ) -> Iterator[TransactionItem | _Loaded]:
     """Yield what a partition of `__transaction_state` comes to."""
     directory, chosen = copies.choose((TOPIC, number), options.limits.max_batch_bytes)
@@ -123,10 +126,10 @@ def _coordinator(
 
 def _partition(
     copies: Copies,
-    key: tuple[str, int],
     options: TransactionOptions,
     held: list[Finding | OpenFailure],
     coordinator: Coordinators,
+    key: tuple[str, int],
 ) -> Iterator[TransactionItem]:
     """Yield what is open in a partition."""
     directory, chosen = copies.choose(key, options.limits.max_batch_bytes)

@@ -1,4 +1,4 @@
-"""The directories that users name: each is listed once, and its entries are put in the order in which they are shown.
+"""The directories that users name: each is listed once, with its entries in the order of the output.
 
 Strategy: the depth is fixed, a log.dir, its partition directories, their files, so a walk cannot be led astray.
 Nothing is opened here. Paths are joined as text onto what the user wrote.
@@ -43,7 +43,7 @@ class FoundFile(NamedTuple):
 
 
 class Contents(Value):
-    """What a directory has, in the order in which it is shown.
+    """The entries of a directory, in the order of the output.
 
     Args:
         files: what a broker reads: segments by base offset, for each base in the order log, index, timeindex, txnindex,
@@ -239,7 +239,7 @@ def expanded(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _matches(path: str) -> Iterator[str]:
-    """What a path stands for: itself, or where nothing has that name what it matches as a pattern."""
+    """The paths that a path stands for: itself, or if nothing has that name the matches of a pattern."""
     from glob import glob, has_magic
 
     if is_remote(path) or os.path.lexists(path) or not has_magic(path):

@@ -1,4 +1,4 @@
-"""Files as sources: only read, never waited for, never changed, of the size that they had at open."""
+"""Files as sources: opened read-only, never waited for, with a size fixed at open."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SPECIAL = (
 
 
 class OpenFailure(Value):
-    """Why a file is not read at all.
+    """The reason why a file is not read.
 
     Args:
         path: as the user wrote it.
@@ -45,7 +45,7 @@ class OpenFailure(Value):
 
 
 class NotRegularError(OSError):
-    """The path leads to something that is no regular file and no directory; `what` says to what."""
+    """The path leads to neither a regular file nor a directory; `what` says to what."""
 
     def __init__(self, mode: int, path: str) -> None:
         super().__init__(errno.EINVAL, "not a regular file", path)

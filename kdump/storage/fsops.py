@@ -1,4 +1,4 @@
-"""Every system call by which kdump changes something: the only module that writes.
+"""The only module that writes: every system call that changes something.
 
 All of them go through `FileOps.call`, by name, so that a test can end the process there, let the call fail, or record
 what it did. Names are relative to the descriptor of a directory, and no symbolic link is followed.
@@ -94,7 +94,7 @@ class FileOps:
         self._again("ftruncate", os.ftruncate, fd, size)
 
     def sync(self, fd: int) -> None:
-        """Wait until a file or a directory is on the disk. Once this has failed, what is there is not known."""
+        """Wait until a file or a directory is on the disk. Once this has failed, the state of the disk is unknown."""
         self._again("fsync", os.fsync, fd)
 
     # --- owner, rights, attributes, times -------------------------------------------------------------------

@@ -71,7 +71,7 @@ class LogDir:
 
     @cached_property
     def listing(self) -> DirectoryListing:
-        """What lies in it."""
+        """The listing of the directory."""
         return DirectoryListing(self.path)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the names of a broker's files and directories tell, as pure functions.
+"""The names of a broker's files and directories, parsed by pure functions.
 
 A name is read in two ways: by `parse_name` as kdump does, strictly, and with what Kafka's tool ignores; by
 `java_name` and `kafka_dispatch` as DumpLogSegments does, with what it throws.
@@ -68,7 +68,7 @@ _MAX_LONG = 2**63 - 1
 
 
 class FileName(Value):
-    """What a file name tells.
+    """The parts of a file name.
 
     Args:
         kind: what the file is; also for copies, whose names have something before or behind.
@@ -94,7 +94,7 @@ class FileName(Value):
 
 
 class PartitionName(Value):
-    """What the name of a partition directory tells; `state` is "", "delete", "future" or "stray"."""
+    """The parts of a partition directory's name; `state` is "", "delete", "future" or "stray"."""
 
     topic: str
     partition: int
@@ -111,7 +111,7 @@ class PartitionName(Value):
 
 
 class JavaName(Value):
-    """What DumpLogSegments 4.3 takes a name for; errors are `class: message` of what it throws.
+    """The kind that DumpLogSegments 4.3 takes a name for; errors are `class: message` of what it throws.
 
     Args:
         name: the last component of the path.
@@ -137,7 +137,7 @@ class JavaName(Value):
 
 
 class Dispatch(Value):
-    """What one release of DumpLogSegments does with a name.
+    """The treatment of a name by one release of DumpLogSegments.
 
     Args:
         kind: how it reads the file; None when it ignores it, or throws before it looks.

@@ -1,4 +1,4 @@
-"""Files that are not on this machine: listed by their store, read by ranges, never copied.
+"""Files in an object store: listed by the store, read by ranges, never copied.
 
 `s3://`, `gs://` and `abfs://` go through pyarrow, which has them built in; all other schemes through fsspec. Who may
 read is the business of the environment, as for any client of the store: no option takes a secret.
@@ -64,7 +64,7 @@ def info(path: str) -> tuple[bool, bool, int]:
 
 
 class RemoteEntry(Value):
-    """What a store tells of a file or a directory in its listing: what `os.DirEntry` tells of one on this machine."""
+    """An entry of a store's listing, with the attributes of `os.DirEntry`."""
 
     name: str
     is_directory: bool

@@ -1,4 +1,4 @@
-"""Files are opened here, and nowhere else: at once or when they are read, with a bound on those open at a time."""
+"""The only place where files are opened, with a bound on how many are open at a time."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class PartitionDir:
 
     @cached_property
     def listing(self) -> DirectoryListing:
-        """What lies in it."""
+        """The listing of the directory."""
         return DirectoryListing(self.path)
 
     @cached_property
@@ -281,12 +281,12 @@ class InputDirectory:
 
     @property
     def is_log_dir(self) -> bool:
-        """Whether it is taken for a log.dir: it has no file of a segment, and is not named as a partition directory."""
+        """Whether it is taken for a log.dir: it has no segment file, and is not named as a partition directory."""
         return self.log_dir.path == self.path
 
     @property
     def contents(self) -> Contents:
-        """What lies in it, in order; partition directories are none of it."""
+        """The entries in order, without partition directories."""
         return self._itself.contents
 
     def listed(self) -> Iterator[PartitionDir]:

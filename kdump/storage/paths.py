@@ -1,4 +1,4 @@
-"""Questions about paths that listings, sources and verbs ask, on this machine or in an object store."""
+"""Paths on this machine or in an object store: the few questions that verbs and sources ask of them."""
 
 from __future__ import annotations
 

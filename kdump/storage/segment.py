@@ -1,4 +1,4 @@
-"""A segment: the files of one base offset, each opened once, when it is asked for, and only read."""
+"""A segment: the files of one base offset, each opened once, on demand, read-only."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ class Segment:
         elif next_base is None:
             known = self._index_end(size)
             if known is not None and known >= after and _size(self.path) == size:
-                yield self._missing(size, after, known, f"its index goes on to {known}", Severity.ERROR)
+                yield self._missing(size, after, known, f"its index extends to {known}", Severity.ERROR)
 
     def known_ends(self, position: int, last: int, largest: int | None) -> Iterator[tuple[int, str]]:
         """Yield offsets that the log must have reached by its indexes, and the codes of what they show then.

@@ -88,7 +88,7 @@ class StateFile:
 
     @property
     def findings(self) -> Sequence[Finding]:
-        """What is wrong with a text file (K03-K05); `exception` among the values is what a broker throws."""
+        """The findings of a text file (K03-K05); `exception` among the values is what a broker throws."""
         return self._parsed[1]
 
     @cached_property

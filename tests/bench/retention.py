@@ -25,6 +25,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from tests.bench.dump import MB, SEED, Cost, run
+from tests.support.segments import varint
 
 PARTITIONS, SEGMENTS, BATCHES = 3000, 10, 12
 SLOTS, SLOT = 1_000_000, 24
@@ -47,15 +48,6 @@ PASSES = {
     "single": Compacted(96 * MB, 400_000, 1),
     "zstd": Compacted(32 * MB, 400_000, 200, 4),
 }
-
-
-def varint(number: int) -> bytes:
-    """Return a zigzag varint."""
-    left, data = number << 1 ^ number >> 31, bytearray()
-    while left > 0x7F:
-        data.append(left & 0x7F | 0x80)
-        left >>= 7
-    return bytes([*data, left])
 
 
 def batch(offset: int, records: list[tuple[bytes, bytes | None]], codec: int = 0) -> bytes:

@@ -41,7 +41,7 @@ from tests.support.cleaner_cases import (
 )
 from tests.support.partitions import aborted, checkpoint, marker, name, segment, write
 from tests.support.runs import run_kdump
-from tests.support.segments import GZIP, LZ4, SNAPPY, TRANSACTIONAL, ZSTD, Record, batch
+from tests.support.segments import GZIP, LZ4, SNAPPY, TRANSACTIONAL, ZSTD, Record, batch, message, wrapper
 
 if TYPE_CHECKING:
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
@@ -399,10 +399,14 @@ def test_a_limit_of_ours_is_no_failure_of_the_broker(tmp_path: Path) -> None:
     assert end.exit == 5
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_no_bytes_make_a_pass_raise(seed: int, tmp_path: Path) -> None:
-    random.seed(seed)
+def log_of(magic: int) -> bytes:
+    """A log of one magic with several codecs; behind legacy messages one batch of magic 2."""
     keys = [b"%d" % n for n in range(20)]
+    if magic < layout.MAGIC_V2:
+        codecs = (GZIP, LZ4, SNAPPY)
+        singles = [message(magic, offset, key=key) for offset, key in enumerate(keys)]
+        wrappers = [wrapper(magic, 20 + 20 * k, keys, codec=codec) for k, codec in enumerate(codecs)]
+        return b"".join([*singles, *wrappers, batch(80, records(*keys))])
     parts = [
         batch(0, records(*keys)),
         batch(20, records(*keys), codec=GZIP),
@@ -410,7 +414,14 @@ def test_no_bytes_make_a_pass_raise(seed: int, tmp_path: Path) -> None:
         marker(60, (3, 0), commit=True),
         batch(61, records(*keys, value=None), codec=ZSTD),
     ]
-    whole = b"".join(parts)
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bytes_make_a_pass_raise(seed: int, magic: int, tmp_path: Path) -> None:
+    random.seed(seed)
+    whole = log_of(magic)
     for number in range(40):
         data = bytearray(whole)
         for _ in range(random.choice((1, 1, 2, 20))):

@@ -14,7 +14,7 @@ import pytest
 from kdump.broker.config import Config
 from kdump.broker.load.facts import PartitionFacts, Start
 from kdump.broker.load.log_loader import load
-from kdump.broker.load.log_manager import Settings
+from kdump.broker.load.log_manager import LoadSettings
 from kdump.format.source import BytesSource
 from kdump.item import Prediction
 from tests.support.partitions import below, checkpoint, marker, name, offset_index, segment, snapshot, write
@@ -218,8 +218,8 @@ def log_dir(rule: Rule, root: Path) -> Path:
     return write(root / "logs", {**marks, **rule.beside, **below("t-0", rule.files)})
 
 
-def settings(rule: Rule) -> Settings:
-    return Settings(NOW, Config({"segment.index.bytes": str(rule.index_bytes)}), INTERVAL)
+def settings(rule: Rule) -> LoadSettings:
+    return LoadSettings(NOW, Config({"segment.index.bytes": str(rule.index_bytes)}), INTERVAL)
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)

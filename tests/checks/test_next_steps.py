@@ -14,7 +14,7 @@ from kdump.finding import REPAIRS, Code, Severity
 from tests.support.damage_cases import apply_edit, damage_cases
 from tests.support.partitions import name
 from tests.support.repair_trees import PARTITION, broken_headers, broken_indexes, intact
-from tests.support.runs import FIXTURES, copy_tree
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.step_runs import WRITERS, after_steps, best_of_all_orders, copied, is_writer, loud_findings, unmended
 from tests.support.verify_runs import held
 
@@ -171,15 +171,16 @@ def test_every_command_of_the_table_mends_codes_that_exist() -> None:
     assert Code.O06.repairs == ()
 
 
-def test_where_indexes_tell_what_is_lost_they_are_built_again_only_knowingly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(next_steps, "_WITNESSED", ("X07", "T04"))
+def test_where_indexes_tell_what_is_lost_they_are_built_again_only_knowingly(tmp_path: Path) -> None:
     log_dir = CASES["x07-log-cut-index-stale"].build(tmp_path / "logs")
     verdict = kdump.verify(log_dir)
-    assert {one.repair for one in verdict.findings if one.code in (Code.X07, Code.T04)} == {None}
-    restore, forced = (one for one in verdict.steps if "O07" not in one.why)
+    explained = [one for one in verdict.findings if Code.F14 in (one.code, one.because)]
+    assert {Code.F14, Code.X07, Code.T04} <= {one.code for one in explained}
+    assert {one.repair for one in explained} == {None}
+    restore, forced = verdict.steps
     assert restore.command is None
     assert "another replica" in restore.why
+    assert restore.instead == (2,)
     assert forced.command == f"kdump reindex {log_dir}/plain-0/{name(240)} --force"
-    assert forced.n in restore.instead
+    run_kdump([*shlex.split(forced.command)[1:], "--apply", "--quarantine", str(tmp_path / "aside")], tmp_path)
+    assert not any(one.code in (Code.X07, Code.T04) for one in loud_findings(log_dir))

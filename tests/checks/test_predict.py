@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from kdump.broker.config import Config
 from kdump.broker.load.facts import Start
-from kdump.broker.load.log_manager import Settings
+from kdump.broker.load.log_manager import LoadSettings
 from kdump.cli.main import kdump as group
 from kdump.item import Prediction, SegmentFate
 from kdump.render.text.verify import prediction_line, prediction_sentences
@@ -62,7 +62,7 @@ def log_dir(root: Path, **partitions: dict[str, bytes]) -> Path:
 
 
 def predicted(*paths: Path, start: tuple[Start, ...] = tuple(Start)) -> list[Prediction]:
-    options = Settings(1_700_000_000_000, Config({}), 4096)
+    options = LoadSettings(1_700_000_000_000, Config({}), 4096)
     return [item for item in items_of(*paths, starts=start, settings=options) if isinstance(item, Prediction)]
 
 
@@ -224,7 +224,7 @@ def test_partition_that_cannot_be_read_has_no_row_and_is_said(tmp_path: Path, mo
 
     sources = PartitionDir.sources
     monkeypatch.setattr(PartitionDir, "sources", broken)
-    settings = Settings(0, Config({}), 4096)
+    settings = LoadSettings(0, Config({}), 4096)
     found = items_of(logs, starts=(Start.CLEAN,), settings=settings)
     assert [item.partition for item in found if isinstance(item, Prediction)] == ["t-1"]
     assert [item.kind for item in found if isinstance(item, OpenFailure)] == ["read"]

@@ -28,6 +28,7 @@ from kdump.cli.main import kdump as commands
 from kdump.format.checksum import crc32c
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, Run, changed, copy_tree, fingerprint
+from tests.support.segments import varint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,15 +62,6 @@ def kdump_run(*args: str | Path, cwd: Path, stdin: int = subprocess.DEVNULL) -> 
 def dump(*args: str | Path, cwd: Path) -> Run:
     """Run `kdump dump`."""
     return kdump_run("dump", *args, cwd=cwd)
-
-
-def varint(number: int) -> bytes:
-    """Encode a zigzag number as records have it."""
-    value, out = number << 1 ^ number >> 63, bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
 
 
 def batch(offset: int, value: bytes = b"value", *, key: bytes = b"key", header: bytes = b"h", flags: int = 0) -> bytes:

@@ -34,7 +34,7 @@ from tests.support.coordinator_records import transaction
 from tests.support.damage_cases import damage_cases
 from tests.support.partitions import write
 from tests.support.runs import FIXTURES, run_kdump
-from tests.support.segments import Record
+from tests.support.segments import Record, varint
 from tests.support.verify_runs import FOLDERS, NOT_AS_NAMED, STAGED, below, shown_by
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ PAGES = [
     "kdump-reindex.1",
     "kdump-truncate.1",
     "kdump-patch-header.1",
+    "kdump-salvage.1",
     "kdump-resume.1",
     "kdump-transactions.1",
     "kdump-undo.1",
@@ -384,15 +385,6 @@ def wrong_content_checksum(log: bytes) -> bytes:
 
     at = next(at for at in positions(log) if log[at + 22] & 7 == 3)
     return rewrite(log, at, change)
-
-
-def varint(number: int) -> bytes:
-    """Encode a number that is not negative as records have it."""
-    value, out = 2 * number, bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
 
 
 def long_record(size: int) -> bytes:

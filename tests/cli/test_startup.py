@@ -1,6 +1,6 @@
 """What a small dump loads: the start of kdump must not pay for what it does not use.
 
-No clock is asked: the set of loaded modules is held instead. `import click` is the measure (issue 3).
+No clock is asked: the set of loaded modules is held instead. `import click` is the measure.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from kdump.compat.kafka_stream import MAX_ARRAY, Thrown, read_messages, read_rec
 from kdump.format.batch.layout import RECORDS_AT
 from kdump.format.codec.base import CompressionType
 from kdump.format.codec.decompress import Decompressor
+from tests.support.segments import varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -36,15 +37,6 @@ ZSTD_IO = "com.github.luben.zstd.ZstdIOException: "
 SNAPPY_IO = "org.xerial.snappy.SnappyIOException: "
 OLD_VERSION = "Compressed with an incompatible codec version 0. At least version 1 is required"
 PIECE = 65535
-
-
-def varint(number: int) -> bytes:
-    number <<= 1
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*out, number])
 
 
 def record(delta: int, size: int) -> bytes:

@@ -178,6 +178,7 @@ def test_control_objects_hold_what_the_text_shows(release: str) -> None:
 def test_no_decoder_raises_on_records_cut_at_any_length(name: str, release: str) -> None:
     decode = decoder(name, release)
     some = [case for case in cases(release) if case[0] == name and len(case[3] or b"") < 120][::7]
+    assert some
     for _, offset, key, value, _ in some:
         for end in range(len(value or b"")):
             decode(offset, key, (value or b"")[:end])
@@ -187,10 +188,11 @@ def test_no_decoder_raises_on_records_cut_at_any_length(name: str, release: str)
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_control_records_cut_at_any_length_end_in_text_or_a_stop(release: str) -> None:
-    for name, _, key, value, _ in cases(release):
-        if name == "control" and key is not None and value is not None:
-            for end in range(len(value)):
-                assert isinstance(control_text(key, value[:end], release), bytes | Stopped)
+    some = [(key, value) for name, _, key, value, _ in cases(release) if name == "control" and key and value]
+    assert some
+    for key, value in some:
+        for end in range(len(value)):
+            assert isinstance(control_text(key, value[:end], release), bytes | Stopped)
 
 
 @pytest.mark.parametrize(("name", "release"), KINDS)
@@ -297,6 +299,7 @@ def test_the_quick_way_leaves_damage_to_the_decoder(name: str, release: str) -> 
 @pytest.mark.parametrize(("name", "release"), QUICK)
 def test_the_quick_way_reads_no_byte_past_a_cut(name: str, release: str) -> None:
     some = [case for case in cases(release) if case[0] == name and 0 < len(case[3] or b"") < 120][::5]
+    assert some
     for _, _, key, value, _ in some:
         for end in range(len(value or b"")):
             quick_and_slow(name, release, key, (value or b"")[:end])

@@ -116,13 +116,16 @@ def test_a_selection_of_an_intact_log_has_no_finding_of_its_own(folder: Path) ->
         assert {code for code, *_ in new} <= {Code.P04}, one  # what is open says so when it is asked for
 
 
-@pytest.mark.parametrize("case", damage_cases(FIXTURES / "damage"), ids=lambda case: str(case.name))
+# Damage of what lies in a partition directory: what lies above it is not looked at by a selection.
+IN_PARTITIONS = [case for case in damage_cases(FIXTURES / "damage") if "/" in case.file]
+
+
+@pytest.mark.parametrize("case", IN_PARTITIONS, ids=lambda case: str(case.name))
 def test_damage_hides_nothing_from_a_selection(case: Damage, tmp_path: Path) -> None:
     """Ranges go by the order of offsets and by the times of headers: where these are damaged, what is said of them."""
     tree = case.build(tmp_path / "logdir")
     folder = (tree / case.file).parent
-    if not any(folder.glob("*.log")):
-        return
+    assert any(folder.glob("*.log"))
     dump, rng = everything([folder]), random.Random(case.name)
     misled = any(finding.code in MISLED for finding in dump.findings)
     known = {(finding.code, finding.file, finding.position) for finding in dump.findings}

@@ -211,12 +211,12 @@ def test_where_the_marker_is_lost_the_transaction_index_says_what_was_aborted(tm
         (["--committed", "--aborted"], "--committed and --aborted exclude each other."),
         (["--from-offset", "9", "--to-offset", "8"], "--from-offset 9 is after --to-offset 8."),
         (["--from-time", "2024-01-01T00:00Z", "--to-time", "2023-01-01T00:00Z"], "--from-time 1704067200000 is after --to-time 1672531200000."),
-        (["--from-time", "yesterday"], "--from-time: 'yesterday' is no time: ms since the epoch, ISO 8601 as 2026-11-21T14:03:00Z, now-2h, earliest, latest, max"),
-        (["--to-time", "max"], "--to-time: 'max' is no time of a record: ms, ISO 8601 or now-2h."),
-        (["--key-regex", "(a"], "--key-regex: '(a' is no regular expression: missing ), unterminated subpattern at position 0"),
+        (["--from-time", "yesterday"], "--from-time: 'yesterday' is not a valid time: ms since the epoch, ISO 8601 as 2026-11-21T14:03:00Z, now-2h, earliest, latest, max"),
+        (["--to-time", "max"], "--to-time: 'max' is not a valid time: ms, ISO 8601 or now-2h."),
+        (["--key-regex", "(a"], "--key-regex: '(a' is not a valid regular expression: missing ), unterminated subpattern at position 0"),
         (["--key", "0x0", "--key-format", "hex"], "--key: '0x0' is not hexadecimal: two digits a byte"),
-        (["--key", "1_0", "--key-format", "long"], "--key: '1_0' is no whole number of 8 bytes"),
-        (["--key", "2147483648", "--key-format", "int"], "--key: '2147483648' is no whole number of 4 bytes"),
+        (["--key", "1_0", "--key-format", "long"], "--key: '1_0' is not an integer of 8 bytes"),
+        (["--key", "2147483648", "--key-format", "int"], "--key: '2147483648' is not an integer of 4 bytes"),
         (["--key", "a", "--key-format", "base64"], "--key: 'a' is not Base64"),
         (["--decoder-command", "no-such-program x"], "--decoder-command: no program 'no-such-program' can be run."),
         (["--decoder-command", "'"], "--decoder-command: no closing quotation."),
@@ -356,9 +356,9 @@ def test_each_payload_is_asked_about_once(decoder: str, tmp_path: Path) -> None:
         ("os._exit(7)", "it ended with status 7", False),
         ("os.kill(os.getpid(), 9)", "it was ended by signal 9", False),
         ("(os.close(1), time.sleep(100))", "it closed its output", False),
-        ("print('no json')", "its answer is no JSON: no json", True),
-        ("print('\\x1b[2J')", "its answer is no JSON: \\x1b[2J", True),
-        ("print('NaN')", "its answer is no JSON: NaN", True),
+        ("print('no json')", "its answer is not JSON: no json", True),
+        ("print('\\x1b[2J')", "its answer is not JSON: \\x1b[2J", True),
+        ("print('NaN')", "its answer is not JSON: NaN", True),
         ("print()", "its answer is empty", True),
         ("print('{}\\n{}')", "it does not answer one line with one line", False),
     ],
@@ -403,7 +403,7 @@ def test_a_decoder_that_is_silent_is_given_up_after_a_while() -> None:
         assert decode(6, b"k", b"y").payload == b"y"
         process = decode._process
     assert process is None
-    assert said == [("it did not answer within 0.2 seconds; the payloads from here on are shown as they are", 5)]
+    assert said == [("it did not answer within 0.2 seconds; from here on payloads are shown undecoded", 5)]
     assert not children()
 
 

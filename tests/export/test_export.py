@@ -23,7 +23,7 @@ from kdump.checks.run import verify
 from kdump.cli.main import kdump
 from kdump.export import job
 from kdump.export.origin import ManifestError, Origins, read_roots
-from kdump.export.split import LogFile, Wanted, logs_of, pack, splits_of
+from kdump.export.split import LogFile, WantedLogs, logs_of, pack, splits_of
 from kdump.export.tables import PLACE, STATE_TABLES, TABLES
 from kdump.item import Checked, CheckedFile
 from kdump.render.json import lines as jsonl
@@ -82,7 +82,7 @@ def big(folder: Path, count: int = 600, interval: int | None = 4096) -> Files:
 
 
 def cuts(folder: Path, size: int) -> list[int]:
-    (log,) = [log for log in logs_of([str(folder)], Origins([]), Wanted()) if isinstance(log, LogFile)]
+    (log,) = [log for log in logs_of([str(folder)], Origins([]), WantedLogs()) if isinstance(log, LogFile)]
     return [split.border.position for split in splits_of(log, size)]
 
 
@@ -155,7 +155,7 @@ TYPES = {"batches": "batch", "records": "record"}
 
 def lines_of(folder: str, table: str) -> Iterator[dict[str, Any]]:
     """What dump says of the logs in a directory."""
-    for log in logs_of([folder], Origins(read_roots([folder])), Wanted()):
+    for log in logs_of([folder], Origins(read_roots([folder])), WantedLogs()):
         assert isinstance(log, LogFile)
         run = run_kdump(["dump", "--format", "json", "--print-data-log", log.path], FIXTURES)
         rows = map(json.loads, run.stdout.splitlines())
@@ -215,7 +215,7 @@ def test_only_the_columns_that_are_named_are_read() -> None:
 def test_ranges_leave_out_rows_and_nothing_else(size: int, tmp_path: Path) -> None:
     big(tmp_path)
     everything = split_table([str(tmp_path)], "records")
-    wanted = Wanted(offsets=(1234, 2345))
+    wanted = WantedLogs(offsets=(1234, 2345))
     expected = everything.filter((ds.field("offset") >= 1234) & (ds.field("offset") < 2345))
     assert split_table([str(tmp_path)], "records", size, wanted).equals(expected)
     batches = split_table([str(tmp_path)], "batches", size, wanted).column("baseOffset").to_pylist()
@@ -224,16 +224,16 @@ def test_ranges_leave_out_rows_and_nothing_else(size: int, tmp_path: Path) -> No
 
 def test_ranges_leave_out_segments_by_name_and_index() -> None:
     folder = str(NODE / "zstd-0")
-    logs = [log for log in logs_of([folder], Origins([]), Wanted()) if isinstance(log, LogFile)]
+    logs = [log for log in logs_of([folder], Origins([]), WantedLogs()) if isinstance(log, LogFile)]
     assert len(logs) > 3
-    some = [log for log in logs_of([folder], Origins([]), Wanted(offsets=(300, 400))) if isinstance(log, LogFile)]
+    some = [log for log in logs_of([folder], Origins([]), WantedLogs(offsets=(300, 400))) if isinstance(log, LogFile)]
     assert [log.base_offset for log in some] == [292]
     times = split_table([folder], "records").column("timestamp").to_pylist()
-    late = Wanted(times=(sorted(times)[-50], None))
+    late = WantedLogs(times=(sorted(times)[-50], None))
     assert len(list(logs_of([folder], Origins([]), late))) < len(logs)
     assert split_table([folder], "records", wanted=late).num_rows == sum(one >= sorted(times)[-50] for one in times)
-    assert list(logs_of([folder], Origins([]), Wanted(topics=("other",)))) == []
-    assert len(list(logs_of([folder], Origins([]), Wanted(partitions=("zstd-0",))))) == len(logs)
+    assert list(logs_of([folder], Origins([]), WantedLogs(topics=("other",)))) == []
+    assert len(list(logs_of([folder], Origins([]), WantedLogs(partitions=("zstd-0",))))) == len(logs)
 
 
 def test_the_segments_have_the_sums_of_verify(tree: list[str]) -> None:

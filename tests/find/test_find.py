@@ -16,8 +16,8 @@ import pytest
 from crc32c import crc32c
 
 from kdump.broker.lookup import Lookup
-from kdump.broker.lookup_results import Found, FoundBatch, Refused
-from kdump.find.finder import Finder, Limits, open_partition
+from kdump.broker.lookup_results import FoundBatch, FoundRecord, Refused
+from kdump.find.finder import Finder, LookupLimits, open_partition
 from kdump.find.query import Ask, Query, offset_query, time_query
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
@@ -39,7 +39,7 @@ NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 ANSWERS = json.loads((FIXTURES / "kafka-4.3.1" / "broker-answers.json").read_text("utf-8"))
 STARTS = json.loads((FIXTURES / "damage" / "lookups.json").read_text("utf-8"))
 CASES = {case.name: case for case in damage_cases(FIXTURES / "damage")}
-LIMITS = Limits(1 << 28, 1 << 28)
+LIMITS = LookupLimits(1 << 28, 1 << 28)
 MOST = 150 if COMPILED else 25  # questions of a kind to a partition
 
 
@@ -75,7 +75,7 @@ def test_answers_are_those_of_a_running_broker(topic: str) -> None:
         if one["offset"] < 0:
             assert found is None
             continue
-        assert isinstance(found, Found)
+        assert isinstance(found, FoundRecord)
         assert (found.offset, found.timestamp) == (one["offset"], one["timestamp"]), query
         if "leaderEpoch" in one and lookup.end_offset() != 0:
             assert found.epoch == one["leaderEpoch"], query
@@ -125,7 +125,7 @@ def test_answers_after_damage_are_those_of_a_broker_wrong_ones_included(name: st
             if isinstance(wanted[0], str):
                 assert isinstance(found, Refused), timestamp
                 continue
-            got = [found.offset, found.timestamp, found.epoch] if isinstance(found, Found) else [found]
+            got = [found.offset, found.timestamp, found.epoch] if isinstance(found, FoundRecord) else [found]
             assert got == wanted, timestamp
         partition.close()
 
@@ -255,13 +255,13 @@ def test_a_time_without_a_zone_is_utc_and_that_is_said() -> None:
     "text", ["", "x", "now-2", "now-2w", "2023-13-01", "9" * 20, "1.5", "now-99999999999999999999d"]
 )
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no time|is too far away"):
+    with pytest.raises(ValueError, match=r"is not a valid time|is too far away"):
         time_query(text)
 
 
 @pytest.mark.parametrize("text", ["", "-1", "x", "1e3", "0x10", str(2**63), "max", "\uff11"])
 def test_what_is_no_offset_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no offset"):
+    with pytest.raises(ValueError, match="is not a valid offset"):
         offset_query(text)
 
 
@@ -292,8 +292,8 @@ def test_a_location_has_the_keys_of_the_contract() -> None:
         (["find-time", "empty-0", "max"], 10, "no record has a timestamp"),
         (["find-offset", "nowhere-0", "3"], 10, "no such file: nowhere-0"),
         (["find-offset", ".", "3"], 5, "--topic-partition"),
-        (["find-offset", "plain-0", "x"], 2, "is no offset"),
-        (["find-time", "plain-0", "x"], 2, "is no time"),
+        (["find-offset", "plain-0", "x"], 2, "is not a valid offset"),
+        (["find-time", "plain-0", "x"], 2, "is not a valid time"),
         (["find-offset", "meta.properties", "3"], 5, "the name tells no base offset"),
     ],
 )

@@ -28,6 +28,7 @@ from kdump.render.json.writer import JsonWriter
 from tests.support import segments
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, Run, run_kdump
+from tests.support.segments import varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -314,14 +315,6 @@ def test_control_records_say_what_they_are() -> None:
 
 
 # --- odd records of internal topics -------------------------------------------------------------------------
-def varint(number: int) -> bytes:
-    value, out = 2 * number if number >= 0 else -2 * number - 1, bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes((*out, value))
-
-
 def field(data: bytes | None) -> bytes:
     return varint(-1) if data is None else varint(len(data)) + data
 

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 import kdump
-from kdump.broker.load.facts import Start
+from kdump.broker.load.facts import Action, Start
 from kdump.broker.load.log_loader import load
 from kdump.broker.load.log_manager import LogManager
-from kdump.broker.load.outcome import Action
 from kdump.broker.truncate import cut_at_offset, truncate
 from kdump.cli.reindex import _path as reindex_path
 from kdump.cli.repairing import Repair, gracefully
@@ -496,7 +495,7 @@ def test_an_interrupt_in_the_middle_names_the_journal(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     scenario.build(tmp_path / "two" / "logs")
-    with pytest.raises(FailedError, match="interrupted; go on with kdump resume") as raised:
+    with pytest.raises(FailedError, match="interrupted; finish it with kdump resume") as raised:
         scenario.run(tmp_path / "two", Faulty(last, interrupt))
     assert raised.value.journal == str(journals(tmp_path / "two" / "q")[0])
 

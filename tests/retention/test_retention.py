@@ -10,7 +10,7 @@ import pytest
 
 from kdump.broker.config import Config, check_name
 from kdump.broker.log_facts import LogFiles, LogReader
-from kdump.broker.retention import Append, LogFacts, SegmentFacts, delete, first_deleted, rolling
+from kdump.broker.retention import Append, RetentionFacts, SegmentFacts, delete, first_deleted, rolling
 from kdump.finding import Finding
 from kdump.format.batch.window import Buffer
 from kdump.format.source import BytesSource
@@ -88,9 +88,9 @@ def test_when_a_segment_without_timestamps_was_opened_is_on_no_disk(tmp_path: Pa
 
 
 # --- the rules one by one -------------------------------------------------------------------------------------
-def log(*segments: tuple[int, int, int], start: int = 0, watermark: int = 300) -> LogFacts:
+def log(*segments: tuple[int, int, int], start: int = 0, watermark: int = 300) -> RetentionFacts:
     """Segments of base offset, size and largest timestamp; the log ends at 300."""
-    return LogFacts([SegmentFacts(*one, "index", one[2]) for one in segments], start, 300, watermark)
+    return RetentionFacts([SegmentFacts(*one, "index", one[2]) for one in segments], start, 300, watermark)
 
 
 def configured(**given: str) -> Any:
@@ -323,8 +323,8 @@ def test_settings_come_from_a_file_and_from_the_command_line_which_wins(tmp_path
         (["--config", "none"], "no such file: none"),
         (["--config", "bad"], "Malformed"),
         (["--config", "."], "is a directory"),
-        (["--now", "soon"], "is no time"),
-        (["--now", "max"], "is no time of a clock"),
+        (["--now", "soon"], "is not a valid time"),
+        (["--now", "max"], "is not a valid time"),
         (["--high-watermark", "-1"], "--high-watermark"),
     ],
 )

@@ -19,7 +19,7 @@ from kdump.cli.main import kdump
 from kdump.export.job import ExportTarget, plan_of
 from kdump.export.origin import Origins
 from kdump.export.read import ReadOptions
-from kdump.export.split import Wanted, logs_of
+from kdump.export.split import WantedLogs, logs_of
 from kdump.export.tables import columns_of
 from kdump.item import Progress
 from kdump.spark import jobs as spark_jobs
@@ -162,7 +162,7 @@ def test_the_stages_are_told_while_they_run(spark: SparkSession, large: Path, mo
 def test_a_job_that_fails_says_so_in_a_line(spark: SparkSession, tmp_path: Path) -> None:
     """Nowhere to write: that is no fault of the files, so it is not passed over."""
     columns = columns_of("records", ["offset"])
-    plan = plan_of(logs_of([str(NODE / "plain-0")], Origins([]), Wanted()), 1 << 30)
+    plan = plan_of(logs_of([str(NODE / "plain-0")], Origins([]), WantedLogs()), 1 << 30)
     (tmp_path / "file").write_text("in the way")
     target = ExportTarget(str(tmp_path / "file"), "parquet", "records", columns)
     with pytest.raises(SparkFailedError) as caught:

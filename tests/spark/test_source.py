@@ -118,7 +118,7 @@ def test_records_of_internal_topics_are_decoded(spark: SparkSession) -> None:
     [
         ({"table": "rows"}, "no table 'rows': there are batches, records, findings, segments"),
         ({"columns": "position,colour"}, "no column 'colour' in batches"),
-        ({"splitsize": "many"}, "'many' is no number"),
+        ({"splitsize": "many"}, "'many' is not a number"),
         ({"colums": "offset"}, "no option 'colums'"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from kdump.render.json.coordinators import coordinator_json
 from kdump.state.groups import GroupOptions, groups
-from kdump.state.partition_log import Limits
+from kdump.state.partition_log import ReadLimits
 from kdump.state.transactions import TransactionOptions, transactions
 from tests.support import state_fold
 from tests.support.runs import FIXTURES, run_kdump
@@ -123,7 +123,7 @@ def printed(directory: Path) -> list[state_fold.Batch]:
 
 def state(verb: str, directory: Path, time: int | None) -> list[Json]:
     """The JSON rows of a verb, without a process for each."""
-    limits = Limits(1 << 30, 1 << 30)
+    limits = ReadLimits(1 << 30, 1 << 30)
     items: Iterable[object]
     if verb == "groups":
         items = groups([str(directory)], GroupOptions(time, None, frozenset(), frozenset(), False, limits))

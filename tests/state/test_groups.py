@@ -292,6 +292,20 @@ def test_a_topic_of_which_nobody_knows_the_name_has_its_id() -> None:
     assert {len(topic) for topic in of(groups(path), "commit", "topic")} == {22}
 
 
+# --- processes ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("args", [["groups", "--lag"], ["groups", "--diff", "0", "end"], ["transactions"]])
+def test_any_number_of_processes_says_the_same(args: list[str], tmp_path: Path) -> None:
+    """What is wrong with a log that two partitions need is said once, too."""
+    damaged = bytearray(at(0, T, Record()) + at(1, T, Record()))
+    damaged[70] ^= 1
+    logs = {f"__consumer_offsets-{n}/{file_name(0)}": at(0, T, commit(f"g{n}", 0, n)) for n in range(5)}
+    path = write(tmp_path, {**logs, f"t-0/{file_name(0)}": bytes(damaged), "cleaner-offset-checkpoint": b"x"})
+    for root in (path, NODE):
+        for layout in ("text", "json"):
+            runs = [run_kdump([*args, str(root), "--format", layout, "-j", n], tmp_path) for n in ("1", "3", "0")]
+            assert runs[0] == runs[1] == runs[2]
+
+
 # --- what is no log directory ---------------------------------------------------------------------------------
 def test_what_is_not_there_and_what_is_no_such_directory_have_their_own_exits(tmp_path: Path) -> None:
     assert run_kdump(["groups", str(tmp_path / "nowhere")], tmp_path).exit == 10

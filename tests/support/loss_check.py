@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from kdump.broker.config import Config
 from kdump.broker.load.facts import Start
-from kdump.broker.load.log_manager import Settings
+from kdump.broker.load.log_manager import LoadSettings
 from kdump.checks.options import VerifyOptions
 from kdump.checks.run import verify
 from kdump.format.batch import layout
@@ -122,7 +122,7 @@ def _named(batch: IntactBatch) -> str:
 
 def start_problems(tree: Path) -> list[str]:
     """Return how the predictions for a damaged directory do not account for all that can be read today."""
-    clock = Settings(1_700_000_000_000, Config({}))
+    clock = LoadSettings(1_700_000_000_000, Config({}))
     options = VerifyOptions(starts=tuple(Start), settings=clock)
     found = []
     for one in verify([str(tree)], options):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.broker.config import Config
-from kdump.broker.load.log_manager import Settings
+from kdump.broker.load.log_manager import LoadSettings
 from kdump.repair.apply import Applied, Means, apply
 from kdump.repair.lock import Users
 from kdump.repair.patch_header import plan_patches
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PARTITION = "topic-0"
 OLD_TIME = 1_600_000_000_123_456_789  # ns
-SETTINGS = Settings(TIME, Config({}), 0)
+SETTINGS = LoadSettings(TIME, Config({}), 0)
 NOBODY = Users([], ())
 _OWNER = 1234
 _READS, _READS_AND_WRITES, _NO_ID = 4, 6, 0xFFFFFFFF

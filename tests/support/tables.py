@@ -11,11 +11,11 @@ from kdump.checks.run import verify
 from kdump.export.arrow import from_rows, schema_of
 from kdump.export.origin import Origins, read_roots
 from kdump.export.read import ReadOptions, read_split
-from kdump.export.split import LogFile, Wanted, logs_of, splits_of
+from kdump.export.split import LogFile, WantedLogs, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, columns_of
 from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
 from kdump.state.groups import GroupOptions, groups
-from kdump.state.partition_log import Limits
+from kdump.state.partition_log import ReadLimits
 from kdump.state.transactions import TransactionOptions, transactions
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ WHOLE = 1 << 40  # bytes: no log is cut
 
 
 def split_table(
-    paths: Sequence[str], table: str, size: int = WHOLE, wanted: Wanted | None = None, **options: Any
+    paths: Sequence[str], table: str, size: int = WHOLE, wanted: WantedLogs | None = None, **options: Any
 ) -> pa.Table:
     """Read batches or records, piece by piece.
 
@@ -37,7 +37,7 @@ def split_table(
         options: of ReadOptions; `columns` are names.
     """
     columns = columns_of(table, options.pop("columns", None))
-    wanted = wanted or Wanted()
+    wanted = wanted or WantedLogs()
     read = ReadOptions(table, columns, wanted).replace(**options)
     roots = read_roots(paths)
     logs = logs_of([root.path for root in roots], Origins(roots), wanted)
@@ -60,7 +60,7 @@ def whole_table(paths: Sequence[str], table: str) -> pa.Table:
 
 def state_table(paths: Sequence[str], table: str) -> pa.Table:
     """Fold internal topics with the local engine, and make the rows of a table."""
-    limits, rows = Limits(1 << 28, 1 << 28), StateRows(table, Origins(read_roots(paths)))
+    limits, rows = ReadLimits(1 << 28, 1 << 28), StateRows(table, Origins(read_roots(paths)))
     if table in ("groups", "commits"):
         wanted = GroupOptions(None, None, frozenset(), frozenset(), lag=False, limits=limits)
         found = [row for item in groups(list(paths), wanted) for row in rows.see(item)]

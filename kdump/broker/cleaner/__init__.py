@@ -1,1 +1,1 @@
-"""LogCleaner: what may be cleaned, which records stay, and the segments that a pass makes."""
+"""LogCleaner: which part of a log is cleanable, which records are retained, and the segments of a pass."""

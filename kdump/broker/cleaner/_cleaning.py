@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Kernel: what the log cleaner does with records: the offset map, which of them stay, and the batches that they make.
+"""Kernel: the records of a cleaner pass: its offset map, the retained records, and the rewritten batches.
 
 Compiled by Cython when a compiler is there, interpreted with the same results when not.
 
@@ -31,7 +31,7 @@ else:
     from kdump.format.kernels import wire
 
 
-_GROWTH = cython.declare(cython.Py_ssize_t, 28)  # bytes by which a record grows at most: its numbers are written anew
+_GROWTH = cython.declare(cython.Py_ssize_t, 28)  # bytes by which a record grows at most: its numbers are written again
 _TRIES = cython.declare(cython.Py_ssize_t, 8)
 _ATTRIBUTES_KEPT = cython.declare(cython.longlong, 0x3F)  # codec, timestamp type, transactional, control
 _SHIFTS = array("q", [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21])

@@ -1,4 +1,4 @@
-"""What a pass of the cleaner holds: the offset map, and of each new segment what is to be said of it.
+"""The state of a cleaner pass: its offset map, and the facts of each new segment.
 
 Both are compact: 24 bytes a slot of the map, as in the broker; lists of batches and offsets as packed columns.
 """
@@ -47,7 +47,7 @@ class OffsetMap:
 
     @property
     def keys(self) -> int:
-        """How many there are."""
+        """The number of keys."""
         return self._state[0]
 
     @property
@@ -133,7 +133,7 @@ class CleanedSegment:
         self.batch_rows = Packed(4)
         self._collect = collect
         self._runs = Packed(2)
-        self._open = array("q", bytes(16 * (ROWS + 1)) if collect else b"")  # the last run may go on
+        self._open = array("q", bytes(16 * (ROWS + 1)) if collect else b"")  # the last run may continue
         self._filled = 0
 
     def add_records(self, chunk: Chunk, keep: memoryview) -> None:

@@ -1,4 +1,4 @@
-"""One pass of the log cleaner, without writing anything: which records stay, and the segments that they make.
+"""One pass of LogCleaner, simulated: the retained records, and the segments that they make.
 
 Strategy: each byte is read once for the offset map and once to be filtered, a window at a time. Records are columns all
 the way; a batch is looked at by itself only where it is compressed, legacy and wrapped, larger than a chunk of records,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class LastRecord(Value):
-    """What a broker knows of an active producer: its last offset with data, None for none, and its epoch."""
+    """The last record of an active producer: its last offset with data, None for none, and its epoch."""
 
     offset: int | None
     epoch: int
@@ -58,7 +58,7 @@ class Logs(Protocol):
 
 
 class LogToClean(Value):
-    """What one pass is to do.
+    """The task of one pass.
 
     Args:
         bases: base offsets of all segments.
@@ -249,7 +249,7 @@ class Cleaner:
             yield chunk
 
     def _flags(self, window: Window, transactions: CleanedTransactions) -> array[int]:
-        """What is decided of each batch for the offset map: aborted and control batches are passed over."""
+        """The flag of each batch for the offset map: aborted and control batches are passed over."""
         flags = array("q", bytes(8 * window.count))
         for k, can_go in self._transactional(window, transactions):
             is_control = window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
@@ -296,7 +296,7 @@ class Cleaner:
         return target
 
     def _decide(self, window: Window, *, drop_legacy: bool) -> array[int]:
-        """What is decided of each batch before its records are looked at."""
+        """The decision about each batch before its records are read."""
         flags = array("q", bytes(8 * window.count))
         now = self._pass.now
         magics, attributes = window.column(layout.MAGIC), window.column(layout.ATTRIBUTES)
@@ -346,7 +346,7 @@ class Cleaner:
 
     @property
     def horizon(self) -> int:
-        """What tombstones get now, ms."""
+        """The delete horizon that tombstones get now, ms."""
         return wire.add(self._pass.now, self._pass.delete_retention_ms)  # as Java adds
 
     def again(self, window: Window, k: int) -> Iterator[Chunk]:

@@ -1,4 +1,4 @@
-"""Which part of a log the cleaner may clean, whether it takes the log, and how it puts segments together.
+"""LogCleanerManager: the cleanable part of a log, whether the cleaner takes it, and how it groups segments.
 
 Pure functions over facts; what a pass leaves of the records is in `kdump.broker.cleaner`.
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kdump.broker.config import TopicConfig
-    from kdump.broker.retention import LogFacts
+    from kdump.broker.retention import RetentionFacts
 
 HIGH_WATERMARK, OPEN_TRANSACTION, ACTIVE = "high watermark", "open transaction", "active segment"
 LAG, RAISED = "min.compaction.lag.ms", "raised to first dirty offset"
@@ -26,7 +26,7 @@ BELOW, ABOVE = "it is below the log start offset", "it is above the log end offs
 
 
 class Cleanable(Value):
-    """What may be cleaned of a log.
+    """The cleanable part of a log.
 
     Args:
         first_dirty_offset: where the part begins that no pass has seen.
@@ -51,17 +51,17 @@ class Cleanable(Value):
 
     @property
     def total_bytes(self) -> int:
-        """What the ratio is of."""
+        """The bytes that the dirty ratio is a part of."""
         return self.clean_bytes + self.cleanable_bytes
 
     @property
     def dirty_ratio(self) -> float | None:
-        """How much of the log is dirty; None where there is nothing."""
+        """The dirty part of the log; None for an empty log."""
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else None
 
 
 def cleanable(
-    log: LogFacts,
+    log: RetentionFacts,
     checkpoint: int | None,
     last_stable_offset: int,
     config: TopicConfig,
@@ -110,7 +110,7 @@ def cleanable(
     return found.replace(chosen=chosen)
 
 
-def _first_dirty(log: LogFacts, checkpoint: int | None) -> tuple[int, str]:
+def _first_dirty(log: RetentionFacts, checkpoint: int | None) -> tuple[int, str]:
     if checkpoint is None:
         return log.start_offset, ""
     if checkpoint < log.start_offset:
@@ -144,7 +144,7 @@ class IndexSizes(NamedTuple):
 
 
 def groups(
-    log: LogFacts, end_offset: int, clean_until: int, index_sizes: Sequence[IndexSizes], config: TopicConfig
+    log: RetentionFacts, end_offset: int, clean_until: int, index_sizes: Sequence[IndexSizes], config: TopicConfig
 ) -> list[range]:
     """Return which segments a pass makes one of, by their numbers: those with a base below the end.
 

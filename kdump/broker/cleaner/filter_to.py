@@ -1,7 +1,7 @@
-"""What the log cleaner makes of the batches of one window.
+"""MemoryRecords.filterTo: the batches of one window without the records that the cleaner removes.
 
 Uncompressed batches go through a kernel, many at once. One that is compressed, a wrapper, or larger than a chunk of
-records is looked at by itself: its records are read once more when some of them are written anew.
+records is looked at by itself: its records are read once more when some of them are rewritten.
 
 Source: MemoryRecords.filterTo, buildRetainedRecordsInto, Kafka 4.3.1.
 """
@@ -90,7 +90,7 @@ class WindowFilter:
     def run(self) -> None:
         """Filter it."""
         window = self._window
-        kept = bytearray()  # of the records of the batch that goes on in the next chunk
+        kept = bytearray()  # of the records of the batch that continues in the next chunk
         going_on: int | None = None
         for chunk in self._cleaner.chunks(window, self._number, self._flags):
             keep = self._cleaner.judge(chunk, self._flags, self._stats, self._target)

@@ -1,1 +1,1 @@
-"""LogManager and LogLoader: what a broker does with a log directory when it starts."""
+"""LogManager and LogLoader: how a broker loads a log directory at start."""

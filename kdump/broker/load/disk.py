@@ -1,6 +1,6 @@
-"""The files of a partition directory as a broker changes them while it loads the partition: in memory only.
+"""The files of a partition directory while a broker loads it: every change is made in memory only.
 
-Strategy: what is not changed stays the source that it was, what is cut is a part of it, and only what is written anew
+Strategy: what is not changed stays the source that it was, what is cut is a part of it, and only what is rewritten
 (indexes, snapshots, the epoch checkpoint) has bytes of its own. A partition can have thousands of segments, so the
 contents of indexes are forgotten beyond a bound, unless they are wanted: of an offset index a lookup then finds an
 earlier entry of the same index, which leads to the same batch; time indexes are never read in a load.
@@ -56,7 +56,7 @@ class Disk:
 
     Args:
         files: by name, as they are.
-        wants_contents: keep what is written; else only what is needed to go on, once it is much.
+        wants_contents: keep what is written; else only what is needed to continue, once it is much.
 
     Attributes:
         before: the files as they were.
@@ -72,7 +72,7 @@ class Disk:
         self._now = dict(files)
         self._wants = wants_contents
         self._kept = 0
-        self._same: set[str] = set()  # written anew with the bytes that they had
+        self._same: set[str] = set()  # rewritten with the bytes that they had
 
     def names(self) -> list[str]:
         """Return the names of all files, in the order in which a broker loads them."""
@@ -149,7 +149,7 @@ class Disk:
             self.by_offset.pop(offset, None)
 
     def is_changed(self, name: str) -> bool:
-        """Tell whether a file is not what it was: other bytes, new, or gone; a part of what it was is no change."""
+        """Tell whether a file is not what it was: other bytes, new, or gone; a part of what it was is not a change."""
         now, before = self._now.get(name), self.before.get(name)
         if now is before or isinstance(now, FilePart) or name in self._same:
             return False

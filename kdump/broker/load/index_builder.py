@@ -1,4 +1,4 @@
-"""The offset index and the time index of a segment, built anew from its batches as a broker does it."""
+"""The offset index and the time index of a segment, rebuilt from its batches as LogSegment.recover does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_TIMESTAMP = -1
 
 
 class Mark(NamedTuple):
-    """Where an `IndexBuilder` stood: numbers of entries, and what the next ones hang on."""
+    """A state of an `IndexBuilder` to return to: numbers of entries, and what the next ones depend on."""
 
     entries: int
     times: int

@@ -1,4 +1,4 @@
-"""What a broker does with a partition directory when it starts: which files it moves, recovers, cuts and deletes.
+"""LogLoader: how a broker loads one partition at start: the files that it moves, recovers, cuts and deletes.
 
 A pure function over facts: the files change in memory only (`kdump.broker.load.disk`). Every step is one of the
 broker's, in its order, for what it does depends on what it has done before: a segment is recovered with the snapshots
@@ -14,8 +14,7 @@ from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.load import swap_recovery
 from kdump.broker.load.disk import Disk, FilePart
-from kdump.broker.load.facts import DELETE, Start
-from kdump.broker.load.outcome import Action, Outcome, SegmentOutcome, Stops
+from kdump.broker.load.facts import DELETE, Action, Outcome, SegmentOutcome, Start, Stops
 from kdump.broker.load.recover import NO_EPOCH, OVERFLOW, recover
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.load.split import split
@@ -203,7 +202,7 @@ class _Loader:
             if name.endswith(_INDEXES):
                 if disk.get(f"{offset_of(name):020}.log") is None:
                     disk.delete(name)
-                    self.notes.append(f"{name}: deleted, there is no log for it")
+                    self.notes.append(f"{name}: deleted, it has no log")
             elif name.endswith(".log"):
                 self._open(offset_of(name))
 

@@ -1,12 +1,11 @@
-"""A log directory as a broker finds it: which partitions it has, what its checkpoints say of them, what it dies of."""
+"""LogManager's view of one log.dir at start: its partitions, their checkpoints, and what stops it loading."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kdump.broker.index_interval import DEFAULT, infer_interval
-from kdump.broker.load.facts import PartitionFacts
-from kdump.broker.load.outcome import Stops
+from kdump.broker.load.facts import PartitionFacts, Stops
 from kdump.finding import Code
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
@@ -27,7 +26,7 @@ _STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
 
 
 class Cause(Value):
-    """Why a broker does not start, or not with a log directory.
+    """The reason why a broker does not start, or takes a log directory offline.
 
     Args:
         stops: what ends.
@@ -47,12 +46,12 @@ class Cause(Value):
 
 
 def worst(causes: Sequence[Cause]) -> Cause:
-    """Return the one that decides: a broker goes on to load when it knows that a log directory goes offline."""
+    """Return the one that decides: a broker continues to load when it knows that a log directory goes offline."""
     return min(causes, key=lambda one: (not one.is_first, one.stops is not Stops.BROKER))
 
 
-class Settings(Value):
-    """What decides besides the files.
+class LoadSettings(Value):
+    """The settings of a load, besides the files.
 
     Args:
         now: the broker's clock, ms since the epoch.
@@ -119,7 +118,7 @@ class LogManager:
         what = f"The log dir {self.path} is already offline due to a previous IO exception."
         return Cause(Stops.BROKER, f"{_STORAGE}: {what}", path, False, offline.code, offline.file)
 
-    def partition(self, directory: PartitionDir, settings: Settings) -> tuple[PartitionFacts, list[str]]:
+    def partition(self, directory: PartitionDir, settings: LoadSettings) -> tuple[PartitionFacts, list[str]]:
         """Return a partition as the broker finds it, and what was assumed, in words.
 
         Args:

@@ -1,4 +1,4 @@
-"""What `LogSegment.recover` of a broker does with a segment: where it cuts the log, and what it writes beside it.
+"""LogSegment.recover: where a broker cuts a log, and the indexes that it writes.
 
 A pure function over facts: nothing is written. The batches come in columns; only an index entry, a leader epoch or an
 end marker is looked at by itself. The folds of a window run one after the other, so what a broker throws is found by
@@ -251,7 +251,7 @@ class _Recovery:
         return found
 
     def _framing(self, failure: str) -> str:
-        """What the walk ended with; a broker sees that a batch is too small before it reads a header past its end."""
+        """The failure of the walk; a broker sees that a batch is too small before it reads a header past its end."""
         if not failure.startswith(_KAFKA):
             return failure
         field = self._log.read_at(self._valid + layout.SIZE_AT, 4)
@@ -259,7 +259,7 @@ class _Recovery:
 
 
 def _trusted_rows(window: Window) -> int:
-    """How many batches come before the first with a wrong CRC, or shorter than its header."""
+    """The number of batches before the first with a wrong CRC, or shorter than its header."""
     stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
     if stored == computed:
         return window.count

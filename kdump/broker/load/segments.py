@@ -1,4 +1,4 @@
-"""The segments of a partition while a broker loads it: their logs and offset indexes as the disk has them by then."""
+"""The segments of a partition during a load: their logs and offset indexes in their present state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.failure import BrokerError
 from kdump.broker.lookup_results import Refused
-from kdump.broker.segment_reading import Reading
+from kdump.broker.segment_reading import SegmentReading
 from kdump.format.batch import layout
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.java_values import ARGUMENT
@@ -51,7 +51,7 @@ class LoadedSegments:
         self._facts = facts
         self._indexes: dict[int, tuple[Source | None, OffsetIndex]] = {}
         limits = facts.max_uncompressed_bytes, facts.max_batch_bytes
-        self._reading = Reading(self, *limits, lambda _number, _window, _k: None)
+        self._reading = SegmentReading(self, *limits, lambda _number, _window, _k: None)
 
     def add(self, base_offset: int) -> None:
         """Open a segment."""

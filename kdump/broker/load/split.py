@@ -1,4 +1,4 @@
-"""What a broker does with a segment whose offsets are too far above its base offset: it makes several of it."""
+"""LocalLog.splitOverflowedSegment: several segments from one whose offsets do not fit its indexes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _fill_up(disk: Disk, stem: str, max_bytes: int) -> None:
 
 
 def _pieces(log: Source, segments: LoadedSegments, base: int, facts: PartitionFacts) -> list[tuple[int, int, int]]:
-    """Return base offset, start and end (bytes) of each new segment: a batch goes on as long as its offsets fit."""
+    """Return base offset, start and end (bytes) of each new segment: as many batches as its offsets fit."""
     pieces: list[tuple[int, int, int]] = []
     walk = KafkaWalk(log, log.name, 0, log.size, facts.max_batch_bytes)
     for window in walk.windows():

@@ -1,4 +1,4 @@
-"""What a broker does first with a partition directory: it ends what compaction or a split has left unfinished."""
+"""The first step of a load: complete or discard the .cleaned and .swap files of compaction or of a split."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEVER = 2**63
 
 
 class Swapped(Value):
-    """What has come in the place of other segments.
+    """The segments that took the place of others.
 
     Args:
         new: base offsets of the segments that came.

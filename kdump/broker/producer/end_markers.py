@@ -1,4 +1,4 @@
-"""End markers of transactions: what a broker reads of control batches, and what it throws where it cannot read them."""
+"""End markers of transactions: how a broker reads control batches, and what it throws if it cannot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Marker(NamedTuple):
-    """What counts of a transaction marker; `timestamp` is ms."""
+    """A transaction marker; `timestamp` is ms."""
 
     is_abort: bool
     timestamp: int

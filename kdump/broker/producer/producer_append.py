@@ -1,4 +1,4 @@
-"""What a broker knows of producers and their transactions, as it goes from batch to batch and knows all before.
+"""ProducerStateManager during an append: producers and transactions, batch by batch.
 
 `kdump.broker.producer.replay` replays segments in any order and never fails; here is the other replay, which throws
 what a broker throws. Of batches between two end markers only the first and the last of each producer are looked at,

@@ -1,4 +1,4 @@
-"""The producers of a partition with the snapshots beside its logs, as a broker rebuilds them when it loads it."""
+"""ProducerStateManager during a load: the producers of a partition, and the snapshots beside its logs."""
 
 from __future__ import annotations
 

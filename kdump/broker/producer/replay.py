@@ -1,4 +1,4 @@
-"""What producers and transactions do in a log, replayed as a broker does it: a segment at a time, in any order.
+"""Producers and transactions of a log, replayed as a broker does it: a segment at a time, in any order.
 
 Strategy: what a segment takes over from those before it stays open in its result, and `Producers.after` puts it in. Of
 batches without transaction only the last one of each producer in a window is looked at: it tells all that the others
@@ -57,12 +57,12 @@ class Abort(NamedTuple):
 
 
 class SegmentProducers(Value):
-    """What the batches of one segment say about producers, whatever came before them.
+    """The producers in the batches of one segment, independent of the batches before it.
 
     Args:
         file: the log, as the user wrote its path.
         entries: the last state of each producer by its id; INHERITED is what no batch has said. The batch is INHERITED
-            as long as the epoch is as before. A transaction from before goes on in one that begins here before the
+            as long as the epoch is as before. A transaction from before continues in one that begins here before the
             first end marker.
         ends: number of the first end marker of each producer that has one.
         aborts: ABORT markers in file order: those of transactions that began here, and the first end markers.
@@ -79,7 +79,7 @@ class SegmentProducers(Value):
 
 
 class Producers(Value):
-    """What a broker knows of all producers at one offset.
+    """The state of all producers at one offset.
 
     Args:
         entries: the state of each producer by its id.
@@ -104,7 +104,7 @@ class Producers(Value):
         return cls({entry.producer_id: entry for entry in entries}, True, offset)
 
     def after(self, segment: SegmentProducers, report: Report) -> tuple[Producers, list[AbortedTxn]]:
-        """Go on to the end of a segment.
+        """Continue to the end of a segment.
 
         Args:
             segment: the one that begins here.

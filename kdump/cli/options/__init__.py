@@ -1,1 +1,1 @@
-"""Options that more than one command has, or that a command has many of."""
+"""Options that several commands share, or that belong together."""

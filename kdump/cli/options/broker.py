@@ -1,4 +1,4 @@
-"""The options that say how a broker is configured, and what its clock says, for those who predict what it does."""
+"""Options for the settings and the clock of a broker: --config, --set and --now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.broker.config import Config, read_config
-from kdump.broker.load.log_manager import Settings
+from kdump.broker.load.log_manager import LoadSettings
 from kdump.find.query import Ask, time_query
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def settings(given: Mapping[str, Any]) -> Settings:
+def settings(given: Mapping[str, Any]) -> LoadSettings:
     """Return what decides besides the files.
 
     Args:
@@ -35,14 +35,14 @@ def settings(given: Mapping[str, Any]) -> Settings:
             raise click.UsageError(escape(f"--now: {error}")) from None
         if query.ask is not Ask.TIME:
             raise click.UsageError(
-                f"--now: '{escape(given['now'])}' is no time of a clock: ms since the epoch, or ISO 8601"
+                f"--now: '{escape(given['now'])}' is not a valid time: ms since the epoch, or ISO 8601"
             )
         now = query.number
     try:
         config = Config(properties_of(given["config"]))
     except ValueError as error:
         raise click.UsageError(escape(f"--config {given['config']}: {error}")) from None
-    return Settings(now, config, given["index_interval_bytes"])
+    return LoadSettings(now, config, given["index_interval_bytes"])
 
 
 def properties_of(path: str | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Options that more than one command has.
+"""Options of more than one command.
 
 `--help` is made here because click's own goes through gettext, which costs each start.
 """

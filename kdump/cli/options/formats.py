@@ -1,4 +1,4 @@
-"""Options of dump that say how keys, values and times are written."""
+"""Options of dump for the form of keys, values and times."""
 
 from __future__ import annotations
 

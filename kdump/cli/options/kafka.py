@@ -1,4 +1,4 @@
-"""Options as the parser of Kafka's tool takes them."""
+"""Options in the syntax of DumpLogSegments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that the commands which write have in common, and what their paths stand for."""
+"""Options of the commands that write, and the partitions that their paths name."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def segments_of(path: str) -> tuple[str, frozenset[int] | None]:
         return path, None
     named = segment_bases(path)
     if named is None:
-        raise RefusedError(f"{path}: is no file of a segment under the name that a broker gives it")
+        raise RefusedError(f"{path}: is not a segment file with the name that a broker gives it")
     return named
 
 

@@ -111,7 +111,7 @@ def _time(name: str, text: str) -> int:
     option = f"--{name.replace('_', '-')}"
     query = _read(option, time_query, text)
     if query.ask is not Ask.TIME:
-        raise click.UsageError(f"{option}: '{escape(text)}' is no time of a record: ms, ISO 8601 or now-2h.")
+        raise click.UsageError(f"{option}: '{escape(text)}' is not a valid time: ms, ISO 8601 or now-2h.")
     if query.assumed:
         say(f"kdump: {option}: {query.assumed}")
     return int(query.number)
@@ -133,7 +133,7 @@ def _compiled(text: str) -> re.Pattern[str]:
             warnings.simplefilter("ignore")  # of what a later Python may read otherwise
             return re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"'{text}' is no regular expression: {error}") from None
+        raise ValueError(f"'{text}' is not a valid regular expression: {error}") from None
 
 
 def _header(text: str) -> tuple[bytes, bytes | None]:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Kernel: batch headers into columns, the search for a header among foreign bytes, and what an index has of batches.
+"""Kernel: batch headers into columns, the search for headers in damage, and the checks of index entries.
 
 Compiled by Cython when a compiler is there, interpreted with the same results when not.
 

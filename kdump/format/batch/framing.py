@@ -1,4 +1,4 @@
-"""What becomes of bytes at which the chain of lengths is in doubt: a batch after all, or a gap.
+"""Decide where the chain of lengths breaks: is it a batch with a wrong length, or a gap?
 
 Strategy: the length of a batch is confirmed when a batch begins where it says, or the log ends there. Where it is not,
 the search of `Resync` tells either the true end (the CRC of the batch is right up to there, so only its length is
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class FrameVerdict(Value):
-    """What the bytes up to `end` are.
+    """The verdict about the bytes up to `end`.
 
     Args:
         end: file position, exclusive.

@@ -1,7 +1,7 @@
-"""The folds that judge batches by their headers and their neighbours, fed by one walk.
+"""Checks of batch headers against their neighbours: offsets, epochs and sequences, in one walk.
 
 Strategy: the scan has marked every header that breaks a cheap rule. Of a window without marks the folds look at the
-last row only, when it goes on where they are; else at the first rows too, which settle what they hold. Of the others
+last row only, when it continues where they are; else at the first rows too, which settle what they hold. Of the others
 they look at each row.
 """
 
@@ -169,13 +169,13 @@ def _finding(file: str, window: Window, k: int, code: Code, **more: Any) -> Find
 
 
 def _flags(finding: Callable[..., Finding], window: Window, k: int) -> Iterator[Finding]:
-    """Flags that do not go together. Control batches of the Raft layer have no producer id: that alone is no fault."""
+    """Flags that contradict each other. Control batches of the Raft layer rightly have no producer id."""
     attributes = window.cell(k, layout.ATTRIBUTES)
     if window.cell(k, layout.PRODUCER_ID) < 0:
         if attributes & layout.TRANSACTIONAL_FLAG:
             yield finding(Code.B11, "isTransactional", 1, values={"why": "transactional, but without a producer id"})
         elif not _is_raft_control(window, k):
-            why = "a control batch without a producer id whose record is no control record"
+            why = "a control batch without a producer id whose record is not a control record"
             yield finding(Code.B11, "isControl", 1, values={"why": why})
     horizon = window.cell(k, layout.BASE_TIMESTAMP)
     if attributes & layout.DELETE_HORIZON_FLAG and horizon <= window.cell(k, layout.MAX_TIMESTAMP):
@@ -266,7 +266,7 @@ class EpochFold:
         elif held.epoch < good:
             self._blame(Code.E01, held, good, after, expected if after is not None else None)
             if after is not None and after < good:
-                self._good = held.epoch  # epochs go on from the lower one
+                self._good = held.epoch  # epochs continue from the lower one
         elif after is not None and good <= after < held.epoch:
             self._blame(Code.E01, held, good, after, expected)
         else:
@@ -322,7 +322,7 @@ _REMEMBERED = 100_000  # producers, the last ones; more than a broker keeps for 
 class SequenceFold:
     """Follows each producer's epoch and sequence.
 
-    What it sees first of a producer it believes, and it begins anew after a hole of offsets; so neither a log that
+    It believes the first batch of a producer, and starts again after a hole of offsets; so neither a log that
     begins in the middle nor a compacted one has a false alarm. Producers that
     have not written for longest are forgotten when there are too many.
 

@@ -1,4 +1,4 @@
-"""Every number of the formats, in wire order, and the columns that the kernels fill.
+"""Every number of the batch and record formats, in wire order, and the columns that the kernels fill.
 
 A position is a byte position. Positions within a batch are counted from its first byte. All integers in Kafka's
 files are big-endian.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HeaderFacts(NamedTuple):
-    """What the folds look at of one batch.
+    """The fields of one batch that the folds compare.
 
     Args:
         position, size: bytes.
@@ -122,7 +122,7 @@ class OffsetFold:
         self._good, self._held, self._lost = one, None, False
 
     def after_loss(self) -> None:
-        """What follows comes after bytes that were lost: missing offsets are no news."""
+        """Expect missing offsets: bytes were lost before the next batch."""
         self._settle(None)
         self._lost = True
 
@@ -194,7 +194,7 @@ class OffsetFold:
         else:
             self._wrong(held, after)
             if after is not None and not self._follows(after):
-                self._accept(held)  # offsets go on from the lower one
+                self._accept(held)  # offsets continue from the lower one
 
     def _first(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         """Judge the first batch of a log, which lies above the base offset of the file.

@@ -1,4 +1,4 @@
-"""Finding the next batch where the chain of lengths is lost.
+"""Find the next batch after the chain of lengths is lost.
 
 Strategy: a length lies outside the CRC, so after damage it proves nothing. What proves a boundary is a CRC. Two of
 them are asked, in one pass over the bytes after the damage: the CRC of the damaged batch itself (if it is right up to
@@ -33,7 +33,7 @@ _SMALL = 64 * 1024  # a candidate without a header after it is tried up to this 
 
 
 class Boundary(Value):
-    """Where the search ended.
+    """The end of a search.
 
     Args:
         position: the next confirmed boundary, the end of the log when there is none.
@@ -56,7 +56,7 @@ class Resync:
 
     Attributes:
         searches: it looks for batches after damage.
-        spent_from: where the search has ended because its budget was spent, or was not begun; None while it goes on.
+        spent_from: where the search has ended because its budget was spent, or was not begun; None while it runs.
     """
 
     def __init__(self, source: Source, hints: Callable[[], Sequence[int]], *, search: bool = True) -> None:
@@ -213,7 +213,7 @@ class Resync:
 class _OwnCrc:
     """The CRC of a damaged batch over ever more bytes, each byte once for each way to read it.
 
-    Only for a header in which every field but the length makes sense: otherwise it is no batch.
+    Only for a header in which every field but the length makes sense: otherwise it is not a batch.
     """
 
     def __init__(self, source: Source, position: int, floor: int) -> None:
@@ -266,5 +266,5 @@ def header_makes_sense(header: bytes, magic: int, floor: int) -> bool:
     length = (layout.MAX_INT // 2).to_bytes(4, "big")  # any records fit
     patched = header[:8] + length + header[12:16] + bytes([magic]) + header[17:]
     if len(patched) > layout.PRODUCER_ID_AT:
-        patched = patched.ljust(layout.PRODUCER_EPOCH_AT, b"\xff")  # no producer is -1: a part of it is no id
+        patched = patched.ljust(layout.PRODUCER_EPOCH_AT, b"\xff")  # no producer is -1: a part of it is not an id
     return _scan.plausible(patched.ljust(layout.RECORDS_AT, b"\0"), 0, 0, layout.MAX_INT, floor)

@@ -1,10 +1,10 @@
-"""The checked walk: every byte of a log belongs to a batch or to a reported gap, whatever the bytes are.
+"""The checked walk: every byte of a log belongs to a batch or to a reported gap, however damaged the log is.
 
-Strategy: the scan follows the chain of lengths as Kafka does, a window at a time. A batch with the right CRC proves
-its own end, so nearly every window passes on as it is. Where a CRC is wrong or a length makes no sense, `Judge`
-decides: a batch that cannot be trusted, a batch whose length was wrong and can be trusted, or a gap. In the rows that
-come out a magic or a size is what the CRC has proven; the finding says what the file has. Offsets and epochs are as
-stored.
+Strategy: the scan follows the chain of lengths as Kafka does, a window at a time. A batch is trusted when its CRC is
+right: that proves its end too, so nearly every window passes unchanged. Where a CRC is wrong or a length is not
+plausible, `Judge` (framing) decides: a batch that is not trusted, a trusted batch with a wrong length, or a gap. In the
+rows that come out a magic or a size is what the CRC has proven; the finding says what the file has. Offsets and epochs
+are as stored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _AFTER_DAMAGE = 4096  # bytes of the first window after damage: what follows may
 
 
 class Border(Value):
-    """What a walk must know of the range before its own.
+    """The state of the log before the range of a walk.
 
     Args:
         position: a confirmed boundary, where the walk begins.
@@ -165,7 +165,7 @@ class CheckedWalk:
 
         Args:
             stop: file position; None for the end of the log. A gap or a batch that reaches over it belongs to this
-                call: the next one goes on at `border.position`.
+                call: the next one continues at `border.position`.
         """
         end = self._source.size if stop is None else min(stop, self._source.size)
         while self.border.position < end:
@@ -215,13 +215,13 @@ class CheckedWalk:
         return window, at, status
 
     def _before(self, window: Window, stop: int) -> int:
-        """How many of the rows begin before `stop`."""
+        """The number of rows that begin before `stop`."""
         if not window.count or window.cell(window.count - 1, layout.POSITION) < stop:
             return window.count
         return sum(position < stop for position in window.column(layout.POSITION))
 
     def _confirmed_rows(self, window: Window, rows: int) -> int:
-        """How many of the first rows have the right CRC, or a row after them that confirms their length."""
+        """The number of first rows with the right CRC, or with a row after them that confirms their length."""
         if window.all_trusted:
             if window.suspicions & layout.ODD_MAGIC:
                 self._unknown_magics(window, rows)
@@ -239,7 +239,7 @@ class CheckedWalk:
     def _next_row_confirms(self, window: Window, k: int) -> bool:
         """Whether the row after a batch with a wrong CRC shows that its length is right.
 
-        It does when it is right itself and the offsets go on there, or when it makes sense and no batch can begin
+        It does when it is right itself and the offsets continue there, or when it makes sense and no batch can begin
         before it: that was searched for already.
         """
         magic = window.cell(k, layout.MAGIC)

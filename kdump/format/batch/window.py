@@ -1,4 +1,4 @@
-"""A stretch of a log with the headers of its batches in columns: what the walks hand on."""
+"""A window of a log: its bytes, and the headers of its batches in columns."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def crc_of_range(source: Source, start: int, end: int, magic: int, value: int = 
         source: the log.
         start, end: file positions, half-open.
         magic: 2 and above: CRC-32C; below: CRC-32.
-        value: the CRC of the bytes before `start`, to go on from.
+        value: the CRC of the bytes before `start`, to continue from.
     """
     checksum = crc32c if magic >= layout.MAGIC_V2 else crc32
     while start < end:
@@ -174,7 +174,7 @@ class Buffer:
         return length
 
     def _kept(self, position: int, wanted: int) -> bytes:
-        """What is here already of the bytes that are wanted: a log is read once, however its windows end."""
+        """The wanted bytes that are already in the buffer: a log is read once, however its windows end."""
         source, origin, length = self._held
         if source is not self.source or not origin <= position < origin + length:
             return b""

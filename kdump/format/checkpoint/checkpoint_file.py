@@ -1,4 +1,4 @@
-"""The small text files of a broker, which Kafka's own tool cannot show; here those with one entry a line.
+"""The small text files of a broker that DumpLogSegments cannot show; here those with one entry a line.
 
 Strategy: what can be read is returned; what cannot is a finding with the exact bytes, in Kafka's words where
 a broker has some. A finding's values are `why` and `exception`, the Java class that a broker meets there: an
@@ -113,7 +113,7 @@ class LineEntries(Sequence[Entry]):
 
 
 class Checkpoint(Value):
-    """What could be read of one file: its version where it tells one, its entries in file order."""
+    """The readable part of one file: its version if it has one, its entries in file order."""
 
     kind: FileKind
     version: int | None

@@ -1,4 +1,4 @@
-"""Producer snapshots: what a broker knew of every producer at one offset.
+"""Producer snapshots: the state of every producer at one offset.
 
 Strategy: the count in the file is compared with the size of the file and never allocates anything; entries
 are read in pages as they are asked for, so a snapshot of any size costs one page of memory.

@@ -1,4 +1,4 @@
-"""The files of names and values: meta.properties, which has the format of Java's properties, and partition.metadata."""
+"""Files of names and values: meta.properties, in the format of Java's Properties, and partition.metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all readers of small text files share: lines and parts as Java sees them, and the report of damage."""
+"""The base of the readers of small text files: lines and fields as Java splits them, and their findings."""
 
 from __future__ import annotations
 

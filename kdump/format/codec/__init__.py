@@ -1,1 +1,1 @@
-"""Codecs of records sections: gzip, snappy, lz4, zstd, and what is decoded of a damaged stream."""
+"""Codecs of records sections: gzip, snappy, lz4 and zstd, also of damaged streams."""

@@ -1,4 +1,4 @@
-"""What every codec of records shares: its number, its problems, and how decoded pieces are handed on."""
+"""The base of all codecs: their numbers, their problems, and the readers of decoded bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CompressionType(IntEnum):
 
 
 class CodecProblem(Value):
-    """Why a stream could not be read to its end, or what is odd about it.
+    """The reason why a stream could not be read to its end, or a fault that loses no bytes.
 
     Args:
         code: C01 damaged, C02 ends early or bytes after the end, C03 over the limit, C04 a declared size that

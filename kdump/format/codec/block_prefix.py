@@ -1,4 +1,4 @@
-"""The good beginning of a damaged block: snappy and lz4, decoded up to the first impossible step.
+"""The intact beginning of a damaged snappy or lz4 block, decoded up to the first impossible step.
 
 The libraries return all of a block or nothing. These return what comes before the damage; they run only on
 blocks that a library refused.

@@ -1,4 +1,4 @@
-"""Records compressed as Kafka's writers do it, to tell how large they will be.
+"""Compression as Kafka's writers do it, to predict the size of rewritten batches.
 
 The bytes are Kafka's wherever its library makes the same of them; another version of a library may make a few bytes
 more or less, and of lz4 and snappy Java has implementations of its own. Levels are Kafka's defaults.

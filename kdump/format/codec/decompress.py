@@ -1,4 +1,4 @@
-"""Compressed records sections, decoded in bounded steps; no bytes can make it raise or grow.
+"""Decompression of records sections in bounded steps, whatever the bytes are.
 
 The codec libraries are imported when a section of their codec comes, not before: most runs need none or one.
 """

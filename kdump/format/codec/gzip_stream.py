@@ -1,4 +1,4 @@
-"""gzip: members of RFC 1952, read with the zlib of the interpreter.
+"""gzip: members of RFC 1952, read with Python's zlib.
 
 Other libraries were tried in paired runs of `dump --print-data-log` over 200 MB of gzip, CPU of the whole command: isal
 is 1.4 times faster, zlib-ng 1.2 times. Neither is used: isal takes some damaged streams for sound that zlib and Java
@@ -91,7 +91,7 @@ def bytes_after(count: int) -> CodecProblem:
 
 
 def read_carefully(data: memoryview) -> Pieces:
-    """Decode damaged members up to the byte where zlib cannot go on.
+    """Decode damaged members up to the byte where zlib fails.
 
     Args:
         data: the whole section.

@@ -1,8 +1,10 @@
-"""What a section looks like, when it is not what the batch says."""
+"""Recognise the codec of a section by its first bytes."""
 
 from __future__ import annotations
 
+from kdump.format.batch import layout
 from kdump.format.checksum import crc32
+from kdump.format.kernels import wire
 
 SIGNATURES = (
     ("gzip", b"\x1f\x8b\x08"),
@@ -11,11 +13,7 @@ SIGNATURES = (
     ("zstd", b"\x28\xb5\x2f\xfd"),
 )
 NOT_COMPRESSED = "records that are not compressed"
-VARINT_BYTES = 5
-VARLONG_BYTES = 10
-MESSAGE_OVERHEAD = 12
-CRC_SIZE = 4
-SMALLEST_MESSAGE = 14
+VARINT_BYTES, VARLONG_BYTES = wire.WIDEST_INT, wire.WIDEST_LONG
 
 
 def looks_like(data: memoryview, magic: int) -> str | None:
@@ -31,7 +29,7 @@ def looks_like(data: memoryview, magic: int) -> str | None:
     for label, signature in SIGNATURES:
         if data[: len(signature)] == signature:
             return label
-    plain = starts_with_record(data) if magic >= 2 else starts_with_message(data)
+    plain = starts_with_record(data) if magic >= layout.MAGIC_V2 else starts_with_message(data)
     return NOT_COMPRESSED if plain else None
 
 
@@ -52,19 +50,16 @@ def starts_with_record(data: memoryview) -> bool:
 
 def starts_with_message(data: memoryview) -> bool:
     """Return whether a message of magic 0 or 1 with the right CRC begins the section."""
-    size = int.from_bytes(data[8:MESSAGE_OVERHEAD], "big")
-    end = MESSAGE_OVERHEAD + size
-    if size < SMALLEST_MESSAGE or end > len(data):
+    size = wire.u32(data, layout.SIZE_AT)
+    end = layout.LOG_OVERHEAD + size
+    if size < layout.MIN_SIZE_V0 or end > len(data):
         return False
-    body = MESSAGE_OVERHEAD + CRC_SIZE
-    return crc32(data[body:end]) == int.from_bytes(data[MESSAGE_OVERHEAD:body], "big")
+    return crc32(data[layout.MAGIC_AT : end]) == wire.u32(data, layout.LEGACY_CRC_AT)
 
 
 def varint(data: memoryview, position: int, most: int) -> tuple[int, int]:
     """Return a zigzag number and the position after it; -1 and the end of the data where there is none."""
-    value = 0
-    for index, byte in enumerate(data[position : position + most]):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position + index + 1
-    return -1, len(data) + 1
+    after = wire.varint_end(data, position, len(data), most)
+    if after < 0:
+        return -1, len(data) + 1
+    return wire.varlong(data, position, after), after

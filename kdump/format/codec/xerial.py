@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code
 from kdump.format.codec.base import CodecProblem, StreamDamage
 from kdump.format.codec.block_prefix import snappy_prefix
+from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
     from kdump.format.codec.base import Pieces
@@ -21,15 +22,14 @@ MAGIC_HEAD = MAGIC[:4]
 HEADER_SIZE = 16
 LENGTH_SIZE = 4
 # A block of snappy cannot grow more than 21 times. Above this the preamble lies, and a library that believed
-# it would abort the process (reliability.md 3.6).
+# it would abort the process.
 MAX_RATIO = 64
 RATIO_SLACK = 1024
-PREAMBLE_BYTES = 5
 MAX_PREAMBLE = 0xFFFFFFFF
 NO_NUMBER, TOO_MUCH, OVER_LIMIT = -1, -2, -3
 # A block is decoded as a whole; framed ones have 32 KB. One larger than this part of the limit is refused.
 BLOCK_PART = 4
-# Writers use blocks of 32 KB; what claims more than this is no length of a block.
+# Writers use blocks of 32 KB; a larger number is not the length of a block.
 MAX_CHUNK = 1 << 24
 
 big_word = Struct(">I").unpack_from
@@ -92,13 +92,9 @@ def is_framed(data: memoryview) -> bool:
 
 def preamble(block: memoryview) -> int:
     """Return the number that begins a raw block, NO_NUMBER when it is none of 32 bits."""
-    size = shift = 0
-    for byte in block[:PREAMBLE_BYTES]:
-        size |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return size if size <= MAX_PREAMBLE else NO_NUMBER
-        shift += 7
-    return NO_NUMBER
+    after = wire.varint_end(block, 0, len(block), wire.WIDEST_INT)
+    size = NO_NUMBER if after < 0 else wire.uvarint(block, 0, after)
+    return size if size <= MAX_PREAMBLE else NO_NUMBER
 
 
 def claimed_size(block: memoryview, limit: int) -> int:

@@ -28,7 +28,7 @@ SCRATCH = 1 << 16
 
 
 class Frame(Value):
-    """Where a frame is and what its header declares.
+    """The position of a frame, and the fields of its header.
 
     Args:
         start: position of its magic number.
@@ -73,7 +73,7 @@ def parse_frame(data: memoryview, start: int) -> Frame | None:
 
 
 class Block(Value):
-    """Where a block is.
+    """The position of a block.
 
     Args:
         start: position of its header.

@@ -53,7 +53,7 @@ Entry = TypeVar("Entry", OffsetPosition, TimestampOffset)
 
 
 class _SlotIndex(ABC, Generic[Entry]):
-    """What the offset and the time index share: slots of one size and the search over them (AbstractIndex).
+    """The base of the offset and the time index: slots of one size and the search over them (AbstractIndex).
 
     Args:
         source: the index file.

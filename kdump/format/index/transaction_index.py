@@ -82,7 +82,7 @@ class TransactionIndex:
 
     @cached_property
     def readable(self) -> int:
-        """How many entries come before the first one with an unknown version."""
+        """The number of entries before the first one with an unknown version."""
         before = 0
         for data in chunks(self._source, self._slot.size, 0, self.entries):
             found = self._unknown_version.search(data[:: self._slot.size])
@@ -93,7 +93,7 @@ class TransactionIndex:
 
     @property
     def error(self) -> str | None:
-        """What Kafka says where it stops reading, `{file}` for the path; None when it reads all."""
+        """Kafka's message where it stops reading, `{file}` for the path; None when it reads all."""
         if self.readable == self.entries:
             return None
         what = f"Unexpected aborted transaction version {self.entry(self.readable).version}"

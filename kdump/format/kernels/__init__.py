@@ -1,1 +1,1 @@
-"""What all kernels share, once: reads of big-endian numbers and varints, and appending of bytes and numbers."""
+"""The parts that all kernels share: big-endian reads, varints, and appending of bytes and numbers."""

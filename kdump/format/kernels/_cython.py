@@ -1,4 +1,4 @@
-"""What the kernels use of Cython, for the interpreter: the types mean nothing, the decorators do nothing.
+"""The names of Cython that the kernels use, for the interpreter: they do nothing.
 
 A compiled kernel never imports this: the compiler replaces `cython` by itself.
 """

@@ -1,4 +1,4 @@
-"""The decoder of lengths and numbers that every kernel uses, and what they all append; the interpreted half.
+"""The one decoder of lengths and numbers for all kernels, and their appends; the interpreted half.
 
 Compiled kernels have the same functions from `wire.pxd`, inlined. A buffer `b` is bytes, a bytearray or a memoryview
 here and a pointer there; a place is an index into it.

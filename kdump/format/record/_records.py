@@ -4,7 +4,7 @@
 Compiled by Cython when a compiler is there, interpreted with the same results when not.
 
 Contract. Trusted is nothing but the room for rows: batches that do not lie in the window are not read, and every length
-is compared with what is there before it is used, by the decoder that all kernels share (`kdump.format.kernels.wire`).
+is compared with the bytes of the buffer before it is used, by the shared decoder (`kdump.format.kernels.wire`).
 A result is always "n rows, then a status" (layout.R_DONE ...), never all or nothing. Guaranteed of each row, of magic
 0, 1 or 2, whatever its status or CRC:
 - [R_AT, R_END) lies in the buffer, and in it lie [R_KEY_AT, + R_KEY_SIZE), [R_VALUE_AT, + R_VALUE_SIZE) and the
@@ -12,7 +12,7 @@ A result is always "n rows, then a status" (layout.R_DONE ...), never all or not
 - A size below 0 is null, whatever it is; the place beside it lies in the record all the same. No place is a sentinel.
 - A legacy value that claims more than there is has no bytes: it is null, with VALUE_OVERRUNS and R_CLAIMED_SIZE.
 - Sizes of headers are those that `wire.varint` gives within R_END, for this kernel as for every later one.
-Nothing is kept between calls but in the caller's arrays: a batch in pieces goes on where `read_stream` has stopped, a
+Nothing is kept between calls but in the caller's arrays: a batch in pieces continues where `read_stream` has stopped, a
 record larger than a buffer goes through `read_pieces`.
 """
 
@@ -301,7 +301,7 @@ def read_plain(
         origin: file position of view[0].
         batches: rows of batches; those in [first, last) are read.
         first, last: row numbers, half-open.
-        at: where in the window to go on inside batch `first`; 0 to begin with it.
+        at: where in the window to continue inside batch `first`; 0 to begin with it.
         done: records of batch `first` that were read already.
         rows: capacity x RECORD_WIDTH values.
         filled: rows that are filled already.
@@ -388,7 +388,7 @@ def read_stream(
     """Read records of one batch of magic 2 from decompressed bytes.
 
     Args:
-        view: the bytes; records begin at `start` and what is there ends at `stop`.
+        view: the bytes; records begin at `start` and the bytes end at `stop`.
         start, stop: places in view, half-open.
         batches: rows of batches.
         batch: row number of the batch.
@@ -507,7 +507,7 @@ def read_pieces(
         capacity: rows.
 
     Returns:
-        The place to go on at; pieces filled; why it stopped: R_DONE at the end of the record, R_MORE when bytes are
+        The place to continue at; pieces filled; why it stopped: R_DONE at the end of the record, R_MORE when bytes are
         needed behind `stop` (those from the place on come once more, in front of them), R_FULL when the rows are
         filled and before each header, which `whole_headers` may read, or what is wrong, as `read_stream` says it of a
         record that is all in the buffer.

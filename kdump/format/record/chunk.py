@@ -8,10 +8,12 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from array import array
+    from collections.abc import Callable, Iterator
 
     from kdump.format.batch.window import Window
     from kdump.format.codec.base import CodecProblem
-    from kdump.format.record.cut_record import CutRecord
+
+    Event = tuple[int, memoryview | None, int]
 
 OVER_LIMIT = -1  # status of a batch that is too large to be held
 LARGE = 8 * 1024 * 1024  # bytes of a record that is not held, unless a reader wants it whole
@@ -44,6 +46,27 @@ class RecordProblem(Value):
     codec: CodecProblem | None = None
     why: str | None = None
     java: str = ""
+
+
+class CutRecord(Value):
+    """What a record has whose row tells of less.
+
+    Args:
+        size: of the whole record, bytes, its length included.
+        key_size, value_size: bytes; below 0 for null.
+        headers: how many.
+        texts: of each field that comes in pieces, in order: whether it is UTF-8.
+        again: reads it again. Yields what comes (layout.AT_KEY, AT_VALUE, AT_HEADER_KEY, AT_HEADER_VALUE: a piece of
+            that field; cut_record.HEADERS: whole headers), the bytes (None for null; valid until the next are asked
+            for), and how many bytes of the field follow, or how many headers these are.
+    """
+
+    size: int
+    key_size: int
+    value_size: int
+    headers: int
+    texts: tuple[bool, ...]
+    again: Callable[[], Iterator[Event]]
 
 
 class Chunk(Value):

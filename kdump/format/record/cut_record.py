@@ -15,41 +15,17 @@ from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.kernels import wire
 from kdump.format.record import _records
-from kdump.format.record.chunk import MOST_WHOLE
-from kdump.value import Value
+from kdump.format.record.chunk import MOST_WHOLE, CutRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from kdump.format.codec.base import CodecProblem, DecodedStream
-    from kdump.format.record.chunk import Chunk
-
-    Event = tuple[int, memoryview | None, int]
+    from kdump.format.record.chunk import Chunk, Event
 
 HEADERS = layout.AT_HEADER_KEY_SIZE  # of an event: headers that are whole, and how many
 PIECE = 256 * 1024  # bytes of a record held at once
 _AT_ONCE = 4  # pieces that the kernel gives
-
-
-class CutRecord(Value):
-    """What a record has whose row tells of less.
-
-    Args:
-        size: of the whole record, bytes, its length included.
-        key_size, value_size: bytes; below 0 for null.
-        headers: how many.
-        texts: of each field that comes in pieces, in order: whether it is UTF-8.
-        again: reads it again. Yields what comes (layout.AT_KEY, AT_VALUE, AT_HEADER_KEY, AT_HEADER_VALUE: a piece of
-            that field; HEADERS: whole headers), the bytes (None for null; valid until the next are asked for), and how
-            many bytes of the field follow, or how many headers these are.
-    """
-
-    size: int
-    key_size: int
-    value_size: int
-    headers: int
-    texts: tuple[bool, ...]
-    again: Callable[[], Iterator[Event]]
 
 
 class CutError(Exception):
@@ -79,7 +55,7 @@ class Feed:
     """The bytes of a stream, a piece at a time.
 
     Args:
-        stream: where it goes on.
+        stream: where it continues.
         held: bytes of it that were read already, first.
 
     Attributes:

@@ -13,8 +13,8 @@ from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.codec.decompress import CodecProblem, CompressionType, Decompressor
 from kdump.format.record import _records
-from kdump.format.record.chunk import LARGE, NOT_A_WRAPPER, shifted
-from kdump.format.record.cut_record import CutError, CutRecord, Feed, MessagePieces, cut_message
+from kdump.format.record.chunk import LARGE, NOT_A_WRAPPER, CutRecord, shifted
+from kdump.format.record.cut_record import CutError, Feed, MessagePieces, cut_message
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.format.batch.window import Window
-    from kdump.format.record.cut_record import Event
+    from kdump.format.record.chunk import Event
 
 _MAX_LONG = 2**63 - 1
 _STREAM_SIZE = 256 * 1024

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.record import _records
-from kdump.format.record.chunk import LARGE, OVER_LIMIT, Chunk, RecordProblem, shifted
+from kdump.format.record.chunk import LARGE, OVER_LIMIT, Chunk, CutRecord, RecordProblem, shifted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.format.batch.window import Window
     from kdump.format.codec.base import DecodedStream
-    from kdump.format.record.cut_record import Event
+    from kdump.format.record.chunk import Event
 
     OpenStream = Callable[[], DecodedStream]
 
@@ -135,7 +135,7 @@ class RecordReader:
 
     def _cut_row(self, chunk: Chunk) -> Chunk:
         """A chunk of one large message of magic 0 or 1, which stays where it is: its row tells of the first bytes."""
-        from kdump.format.record.cut_record import CutRecord, Texts, pieces_in
+        from kdump.format.record.cut_record import Texts, pieces_in
 
         assert self._cut is not None
         whole, view, texts = chunk.rows[: layout.RECORD_WIDTH], chunk.view, Texts()
@@ -248,7 +248,7 @@ class RecordReader:
             done: records before it.
             begun: an earlier chunk has had the batch.
         """
-        from kdump.format.record.cut_record import CutError, CutRecord, Feed, RecordPieces, cut_record
+        from kdump.format.record.cut_record import CutError, Feed, RecordPieces, cut_record
 
         assert self._cut is not None
         feed = Feed(stream, head)

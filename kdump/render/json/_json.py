@@ -6,7 +6,7 @@ what `json.dumps` with its compact separators would write: ASCII only.
 
 Contract. Trusted: record rows are those of `kdump.format.record._records` for the same buffer, in the order of their
 batches, and batch rows are those of a scan. Guaranteed: text of the file is measured before it is written, so nothing
-goes past the end; a line that does not fit is taken back, and the result says where to go on. Headers are walked
+goes past the end; a line that does not fit is taken back, and the result says where to continue. Headers are walked
 within R_END by the decoder that checked them.
 """
 
@@ -35,7 +35,7 @@ _SHORT = cython.declare(cython.p_char, b"\0\0\0\0\0\0\0\0btn\0fr\0\0\0\0\0\0\0\0
 
 # Why rendering stopped.
 DONE = 0
-NO_ROOM = 1  # the buffer is full: write it out and go on
+NO_ROOM = 1  # the buffer is full: write it out and continue
 TOO_LONG = 2  # this one line is longer than the buffer
 
 _LINE = cython.declare(cython.Py_ssize_t, 1024)  # more than any line without the name of its file and its text
@@ -422,7 +422,7 @@ def render(
         records: record rows, in the order of their batches; those in [r, n) are printed.
         r, n: row numbers, half-open.
         target: the buffer for the text.
-        at: where in it to go on.
+        at: where in it to continue.
         batch_head, record_head: how the lines begin: type and name of the file.
         contents: keys and payloads too.
         decode: from offset, key and value to ',"decodedKey":...,"decodedPayload":...'; None where records are not
@@ -430,8 +430,8 @@ def render(
         control: from key and value of a control record to JSON.
 
     Returns:
-        The batch to go on with, whether its line is printed, the record to go on with, the end of the text, and why
-        (DONE ...).
+        The batch to continue with, whether its line is printed, the record to continue with, the end of the text, and
+        why (DONE ...).
     """
     b: cython.p_uchar
     q: cython.p_longlong
@@ -503,7 +503,7 @@ def headers(
         count: how many there are.
         begun: headers were written before.
         target: the buffer for the text.
-        to: where in it to go on.
+        to: where in it to continue.
 
     Returns:
         The place of the next header, how many are left, the end of the text.

@@ -1,4 +1,4 @@
-"""Puts together the sink that prints a dump as JSON lines."""
+"""The sink that writes a dump as JSON lines."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ class DumpJson:
 
 
 class _Log:
-    """What a log comes to, chunk by chunk.
+    """The totals of a log, chunk by chunk.
 
     Args:
         deep: records are counted as they are read; else as the headers say.

@@ -1,4 +1,4 @@
-"""What a broker deletes and compacts, as JSON lines, in pieces: a pass can leave millions of batches."""
+"""The results of retention and compaction as JSON lines, in pieces: a pass can leave millions of batches."""
 
 from __future__ import annotations
 

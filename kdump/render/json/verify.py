@@ -1,4 +1,4 @@
-"""What verify finds, as JSON lines: each finding as soon as it is known, and at the end one summary."""
+"""The items of verify as JSON lines: each finding as soon as it is known, one summary at the end."""
 
 from __future__ import annotations
 

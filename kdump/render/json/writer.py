@@ -1,4 +1,4 @@
-"""Batches and records as JSON lines, through one buffer to one sink of bytes."""
+"""Batches and records as JSON lines, through one buffer."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.format.record.chunk import Chunk
-    from kdump.format.record.cut_record import Event
+    from kdump.format.record.chunk import Chunk, Event
     from kdump.render.text.buffer import Write
 
 _FIELDS = 2  # key and value, before headers

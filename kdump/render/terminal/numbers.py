@@ -1,4 +1,4 @@
-"""Numbers for people: only a terminal gets them like this."""
+"""Numbers and sizes for people."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Bar:
     """A progress bar.
 
     Args:
-        verb: what goes on.
+        verb: of the work that runs.
         stream: the terminal.
         clock: seconds from any start on.
     """

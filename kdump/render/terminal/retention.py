@@ -1,4 +1,4 @@
-"""What a broker deletes, rolls and compacts, for people at a terminal: a table for each partition, sentences below it.
+"""The results of retention and compaction for a terminal: a table for each partition, sentences below it.
 
 The facts are those of the plain text. Of many segments in a row that stay only the first and the last are shown, and
 the rest is counted.

@@ -155,9 +155,7 @@ class VerifyTable:
             self._page.forecast(f"{name}, next start of a broker", told)
         if quiet:
             whose = "" if quiet == len(self._predictions) else "more "
-            self._page.note(
-                f"next start of a broker: {counted(quiet, f'{whose}partition')} loaded, and left as they are"
-            )
+            self._page.note(f"next start of a broker: {counted(quiet, f'{whose}partition')} loaded, and left unchanged")
 
     def _problem(self, problem: OpenFailure) -> None:
         if problem.kind != "skipped":
@@ -193,7 +191,7 @@ class VerifyTable:
         self._group = {}
 
     def _enter(self, directory: str | None) -> None:
-        """What comes next is in this directory: one that is left without a verdict is no partition's."""
+        """What comes next is in this directory: a directory that is left without a verdict is not a partition."""
         if directory != self._directory:
             self._loose()
             self._directory = directory
@@ -205,7 +203,7 @@ class VerifyTable:
         self._let_go()
 
     def _file(self, path: str, file: _File, length: str = "") -> None:
-        """Write what there is about a file that is no part of a partition."""
+        """Write the findings of a file outside of partitions."""
         severities = file.severities()
         if self._wanted is None or severities:
             self._page.row("file", self._safe(path), (length,), status(severities), _counts(severities))

@@ -6,8 +6,8 @@ Compiled by Cython when a compiler is there, interpreted with the same results w
 Contract. Trusted: record rows are those of `kdump.format.record._records` for the same buffer, in the order of their
 batches, and batch rows are those of a scan. Guaranteed: before text of any length is appended, its length is compared
 with the room; what has a bounded length (numbers, names) fits into the _LINE bytes that are always left. A line that
-does not fit is taken back: the result says where to go on. Headers are walked within R_END by the decoder that checked
-them.
+does not fit is taken back: the result says where to continue. Headers are walked within R_END by the decoder that
+checked them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ISO = cython.declare(cython.Py_ssize_t, ISO)
 
 # Why rendering stopped.
 DONE = 0
-NO_ROOM = 1  # the buffer is full: write it out and go on
+NO_ROOM = 1  # the buffer is full: write it out and continue
 STOPPED = 2  # a decoder said that Kafka's tool ends here, in the middle of the line
 TOO_LONG = 3  # this one line is longer than the buffer
 
@@ -124,7 +124,7 @@ def _codec(out: cython.p_uchar, at: cython.Py_ssize_t, codec: cython.longlong) -
         return wire.put(out, at, b"lz4", 3)
     if codec == 4:
         return wire.put(out, at, b"zstd", 4)
-    # Kafka dies here; the default layout goes on and says the number.
+    # Kafka dies here; the default layout continues and says the number.
     return wire.put_int(out, wire.put(out, at, b"unknown:", 8), codec)
 
 
@@ -369,7 +369,7 @@ def render(
         records: record rows, in the order of their batches; those in [r, n) are printed.
         r, n: row numbers, half-open.
         target: the buffer for the text.
-        at: where in it to go on.
+        at: where in it to continue.
         mode: bits (CONTENTS ...).
         slow_text: makes text of bytes that cannot be copied (invalid UTF-8; on a terminal, control characters).
         contents: makes the text of key and payload, leading blank included, from offset, key and value; None for
@@ -377,7 +377,7 @@ def render(
         control: the same for control records.
 
     Returns:
-        The batch to go on with, whether its line is printed, the record to go on with, the end of the text, why
+        The batch to continue with, whether its line is printed, the record to continue with, the end of the text, why
         (DONE ...), and the reason when it is STOPPED.
 
     Source: DumpLogSegments.dumpLog, printBatchLevel, printRecordMetadata.
@@ -552,7 +552,7 @@ def header_keys(
         count: how many there are.
         begun: keys were written before.
         target: the buffer for the text.
-        to: where in it to go on.
+        to: where in it to continue.
         careful, slow_text: see `render`.
 
     Returns:

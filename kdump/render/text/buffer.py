@@ -1,4 +1,4 @@
-"""The buffer that lines are collected in before they are written."""
+"""A buffer for lines before they are written."""
 
 from __future__ import annotations
 

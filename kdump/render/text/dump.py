@@ -53,7 +53,7 @@ _INT = 0xFFFFFFFF
 
 
 class RecordFormat(Value):
-    """How records are shown.
+    """The form of records in the output.
 
     Args:
         deep: records at all.
@@ -141,7 +141,7 @@ def error_line(line: str) -> None:
 
 
 def _control(shown: RecordFormat, dialect: Dialect) -> _text.Contents:
-    """What makes the text of control records."""
+    """Return the writer of control records."""
 
     def control(_offset: int, key: bytes | None, value: bytes | None) -> bytes | tuple[bytes, str]:
         from kdump.decode.control import Stopped, control_text
@@ -300,7 +300,7 @@ class TextSink:
 
 
 def _edge(item: Item, dialect: Dialect, *, iso: bool) -> Iterable[str]:
-    """What stands at the beginning or the end of a file."""
+    """The lines at the beginning or the end of a file."""
     if isinstance(item, LogStart):
         return [f"Log starting offset: {item.base_offset}\n"]
     if isinstance(item, SnapshotStart):
@@ -315,7 +315,7 @@ def _edge(item: Item, dialect: Dialect, *, iso: bool) -> Iterable[str]:
 
 
 def _broken(shown: RecordFormat, dialect: Dialect) -> Callable[[int, LegacyMessage], tuple[bytes, str | None]]:
-    """What makes the text of messages whose key or value cannot be read."""
+    """Return the writer of messages whose key or value cannot be read."""
     first = b"| " if shown.skip_metadata else b" "
 
     def broken(offset: int, message: LegacyMessage) -> tuple[bytes, str | None]:

@@ -1,4 +1,4 @@
-"""Answers of find as text: the answer on stdout, findings and what was not found on stderr."""
+"""Answers of find as text: answers on stdout, findings and failures on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker deletes, rolls and compacts, in words: one fact a line, stable and greppable."""
+"""The results of retention and compaction as text: one fact a line, stable and greppable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sink of `dump --stats` as text: figures on stdout, findings on stderr, and nothing of what was counted."""
+"""The sink of `dump --stats` as text: statistics on stdout, findings on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's layout as text: the lines of every kind of file, through one buffer to one sink of bytes."""
+"""Kafka's layout as text: the lines of every kind of file, through one buffer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.compat.kafka_legacy import LegacyMessage
-    from kdump.format.record.chunk import Chunk
-    from kdump.format.record.cut_record import Event
+    from kdump.format.record.chunk import Chunk, Event
     from kdump.render.text.buffer import Write
 
 _NO_HEADERS = b" headerKeys: []"
@@ -152,7 +151,7 @@ class TextWriter(LineBuffer):
             None,
             self._control,
         )
-        self._at -= 1  # the line goes on
+        self._at -= 1  # the line continues
         if headers:
             self._header_keys(pieces())
         reason = None

@@ -1,0 +1,96 @@
+"""Records of batches without a right CRC, for a person to read: into a file of their own, never into a result."""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from typing import TYPE_CHECKING
+
+from kdump.format.batch import _scan, layout
+from kdump.format.batch.window import Window
+from kdump.format.record.reader import RecordReader
+from kdump.render.json.writer import JsonWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kdump.rescue.log_facts import Limits
+    from kdump.rescue.partition import ReadLog
+    from kdump.storage.fsops import FileOps
+
+_HEAD = b'{"type":"record"'
+_END = b',"doubtful":true}\n'
+_CODES = ("B01", "B02")
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class DoubtfulFile:
+    """The file that they go into.
+
+    Args:
+        path: of it; nothing may be there.
+        limits: for reading records.
+        ops: makes the calls.
+    """
+
+    def __init__(self, path: str, limits: Limits, ops: FileOps) -> None:
+        self._limits = limits
+        self._ops = ops
+        self._at = 0
+        self._rest = b""
+        directory = os.open(os.path.dirname(path) or ".", _DIRECTORY)
+        try:
+            self._fd = ops.create(directory, os.path.basename(path))
+        finally:
+            os.close(directory)
+
+    def add(self, read: Iterable[ReadLog]) -> None:
+        """Write the records of the batches of some logs, as far as they can be read.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        writer = JsonWriter(self._take, contents=True, control=_control)
+        reader = RecordReader(self._limits.max_uncompressed_bytes, max_batch=self._limits.max_batch_bytes)
+        for one in read:
+            writer.begin(one.log.path, None)
+            for place in one.facts.places:
+                if not place.is_batch or not set(_CODES) & set(place.codes):
+                    continue
+                if place.length > self._limits.max_batch_bytes:
+                    continue
+                data = one.source.read_at(place.position, place.length)
+                rows = array("q", bytes(8 * layout.BATCH_WIDTH))
+                magic = int.from_bytes(data[layout.MAGIC_AT : layout.MAGIC_AT + 1], "big", signed=True)
+                view = memoryview(data.ljust(layout.RECORDS_AT, b"\0"))
+                _scan.header_row(view, 0, place.position, place.length, magic, rows)
+                rows[layout.COMPUTED_CRC] = rows[layout.CRC]  # read as if it were right
+                for chunk in reader.chunks(Window(view, place.position, rows, 1)):
+                    writer.chunk(chunk)
+            writer.flush()
+
+    def _take(self, data: bytes | memoryview) -> None:
+        """Keep the lines of records of what a writer writes."""
+        *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
+        kept = b"".join(line[:-1] + _END for line in lines if line.startswith(_HEAD))
+        if kept:
+            self._ops.write(self._fd, kept, self._at)
+            self._at += len(kept)
+
+    def close(self) -> None:
+        """Bring it to the disk.
+
+        Raises:
+            OSError: that failed.
+        """
+        try:
+            self._ops.sync(self._fd)
+        finally:
+            os.close(self._fd)
+
+
+def _control(key: bytes | None, value: bytes | None) -> bytes:
+    from kdump.decode.control import control_object
+
+    return json.dumps(control_object(key, value), separators=(",", ":")).encode()

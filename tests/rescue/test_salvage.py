@@ -1,0 +1,290 @@
+"""Salvage: what comes out of damaged partitions, by the bytes that a search without kdump finds intact."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import struct
+import zlib
+from contextlib import suppress
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from crc32c import crc32c
+
+from kdump.rescue.log_facts import Limits
+from kdump.rescue.partition import SalvageOptions
+from kdump.rescue.salvage import Wanted, salvage
+from kdump.salvaged import SalvageDone, SalvageRefused
+from kdump.storage.fsops import FileOps
+from tests.support.damage_cases import Damage, damage_cases
+from tests.support.damaged_copies import damaged_copies
+from tests.support.partitions import checkpoint, marker, name, write
+from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
+from tests.support.segments import TRANSACTIONAL, batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LIMITS = Limits(1 << 26, 1 << 26)
+OPTIONS = SalvageOptions(1 << 30, None, None, False, LIMITS, False)
+CASES = damage_cases(FIXTURES / "damage")
+STICKS = {
+    *("R01", "R02", "R03", "R04", "R06", "C01", "C02", "C04", "C05", "C07"),
+    *("B05", "B07", "B08", "B09", "B11", "P03"),
+}
+
+
+class Quick(FileOps):
+    """Waits for no disk."""
+
+    def sync(self, fd: int) -> None:
+        """Do nothing."""
+
+
+def rows_of(run: Any) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def intact(data: bytes) -> list[tuple[int, bytes]]:
+    """Offset and bytes of every batch at any place whose CRC is right, none inside of another."""
+    at, found = 0, []
+    while at + 26 <= len(data):
+        offset, size = struct.unpack_from(">qi", data, at)
+        end, magic = at + 12 + size, data[at + 16]
+        good = False
+        if 14 <= size <= len(data) - at - 12 and offset >= 0:
+            if magic == 2 and size >= 49:
+                good = struct.unpack_from(">I", data, at + 17)[0] == crc32c(data[at + 21 : end])
+            elif magic < 2:
+                good = struct.unpack_from(">I", data, at + 12)[0] == zlib.crc32(data[at + 16 : end])
+        if good:
+            found.append((offset, data[at:end]))
+        at = end if good else at + 1
+    return found
+
+
+def batches(folder: Path) -> dict[int, bytes]:
+    """The batches of a partition by their offsets, as lengths tell them."""
+    found = {}
+    for log in sorted(folder.glob("*.log")):
+        data, at = log.read_bytes(), 0
+        while at < len(data):
+            size = int.from_bytes(data[at + 8 : at + 12], "big") + 12
+            found[int.from_bytes(data[at : at + 8], "big")] = data[at : at + size]
+            at += size
+    return found
+
+
+@pytest.mark.parametrize("case", CASES[::3], ids=lambda case: case.name)
+def test_a_damaged_log_gives_every_batch_that_is_intact(case: Damage, tmp_path: Path) -> None:
+    tree = case.build(tmp_path / "d")
+    before = fingerprint(tree)
+    run = run_kdump(["salvage", "d", "--to", "out", "--format", "json"], tmp_path)
+    assert run.exit in (0, 3), run.stderr
+    assert changed(before, fingerprint(tree)) is None
+    rows = rows_of(run)
+    patched = [row for row in rows if row["type"] == "patched"]
+    why = {code for row in rows if row["type"] == "loss" for code in row["because"]}
+    absent = any(row["type"] == "loss" and row["certainty"] == "absent" for row in rows)
+    for folder in (path for path in tree.iterdir() if path.is_dir()):
+        logs = [log for log in folder.glob("*.log") if len(log.name) == 24]
+        wanted = {one[17:] for log in logs for _, one in intact(log.read_bytes())}
+        found = {one[17:] for one in batches(tmp_path / "out" / folder.name).values()}
+        if not patched:
+            assert found <= wanted
+        if not (why & STICKS or absent or {"O06", "L10"} & set(case.codes)) and case.name != "l04-head-zeroed":
+            assert wanted <= found
+    checked = rows_of(run_kdump(["verify", "--format", "json", "out"], tmp_path))
+    assert [row for row in checked if row["type"] == "finding" and row["severity"] == "error"] == []
+    start = rows_of(run_kdump(["verify", "--start", "all", "--format", "json", "out"], tmp_path))
+    told = [row for row in start if row["type"] == "prediction"]
+    assert told
+    assert all(row["loads"] and all(one["action"] == "keep" for one in row["segments"]) for row in told)
+
+
+@pytest.mark.parametrize("case", CASES[::5], ids=lambda case: case.name)
+def test_rows_cover_every_offset_once(case: Damage, tmp_path: Path) -> None:
+    case.build(tmp_path / "d")
+    rows = rows_of(run_kdump(["salvage", "d", "--to", "out", "--format", "json"], tmp_path))
+    assert [row["type"] for row in rows[-2:]] == ["salvage", "summary"]
+    spans = [(row["offset"], row["lastOffset"]) for row in rows if row["type"] in ("kept", "loss")]
+    assert all(first <= last for first, last in spans)
+    assert all(last + 1 == first for (_, last), (first, _) in pairwise(spans))
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_copies_heal_each_other(part: int, tmp_path: Path) -> None:
+    for seed in range(20 * part, 20 * part + 20):
+        made = damaged_copies(tmp_path / str(seed), Random(seed))
+        to = tmp_path / str(seed) / "out"
+        items = list(salvage([str(path) for path in made.paths], Wanted(str(to), None, ()), OPTIONS, Quick()))
+        done = [item for item in items if isinstance(item, SalvageDone)]
+        assert bool(done) == bool(made.intact), (seed, made.what)
+        got = batches(to / "plain-0")
+        assert {offset for offset in got if made.truth.parts.get(offset) != got[offset]} == set(), (seed, made.what)
+        assert made.intact <= set(got), (seed, made.what)
+
+
+def test_doubtful_records_go_into_a_file_of_their_own(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.name == "b01-payload-mid-last")
+    case.build(tmp_path / "d")
+    assert run_kdump(["salvage", "d", "--to", "out", "--doubtful", "doubtful.jsonl"], tmp_path).exit == 3
+    rows = [json.loads(text) for text in (tmp_path / "doubtful.jsonl").read_text().splitlines()]
+    assert [(row["type"], row["offset"], row["doubtful"]) for row in rows] == [
+        ("record", 238, True),
+        ("record", 239, True),
+    ]
+    assert run_kdump(["salvage", "d", "--to", "out2", "--doubtful", "doubtful.jsonl"], tmp_path).exit == 2
+
+
+# --- divergence ---------------------------------------------------------------------------------------------
+Parts = list[tuple[int, int, bytes]]
+
+
+def copy(root: Path, broker: int, parts: Parts, epochs: list[tuple[int, int]] | None) -> str:
+    """A copy of plain-0 of batches (offset, epoch, value) of one record each."""
+    data = b"".join(batch(offset, [value], epoch=epoch) for offset, epoch, value in parts)
+    files = {name(0): data}
+    if epochs is not None:
+        files["leader-epoch-checkpoint"] = checkpoint(*epochs)
+    return str(write(root / f"broker{broker}" / "plain-0", files))
+
+
+def values(items: list[Any], root: Path) -> dict[int, bytes]:
+    assert any(isinstance(item, SalvageDone) for item in items), items
+    return batches(root / "out" / "plain-0")
+
+
+def run(root: Path, sources: list[str], options: SalvageOptions = OPTIONS) -> list[Any]:
+    return list(salvage(sources, Wanted(str(root / "out"), None, ()), options, Quick()))
+
+
+def line(*spans: tuple[int, int, int], mark: bytes = b"t") -> Parts:
+    return [(offset, epoch, mark + b"%d" % offset) for first, last, epoch in spans for offset in range(first, last + 1)]
+
+
+def test_the_higher_epoch_wins_though_it_is_shorter(tmp_path: Path) -> None:
+    good = copy(tmp_path, 1, line((0, 4, 1), (5, 6, 3)), [(1, 0), (3, 5)])
+    stale = copy(tmp_path, 2, line((0, 4, 1)) + line((5, 9, 2), mark=b"x"), [(1, 0), (2, 5)])
+    got = values(run(tmp_path, [stale, good]), tmp_path)
+    assert sorted(got) == list(range(7))
+    assert not any(b"x" in data[61:] for data in got.values())
+
+
+@pytest.mark.parametrize("epochs", [[(1, 0), (3, 5)], None])
+def test_a_batch_of_another_branch_fills_no_hole(epochs: list[tuple[int, int]] | None, tmp_path: Path) -> None:
+    whole = line((0, 4, 1), (5, 9, 3))
+    good = copy(tmp_path, 1, whole[:5] + whole[7:], epochs)
+    stale = copy(tmp_path, 2, line((0, 4, 1)) + line((5, 7, 1), mark=b"x"), None)
+    got = values(run(tmp_path, [good, stale]), tmp_path)
+    assert not any(b"x" in data[61:] for data in got.values())
+    assert sorted(got) == [0, 1, 2, 3, 4, 7, 8, 9]
+
+
+def test_different_batches_of_one_epoch_are_refused_with_both_sides(tmp_path: Path) -> None:
+    one = copy(tmp_path, 1, line((0, 5, 1)), [(1, 0)])
+    other = copy(tmp_path, 2, line((0, 3, 1)) + line((4, 5, 1), mark=b"x"), [(1, 0)])
+    refused = [item for item in run(tmp_path, [one, other]) if isinstance(item, SalvageRefused)]
+    assert len(refused) == 1
+    assert one in refused[0].why
+    assert other in refused[0].why
+    got = values(run(tmp_path, [one, other], OPTIONS.replace(prefer=other)), tmp_path)
+    assert b"x5" in got[5]
+
+
+def test_topic_ids_are_never_mixed(tmp_path: Path) -> None:
+    sources = [copy(tmp_path, broker, line((0, 3, 1)), None) for broker in (1, 2)]
+    for source, topic_id in zip(sources, ("AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"), strict=True):
+        write(tmp_path / source, {"partition.metadata": b"version: 0\ntopic_id: " + topic_id.encode()})
+    done = run_kdump(["salvage", *sources, "--to", "out"], tmp_path)
+    assert done.exit == 12
+    assert b"AAAAAAAAAAAAAAAAAAAAAQ" in done.stderr
+
+
+# --- transactions -------------------------------------------------------------------------------------------
+def test_a_later_commit_covers_no_transaction_whose_abort_is_lost(tmp_path: Path) -> None:
+    producer = (7, 0)
+    parts = [
+        batch(0, [b"a"], flags=TRANSACTIONAL, producer=(*producer, 0)),
+        bytes(len(marker(1, producer, commit=False))),  # the ABORT is destroyed
+        batch(2, [b"c"], flags=TRANSACTIONAL, producer=(*producer, 1)),
+        marker(3, producer, commit=True),
+    ]
+    source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
+    got = values(run(tmp_path, [source]), tmp_path)
+    assert sorted(got) == [2, 3]
+
+
+def test_a_transaction_without_its_end_stays_open(tmp_path: Path) -> None:
+    parts = [batch(0, [b"a"], flags=TRANSACTIONAL, producer=(7, 0, 0)), bytes(78)]
+    source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
+    items = run(tmp_path, [source])
+    done = next(item for item in items if isinstance(item, SalvageDone))
+    assert [(one.producer_id, one.first_offset) for one in done.salvaged.open_transactions] == [(7, 0)]
+    assert (tmp_path / "out" / "plain-0" / f"{1:020}.snapshot").stat().st_size > 10
+
+
+# --- writing ------------------------------------------------------------------------------------------------
+class Killed(BaseException):
+    """Ends a run as a signal would."""
+
+
+class Faulty(FileOps):
+    """Fails at the call with a number, counted from 0, or ends there."""
+
+    def __init__(self, at: int, error: BaseException | None) -> None:
+        self.at, self.calls, self._error = at, 0, error
+
+    def call(self, name: str, function: Callable[..., Any], *args: object, **named: object) -> Any:
+        """Make a call, or fail."""
+        number, self.calls = self.calls, self.calls + 1
+        if self._error is not None and number == self.at:
+            raise self._error
+        return None if name == "fsync" else function(*args, **named)
+
+
+@pytest.mark.parametrize("error", [Killed(), OSError(errno.ENOSPC, "full"), OSError(errno.EIO, "broken")], ids=repr)
+def test_nothing_has_its_final_name_before_it_is_whole(error: BaseException, tmp_path: Path) -> None:
+    source = str(copy_tree(FIXTURES / "damage" / "intact" / "txn" / "logdir", tmp_path / "d"))
+    wanted, count = Wanted(str(tmp_path / "first"), None, ()), Faulty(-1, None)
+    done = next(item for item in salvage([source], wanted, OPTIONS, count) if isinstance(item, SalvageDone))
+    partition = done.salvaged.partition
+    whole = {path.name: path.read_bytes() for path in (tmp_path / "first" / partition).iterdir()}
+    for at in range(0, count.calls, 3):
+        to = tmp_path / str(at)
+        items: list[Any] = []
+        with suppress(Killed):
+            items = list(salvage([source], Wanted(str(to), None, ()), OPTIONS, Faulty(at, error)))
+        if (to / partition).exists():
+            assert {path.name: path.read_bytes() for path in (to / partition).iterdir()} == whole
+            assert (to / f"{partition}.salvage.jsonl").exists()
+        elif not isinstance(error, Killed):
+            assert any(isinstance(item, SalvageRefused) and item.failed for item in items), at
+        again = list(salvage([source], Wanted(str(to), None, ()), OPTIONS, Quick()))
+        assert any(isinstance(item, SalvageDone) for item in again), (at, again)
+        assert {path.name: path.read_bytes() for path in (to / partition).iterdir()} == whole
+
+
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (["logdir", "--to", "logdir/x"], 12),
+        (["logdir", "--to", "full"], 12),
+        (["renamed", "--to", "out"], 12),
+        (["renamed", "--to", "out", "--name", "plain-x"], 2),
+        (["renamed", "--to", "out", "--name", "plain-0"], 0),
+        (["nothing", "--to", "out"], 10),
+        (["fifo", "--to", "out"], 5),
+    ],
+)
+def test_exit_status(args: list[str], status: int, tmp_path: Path) -> None:
+    tree = copy_tree(FIXTURES / "damage" / "intact" / "none" / "logdir", tmp_path / "logdir")
+    copy_tree(tree / "plain-0", tmp_path / "renamed")
+    write(tmp_path / "full", {"file": b"x"})
+    os.mkfifo(tmp_path / "fifo")
+    assert run_kdump(["salvage", *args], tmp_path).exit == status

@@ -1,0 +1,162 @@
+"""The house: imports without circles, one class of a name, and for each module the tests that hold it."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).resolve().parent.parent
+TESTS = HOME / "tests"
+ELSEWHERE = {"bench", "fuzz", "support"}  # folders of tests that no package of kdump has
+
+# Modules that no test imports: the tests that run them, by commands or by what is above them.
+HELD = {
+    "tests/api/test_library.py": "api.answers api.columns api.errors api.select api.verdict",
+    "tests/broker/test_compaction.py": "broker.cleaner.cleaner_manager broker.cleaner.filter_to",
+    "tests/broker/test_load.py": "broker.load.segments broker.load.split broker.load.swap_recovery broker.failure",
+    "tests/broker/test_producers.py": "broker.producer.end_markers broker.producer.producer_append",
+    "tests/broker/test_recover.py": "broker.load.index_builder",
+    "tests/checks/test_causes.py": "checks.causes checks.why_gone format.batch.text_mode",
+    "tests/checks/test_losses.py": "broker.losses render.text.losses",
+    "tests/checks/test_predict.py": "checks.predict",
+    "tests/checks/test_verify.py": (
+        "checks.directories checks.loose checks.names checks.partition checks.read_errors checks.replay"
+        " checks.state_files storage.segment storage.state_file"
+    ),
+    "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.terminal.page",
+    "tests/cli/test_cli.py": (
+        "cli.dump cli.options.common cli.options.formats cli.options.kafka render.text.buffer render.text.dump"
+        " render.text.state render.text.writer dump.other_files"
+    ),
+    "tests/cli/test_explain.py": "cli.explain",
+    "tests/cli/test_manual.py": "cli.partition_for",
+    "tests/compat/test_golden.py": "compat.kafka_legacy compat.kafka_record decode.broken_message",
+    "tests/decode/test_decode_open.py": "decode.file_decoder",
+    "tests/dump/test_ranges.py": "dump.ranges render.turns",
+    "tests/dump/test_select_cli.py": "cli.options.selection dump.transaction_outcomes",
+    "tests/dump/test_select_indexes.py": "dump.index_seek",
+    "tests/dump/test_stats.py": "render.figures render.text.stats",
+    "tests/export/test_export.py": "cli.export cli.options.engine export.verdict_files export.write",
+    "tests/find/test_find.py": (
+        "broker.segment_reading cli.find find.answers find.log_scan find.lookup_audit render.json.find render.text.find"
+    ),
+    "tests/format/test_checkpoint.py": (
+        "format.checkpoint.json_files format.checkpoint.properties format.checkpoint.text_lines format.java_values"
+    ),
+    "tests/format/test_compression.py": (
+        "format.codec.block_prefix format.codec.gzip_stream format.codec.lz4_frame format.codec.xerial"
+        " format.codec.zstd_frame"
+    ),
+    "tests/format/test_kernels.py": "format.kernels._cython format.record.legacy",
+    "tests/format/test_second_reading.py": "format.record.cut_record",
+    "tests/format/test_walk.py": (
+        "format.batch.framing format.batch.gap format.batch.header_checks format.batch.offset_order format.batch.resync"
+    ),
+    "tests/render/test_json.py": "render.json.state",
+    "tests/repair/test_repair.py": (
+        "cli.options.repair cli.patch_header cli.resume_undo cli.truncate render.text.plan repair.file_state"
+        " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches render.shell"
+    ),
+    "tests/rescue/test_carve.py": (
+        "cli.carve render.json.carve render.text.carve rescue.carve rescue.carve_output rescue.rows rescue.run_owners"
+    ),
+    "tests/rescue/test_salvage.py": (
+        "cli.salvage render.json.salvage render.text.salvage rescue.compacted rescue.epochs rescue.line"
+        " rescue.doubtful rescue.log_facts rescue.losses rescue.partition rescue.salvage rescue.segments"
+        " rescue.sources rescue.target rescue.tolerant rescue.transactions salvaged"
+    ),
+    "tests/retention/test_retention.py": (
+        "cli.options.broker cli.retention render.terminal.retention render.text.retention"
+    ),
+    "tests/spark/test_jobs.py": "spark.daemon spark.sessions spark.state spark.units",
+    "tests/state/test_groups.py": (
+        "cli.groups cli.state render.terminal.coordinators render.text.coordinators state.copies"
+        " state.group_coordinator state.messages state.share_coordinator state_rows"
+    ),
+    "tests/state/test_transactions.py": (
+        "cli.transactions state.doubt state.open_transactions state.transaction_coordinator"
+    ),
+    "tests/storage/test_names.py": "storage.paths",
+    "tests/usage/test_du.py": (
+        "cli.du render.json.usage render.text.usage usage.files usage.freeable usage.names usage.superseded"
+    ),
+}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """The modules of kdump by name, packages as their `__init__`."""
+    found = {}
+    for path in sorted((HOME / "kdump").rglob("*.py")):
+        name = ".".join(path.relative_to(HOME).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """What a file says."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+def imported(path: Path) -> set[str]:
+    """All that a file imports from kdump, in functions and for types too: modules, and names of modules."""
+    names = set[str]()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            names |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: imports are absolute"
+            names |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+    return names & modules().keys()
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    graph = {name: imported(path) for name, path in modules().items() if name != "kdump"}
+    for name, found in graph.items():  # a package is not what its modules import, only the way to them
+        found.difference_update({one for one in found if any(two.startswith(f"{one}.") for two in found)}, {"kdump"})
+        assert name not in found
+    try:
+        assert len(list(TopologicalSorter(graph).static_order())) > 200
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_no_public_class_has_the_name_of_another() -> None:
+    names = Counter(
+        node.name
+        for path in modules().values()
+        for node in tree_of(path).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert len(names) > 200
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_tests_are_in_the_packages_that_they_test() -> None:
+    packages = {path.parent.name for path in (HOME / "kdump").glob("*/__init__.py")}
+    folders = {path.parent.name for path in TESTS.glob("*/*.py")} - ELSEWHERE
+    assert folders == packages
+
+
+def test_every_module_is_held_by_a_test() -> None:
+    tests = sorted(TESTS.rglob("*.py"))
+    seen = {name for path in tests for name in imported(path)} | {
+        name
+        for path in tests
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for name in node.value.split()
+        if name in modules()
+    }
+    named = [f"kdump.{name}" for names in HELD.values() for name in names.split()]
+    assert [test for test in HELD if not (HOME / test).is_file()] == []
+    assert [name for name in named if name not in modules()] == [], "they are gone"
+    assert len(named) == len(set(named))
+    files = {name for name, path in modules().items() if path.name != "__init__.py"}
+    assert sorted(files - seen - set(named)) == [], "import it in a test, or say in HELD which test runs it"
