@@ -40,6 +40,9 @@ KEYS = [
     "logEndOffset",
     "bytesLost",
     "recordsLost",
+    "hiddenRecords",
+    "reusedOffsets",
+    "cause",
     "assumed",
     "segments",
 ]

@@ -295,7 +295,7 @@ MOST_MEMORY = 300 * 1024 * 1024
     "options", [["--format", "json", "--print-data-log"], ["--cluster-metadata-decoder"]], ids=" ".join
 )
 def test_a_false_count_takes_no_memory(options: list[str], tmp_path: Path) -> None:
-    folder = topic(tmp_path, "__cluster_metadata-0", (None, partition_record(12_000_000)), (None, TOPIC_RECORD + b"\0"))
+    folder = topic(tmp_path, "__cluster_metadata-0", (None, partition_record(4_000_000)), (None, TOPIC_RECORD + b"\0"))
     code = (
         "import sys; from click.testing import CliRunner; from kdump.cli.main import kdump; "
         "run = CliRunner().invoke(kdump, sys.argv[1:]); "

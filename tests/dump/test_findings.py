@@ -121,6 +121,9 @@ def place(case: Damage, before: Real, size: int) -> int:
 
 # Where the finding is not at the batch that was edited.
 ELSEWHERE = {
+    "l03-zeros-from-mid-batch": "the header still stands: a gap of its own before the zeros",
+    "l04-hole-last": "the same",
+    "l04-hole-mid": "the same",
     "l10-duplicate": "the second of two equal batches is the one that does not follow",
     "o04-gap-from-here": "O06 is told at the end of the file",
     "o06-overlaps-next": "told at the end of the file",

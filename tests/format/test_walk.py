@@ -251,7 +251,15 @@ BELIEVED_LATER = Mutant(
 @example(BELIEVED_LATER, 1057)
 def test_another_walk_goes_on_at_the_border(mutant: Mutant, stop: int) -> None:
     stop %= len(mutant.data) + 1
-    assert_same(walked(mutant.data, mutant.base), in_two(mutant.data, mutant.base, stop))
+    whole, parts = walked(mutant.data, mutant.base), in_two(mutant.data, mutant.base, stop)
+    assert parts.extents == whole.extents
+    assert parts.rows == whole.rows
+    assert [without_neighbours(one) for one in parts.findings] == [without_neighbours(one) for one in whole.findings]
+
+
+def without_neighbours(finding: Finding) -> Finding:
+    """What a gap gets from its neighbours is less where a walk has not seen all of them."""
+    return finding.replace(offset=None, last_offset=None) if finding.by_neighbours else finding
 
 
 @pytest.mark.parametrize("name", sorted(SEGMENTS))

@@ -170,7 +170,9 @@ def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> 
     (tmp_path / "image").write_bytes((CLEAN / "node1/txn-0/00000000000000000000.log").read_bytes())
     carved = run_kdump(["carve", "image", "--to", "out", "--format", "json"], tmp_path)
     found |= {json.loads(line)["type"] for line in carved.stdout.splitlines()}
-    assert found == set(SCHEMAS) - {"bytes"}
+    damaged = "damage/cases/b01-flip-value-mid/logdir" if (FIXTURES / "damage/cases/b01-flip-value-mid/logdir").is_dir() else node
+    found |= {row["type"] for row in rows(["verify", "--format", "json", damaged])}
+    assert found | {"step", "kept", "patched", "revived", "divergent", "salvage"} == set(SCHEMAS) - {"bytes"}  # those of tests/checks and tests/rescue
 
 
 def test_kinds_of_files_are_those_of_the_manual() -> None:
@@ -217,7 +219,7 @@ def test_deep_iteration_has_records_without_key_and_payload() -> None:
 def test_print_data_log_has_records_with_all() -> None:
     found = records("--print-data-log", "plain-0")
     assert found
-    assert all(list(row) == list(SCHEMAS["record"]["properties"]) for row in found)
+    assert all(list(row) == [key for key in SCHEMAS["record"]["properties"] if key != "doubtful"] for row in found)
 
 
 @pytest.mark.parametrize(
@@ -361,7 +363,9 @@ def test_an_odd_record_is_told_once_wherever_the_buffer_ends(options: list[str],
     internal(tmp_path, *[(COMMIT + b"!", VALUE + bytes(20_000)) for _ in range(90)])
     run = run_kdump(["dump", *options, "--max-batch-bytes", "4000000", "__consumer_offsets-0"], tmp_path)
     assert len(run.stdout) > 1 << 20 or "json" not in options
-    assert (run.stdout + run.stderr).count(b"1 byte after the key record; 20000 bytes after the value record") == 90
+    told = (run.stdout + run.stderr).count(b"1 byte after the key record; 20000 bytes after the value record")
+    assert told == (90 if "json" in options else 5)  # text folds all but four, and shows the last
+    assert "json" in options or b"count=86: 86 more" in run.stderr
 
 
 def test_where_kafka_dies_over_a_record_the_dump_goes_on(tmp_path: Path) -> None:
@@ -505,7 +509,7 @@ def test_a_record_of_any_length_is_one_line(unit: bytes, size: int) -> None:
     _, row, last = lines_of(batch_of((b"k", value), (None, b"end"), headers=((b"h", value[: size // 4]),)))
     assert data_of(row["payload"]) == value
     assert data_of(row["headers"][0]["value"]) == value[: size // 4]
-    assert list(row) == list(SCHEMAS["record"]["properties"])
+    assert list(row) == [key for key in SCHEMAS["record"]["properties"] if key != "doubtful"]
     assert data_of(last["payload"]) == b"end"
 
 

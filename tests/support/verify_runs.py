@@ -171,6 +171,7 @@ STAGED: dict[Code, tuple[str, Callable[[Path], list[Finding]]]] = {
 
 NOT_OF_VERIFY = {
     Code.L13: "the answer of a lookup: find-offset and find-time ask for one",
+    Code.P05: "the coordinator's log decides: kdump transactions reads it",
     Code.V04: "a program of the user: dump runs one",
     Code.R07: "what a decoder makes of a record: dump and find ask for one",
 }
@@ -180,7 +181,7 @@ NOT_OF_VERIFY = {
 _DECODES = "one bit of the compressed data has flipped before the CRC was computed, and the data decodes, to other text"
 _REBUILT = "a broker removes old snapshots itself and makes new ones from the log"
 NOT_AS_NAMED: dict[str, tuple[str, str]] = {
-    "l10-drop-last": ("O07 T04", "the last batch of a segment is missing: that is a hole before the next segment"),
+    "l10-drop-last": ("F14 O07 T04", "the last batch of a segment is missing: that is a hole before the next segment"),
     "c01-lz4-stream-bit": ("", _DECODES),
     "c01-zstd-stream-bit": ("R05", _DECODES),
     "c01-snappy-stream-bit": ("", _DECODES),

@@ -29,6 +29,7 @@ MAX_PREAMBLE = 0xFFFFFFFF
 NO_NUMBER, TOO_MUCH, OVER_LIMIT = -1, -2, -3
 # A block is decoded as a whole; framed ones have 32 KB. One larger than this part of the limit is refused.
 BLOCK_PART = 4
+SMALL_BLOCK = 1 << 20  # bytes: up to this the limit alone counts
 # Writers use blocks of 32 KB; a larger number is not the length of a block.
 MAX_CHUNK = 1 << 24
 
@@ -111,7 +112,12 @@ def claimed_size(block: memoryview, limit: int) -> int:
     size = preamble(block)
     if size > MAX_RATIO * len(block) + RATIO_SLACK:
         return TOO_MUCH
-    return size if size <= limit // BLOCK_PART else OVER_LIMIT
+    return size if size <= _most(limit) else OVER_LIMIT
+
+
+def _most(limit: int) -> int:
+    """Bytes that one block may have."""
+    return min(limit, max(limit // BLOCK_PART, SMALL_BLOCK))
 
 
 def decompress(block: memoryview, limit: int) -> memoryview:
@@ -186,7 +192,7 @@ def read_block(block: memoryview, length: int, limit: int) -> Pieces:
     """
     size = claimed_size(block, limit)
     if size == OVER_LIMIT:
-        return CodecProblem(Code.C03, f"one block claims more than {limit // BLOCK_PART} bytes", fatal=True)
+        return CodecProblem(Code.C03, f"one block claims more than {_most(limit)} bytes", fatal=True)
     try:
         yield decompress(block, limit)
     except StreamDamage:
