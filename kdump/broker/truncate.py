@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from kdump.broker.failure import BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.load.disk import Disk, FilePart
+from kdump.broker.load.facts import Outcome, Stops
 from kdump.broker.load.log_loader import count_records, fates, losses, recover_segment, write_indexes
-from kdump.broker.load.outcome import Outcome, Stops
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.load.swap_recovery import NOTHING
 from kdump.broker.producer.producer_state_manager import SNAPSHOT, ProducerStates, offset_of

@@ -11,10 +11,9 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from kdump.broker.load.facts import DELETE, Start
+from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import Cause, LogManager, worst
-from kdump.broker.load.outcome import Stops
 from kdump.finding import Code
 from kdump.format.kinds import FileKind
 from kdump.item import Prediction, SegmentFate
@@ -23,8 +22,8 @@ from kdump.storage.file_source import OpenFailure
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from kdump.broker.load.facts import Outcome
     from kdump.broker.load.log_manager import LoadSettings
-    from kdump.broker.load.outcome import Outcome
     from kdump.checks.options import VerifyOptions
     from kdump.storage.log_dir import LogDir
     from kdump.storage.names import PartitionName

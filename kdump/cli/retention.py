@@ -20,8 +20,7 @@ from kdump.cli.options.common import (
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
-from kdump.retention.options import RetentionOptions
-from kdump.retention.run import retention
+from kdump.retention.run import RetentionOptions, retention
 
 if TYPE_CHECKING:
     from kdump.broker.config import Config

@@ -27,8 +27,8 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from kdump.broker.load.facts import Outcome
     from kdump.broker.load.log_manager import LoadSettings
-    from kdump.broker.load.outcome import Outcome
     from kdump.finding import Finding
     from kdump.format.source import Source
     from kdump.repair.file_state import FileState

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.cleaner.cleaner import LastRecord
-    from kdump.broker.config import TopicConfig
+    from kdump.broker.config import Config, TopicConfig
     from kdump.broker.retention_results import RetentionItem
-    from kdump.retention.options import RetentionOptions
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
 
@@ -46,6 +45,35 @@ _STATES = {
     "stray": "a broker has moved it away: no retention looks at it",
     "future": "it is a copy on its way to another log directory: no retention looks at it",
 }
+
+
+class RetentionOptions(Value):
+    """The options of retention.
+
+    Args:
+        config: of the broker and its topics.
+        now: the clock, ms.
+        high_watermark: of each log; None for its end.
+        log_start_offset: of each log; None for what the checkpoint says.
+        compaction: say what the cleaner does.
+        clean: simulate a pass of it.
+        collect: keep lists of batches and offsets.
+        progress: yield how far it is.
+        jobs: processes; 0 for one on each core.
+        max_batch_bytes, max_uncompressed_bytes: limits.
+    """
+
+    config: Config
+    now: int
+    high_watermark: int | None
+    log_start_offset: int | None
+    compaction: bool
+    clean: bool
+    collect: bool
+    progress: bool
+    max_batch_bytes: int
+    max_uncompressed_bytes: int
+    jobs: int = 1
 
 
 def retention(paths: list[str], options: RetentionOptions) -> Iterator[RetentionItem]:

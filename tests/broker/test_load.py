@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from kdump.broker.config import Config
 from kdump.broker.index_interval import infer_interval
 from kdump.broker.leader_epoch_file_cache import EpochCache
-from kdump.broker.load.facts import PartitionFacts, Start
+from kdump.broker.load.facts import Action, Outcome, PartitionFacts, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import LoadSettings, LogManager
-from kdump.broker.load.outcome import Action, Outcome, Stops
 from kdump.broker.load.recover import recover
 from kdump.broker.producer.producer_state_manager import in_java_order
 from kdump.broker.producer.replay import Producers

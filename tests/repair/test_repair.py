@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 import kdump
-from kdump.broker.load.facts import Start
+from kdump.broker.load.facts import Action, Start
 from kdump.broker.load.log_loader import load
 from kdump.broker.load.log_manager import LogManager
-from kdump.broker.load.outcome import Action
 from kdump.broker.truncate import cut_at_offset, truncate
 from kdump.cli.reindex import _path as reindex_path
 from kdump.cli.repairing import Repair, gracefully

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.broker.config import Config
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Finding
-from kdump.retention.options import RetentionOptions
-from kdump.retention.run import retention
+from kdump.retention.run import RetentionOptions, retention
 from tests.support.damage_cases import apply_edit
 from tests.support.runs import FIXTURES
 

@@ -20,6 +20,7 @@ from kdump.format.record import _records, _select
 from kdump.format.source import BytesSource
 from kdump.render.json import _json
 from kdump.render.text import _text
+from kdump.state import _fold
 from tests.support.runs import FIXTURES
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
 
 # Kernels run compiled at full speed, so that many examples cost little: under sanitizers they do not.
-KERNELS = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows)
+KERNELS = (_scan, _records, _select, _cleaning, _text, _json, _fast, _columns, _rows, _fold)
 COMPILED = all(kernel.is_compiled() for kernel in KERNELS) and "KDUMP_TEST_SANITIZED" not in os.environ
 MAX_BATCH = 64 * 1024 * 1024
 FEW_ROWS = 64  # rows for a small segment: room for thousands costs more than the walk

@@ -1,4 +1,8 @@
-"""The input of a load: a partition directory with its files, and the checkpoints of its log directory."""
+"""The input and the result of a load.
+
+`PartitionFacts` is a partition directory with its files, and the checkpoints of its log directory. `Outcome` is what
+becomes of it: its segments, offsets and files. What verify predicts is what reindex and truncate write.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kdump.broker.load.disk import Disk
     from kdump.format.source import Source
 
 PRODUCER_EXPIRATION = 86_400_000  # producer.id.expiration.ms
@@ -64,3 +69,98 @@ class PartitionFacts(Value):
     def name(self) -> str:
         """Topic and partition as Kafka's messages have them."""
         return f"{self.topic}-{self.partition}"
+
+
+class Action(Enum):
+    """What becomes of one segment."""
+
+    KEEP = "keep"
+    REBUILD_INDEX = "rebuild-index"
+    TRUNCATE = "truncate"
+    EMPTY = "empty"
+    DELETE = "delete"
+    SPLIT = "split"
+    CREATE = "create"
+    REPLACE = "replace"
+
+
+class Stops(Enum):
+    """What ends where a partition cannot be loaded.
+
+    BROKER: the process. LOG_DIR: the broker takes the log directory offline, and ends when it has no other.
+    """
+
+    BROKER = "broker"
+    LOG_DIR = "logdir"
+
+
+class SegmentOutcome(Value):
+    """One segment.
+
+    Args:
+        base_offset: of the segment.
+        action: what becomes of it.
+        size: of its log afterwards, bytes; 0 where it is deleted.
+        size_before: of its log before, bytes; 0 where there was none.
+        is_elsewhere: what its log had is in others afterwards: it was split, or compaction is finished in its place.
+    """
+
+    base_offset: int
+    action: Action
+    size: int
+    size_before: int
+    is_elsewhere: bool = False
+
+    @property
+    def bytes_lost(self) -> int:
+        """Bytes that are cut off or deleted."""
+        return 0 if self.is_elsewhere else max(0, self.size_before - self.size)
+
+
+class Outcome(Value):
+    """What becomes of a partition.
+
+    Args:
+        disk: the files before and afterwards; as they are when it ended where it does not load.
+        segments: by base offset; none where the partition does not load.
+        log_start_offset, log_end_offset: afterwards; None where it does not load.
+        bytes_lost, records_lost: of logs, that are cut off or deleted, also where it does not load in the end; records
+            in batches whose CRC is right.
+        stops: what ends because of it, None where it loads.
+        exception: class and message as Java prints them; empty where it loads.
+        notes: files that were moved aside or thrown away on the way, and other things to know, in plain words.
+        hidden_records: that stay on disk, could be read before, and are outside of the log now; none of them is lost.
+        reused_offsets: first and last of those that had right batches and are given out again; None for none.
+        stage, row: what the broker was at when it threw, and the base offset of the segment where it was at one.
+        has_unstable: a transaction was open or has ended at last, so the broker looks for the offset of it.
+    """
+
+    disk: Disk
+    segments: list[SegmentOutcome]
+    log_start_offset: int | None
+    log_end_offset: int | None
+    bytes_lost: int = 0
+    records_lost: int = 0
+    stops: Stops | None = None
+    exception: str = ""
+    notes: tuple[str, ...] = ()
+    has_unstable: bool = False
+    hidden_records: int = 0
+    reused_offsets: tuple[int, int] | None = None
+    stage: str = ""
+    row: int = 0
+
+    @property
+    def loads(self) -> bool:
+        """Whether a broker has the partition afterwards."""
+        return self.stops is None
+
+    @property
+    def has_bad_epochs(self) -> bool:
+        """Whether it is the leader-epoch-checkpoint that does not make sense, and no batch."""
+        return self.stage == "epochs" and "Received invalid partition leader epoch entry" not in self.exception
+
+    @property
+    def java_class(self) -> str:
+        """The class of the exception, with its package; empty where there is none."""
+        return self.exception.partition(":")[0]

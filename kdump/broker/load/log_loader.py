@@ -14,8 +14,7 @@ from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.load import swap_recovery
 from kdump.broker.load.disk import Disk, FilePart
-from kdump.broker.load.facts import DELETE, Start
-from kdump.broker.load.outcome import Action, Outcome, SegmentOutcome, Stops
+from kdump.broker.load.facts import DELETE, Action, Outcome, SegmentOutcome, Start, Stops
 from kdump.broker.load.recover import NO_EPOCH, OVERFLOW, recover
 from kdump.broker.load.segments import LoadedSegments
 from kdump.broker.load.split import split

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.index_interval import DEFAULT, infer_interval
-from kdump.broker.load.facts import PartitionFacts
-from kdump.broker.load.outcome import Stops
+from kdump.broker.load.facts import PartitionFacts, Stops
 from kdump.finding import Code
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind

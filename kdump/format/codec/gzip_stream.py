@@ -1,4 +1,9 @@
-"""gzip: members of RFC 1952, read with Python's zlib."""
+"""gzip: members of RFC 1952, read with Python's zlib.
+
+Other libraries were tried in paired runs of `dump --print-data-log` over 200 MB of gzip, CPU of the whole command: isal
+is 1.4 times faster, zlib-ng 1.2 times. Neither is used: isal takes some damaged streams for sound that zlib and Java
+refuse (reserved flags, incomplete sets of codes: 94 of 22,628 that were tried), and zlib-ng gains too little.
+"""
 
 from __future__ import annotations
 

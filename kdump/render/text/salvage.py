@@ -137,7 +137,8 @@ class SalvageText:
             total.add(loss)
             absent += loss.offsets if loss.certainty is Certainty.ABSENT else 0
         lost = total.sentence()
-        yield f"  {lost}" if lost is not None else "  nothing is lost"
+        # of replicas that are no sources nothing is known
+        yield "  nothing is lost" if lost is None else f"  {lost.partition('; no replica')[0]}"
         if absent:
             yield f"  absent: {absent} offsets: cleaned away, below the log start, or never here"
         if item.diverged:
