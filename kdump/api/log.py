@@ -186,7 +186,7 @@ class Log:
         problems: list[OpenFailure] = []
         file = ""
         by_record = selection is not None and selection.by_record
-        options = self._options.replace(deep=deep or by_record, contents=deep, selection=selection)
+        options = self._options.replace(deep=deep or by_record, contents=deep)
         for item in _items(self.path, options, selection):
             if isinstance(item, Chunk):
                 yield file, item if item.cut is None else whole_chunk(item)
