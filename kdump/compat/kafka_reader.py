@@ -123,7 +123,9 @@ class KafkaRecordReader(RecordReader):
             first = next(chunks)
             left = first.problem or next((chunk.problem for chunk in chunks if chunk.problem is not None), None)
             if left is None:
-                yield from [first] if first.done else read(window, k)
+                only = [first] if first.done else None
+                del first, chunks  # with what their codec holds
+                yield from only or read(window, k)
                 return
         yield Chunk(window, window.view, k, k + 1, False, self._rows, 0, left)
 

@@ -5,7 +5,8 @@ Compiled by Cython when a compiler is there, interpreted with the same results w
 only its newest value is kept, as it lies on disk: nothing of what is superseded is ever decoded.
 
 Contract. Trusted: batch rows are those of the scan, record rows those of `kdump.format.record._records` for the same
-buffer; the numbers in `keys` are below the lengths of `columns` and `values`.
+buffer; the numbers in `keys` are below the lengths of `columns` and `values`. Guaranteed: the offset after the last
+one is added as Java adds, for a base offset lies outside the CRC.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ if not cython.compiled:  # whether Cython is there or not: its own stand-ins are
 
 if cython.compiled:
     from cython.cimports.kdump.format.batch import layout
+    from cython.cimports.kdump.format.kernels import wire
 else:
     from kdump.format.batch import layout
+    from kdump.format.kernels import wire
 
 # What `survey` knows of a log so far.
 LOG_START = 0  # batches wholly below it do not count
@@ -99,28 +102,28 @@ def survey(
         base = rows[c + layout.BASE_OFFSET]
         time = rows[c + layout.MAX_TIMESTAMP]
         if base < 0:  # a wrapper: its first offset is known only after decompression
-            base = state[_LAST] + 1 if state[_LAST] != layout.UNKNOWN else last
-        elif state[_LAST] != layout.UNKNOWN and base > state[_LAST] + 1:
+            base = wire.add(state[_LAST], 1) if state[_LAST] != layout.UNKNOWN else last
+        elif state[_LAST] != layout.UNKNOWN and base - 1 > state[_LAST]:
             state[_HOLE_END] = base
             state[_HOLE_TIME] = state[_LARGEST]
-            if state[_LAST] + 1 < state[_DIRTY]:
+            if wire.add(state[_LAST], 1) < state[_DIRTY]:
                 state[_DIRTY_HOLE] = 1
         if time > state[_LARGEST]:
             state[_LARGEST] = time
-        if rows[c + layout.MAGIC] >= layout.MAGIC_V2 and rows[c + layout.COUNT] < last - base + 1:
-            state[_HOLE_END] = last + 1
+        if rows[c + layout.MAGIC] >= layout.MAGIC_V2 and rows[c + layout.COUNT] - 1 < wire.subtract(last, base):
+            state[_HOLE_END] = wire.add(last, 1)
             state[_HOLE_TIME] = state[_LARGEST]
             if base < state[_DIRTY]:
                 state[_DIRTY_HOLE] = 1
         if base < state[_DIRTY]:
             state[_DIRTY_TIME] = state[_LARGEST]
         state[_LAST] = last
-        state[_END] = last + 1
+        state[_END] = wire.add(last, 1)
         for i in range(wanted):
             if time <= times[i]:
                 cuts[i * _CUT_WIDTH] = segment
                 cuts[i * _CUT_WIDTH + 1] = rows[c + layout.POSITION] + rows[c + layout.SIZE]
-                cuts[i * _CUT_WIDTH + 2] = last + 1
+                cuts[i * _CUT_WIDTH + 2] = wire.add(last, 1)
 
 
 def upsert(

@@ -16,7 +16,9 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.checksum import crc32, crc32c
 from kdump.format.record.reader import ROWS, RecordReader
 from kdump.format.source import BytesSource
+from kdump.state import _fold
 from tests.broker.test_compaction import clean, made
+from tests.format.test_kernels import both
 from tests.support.partitions import aborted, marker, name
 from tests.support.runs import run_kdump
 from tests.support.segments import (
@@ -204,3 +206,13 @@ def test_times_of_the_library_have_no_limits(tmp_path: Path) -> None:
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(batch(0))
     assert [len(list(library.records(str(log), from_time=time))) for time in (-(2**70), 2**70)] == [1, 0]
+
+
+def test_the_last_offset_that_a_long_can_be_has_one_after_it_as_java_counts() -> None:
+    for kernel in both(_fold):
+        row = array("q", bytes(8 * layout.BATCH_WIDTH))
+        row[layout.BASE_OFFSET], row[layout.MAGIC], row[layout.SIZE] = 0, 2, 61
+        row[layout.LAST_OFFSET] = 2**63 - 1
+        state, cuts = array("q", [0, -1, 2**63 - 1, -1, -1, -1, 0, -1, -1]), array("q", [0, 0, 0])
+        kernel.survey(row, 1, 0, state, array("q", [0]), cuts)
+        assert state[_fold.END] == state[_fold.HOLE_END] == cuts[_fold.CUT_OFFSET] == -(2**63)

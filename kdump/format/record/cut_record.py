@@ -18,7 +18,7 @@ from kdump.format.record import _records
 from kdump.format.record.chunk import MOST_WHOLE, CutRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kdump.format.codec.base import CodecProblem, DecodedStream
     from kdump.format.record.chunk import Chunk, Event
@@ -49,6 +49,43 @@ class HeldBytes:
         target[:count] = self._rest[:count]
         self._rest = self._rest[count:]
         return count
+
+
+class Restartable:
+    """A stream that can be let go with all that its codec holds: it is read again up to there when it is wanted.
+
+    Args:
+        open_stream: gives the bytes, from the first one on.
+        stream: the same, as far as it was read.
+        position: bytes that were read.
+    """
+
+    def __init__(self, open_stream: Callable[[], DecodedStream], stream: DecodedStream, position: int) -> None:
+        self._open = open_stream
+        self._stream: DecodedStream | None = stream
+        self._position = position
+        self.problem = stream.problem
+
+    def read_into(self, target: memoryview) -> int:
+        """Fill `target`; see DecodedStream."""
+        if self._stream is None:
+            self._stream = self._open()
+            skip(self._stream, self._position)
+        count = self._stream.read_into(target)
+        self._position += count
+        self.problem = self._stream.problem
+        return count
+
+    def let_go(self) -> None:
+        """Give back what the codec holds."""
+        self._stream = None
+
+
+def skip(stream: DecodedStream, count: int) -> None:
+    """Pass over bytes of a stream, as many as there are."""
+    scratch = memoryview(bytearray(min(PIECE, count)))
+    while count and (got := stream.read_into(scratch[:count])):
+        count -= got
 
 
 class Feed:

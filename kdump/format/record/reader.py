@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.format.codec.base import DecodedStream
     from kdump.format.record.chunk import Event
+    from kdump.format.record.cut_record import Restartable
 
     OpenStream = Callable[[], DecodedStream]
 
@@ -205,7 +206,11 @@ class RecordReader:
                         yield Chunk(window, self._stream, k, k + 1, begun, self._rows, 0, told)
                         return
                     if cut is not None and need > LARGE:
+                        from kdump.format.record.cut_record import Restartable
+
                         head = bytes(self._stream[at:held])
+                        if not isinstance(stream, Restartable):
+                            stream = Restartable(open_stream, stream, dropped + len(head))
                         chunk, size, tail = self._cut_chunk(window, k, open_stream, stream, head, dropped, done, begun)
                         yield chunk
                         if chunk.cut is None:
@@ -228,7 +233,7 @@ class RecordReader:
         window: Window,
         k: int,
         open_stream: OpenStream,
-        stream: DecodedStream,
+        stream: Restartable,
         head: bytes,
         before: int,
         done: int,
@@ -269,6 +274,7 @@ class RecordReader:
             window.rows[k * layout.BATCH_WIDTH + layout.SUSPICION] |= layout.ODD_FIELDS
 
         def again() -> Iterator[Event]:
+            stream.let_go()
             feed = Feed(open_stream())
             feed.skip(before)
             yield from RecordPieces(feed)

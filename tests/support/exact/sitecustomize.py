@@ -70,6 +70,7 @@ RULES: dict[str, Rule] = {
     "read_messages": lambda given: given["stop"],
     "read_pieces": lambda given: given["stop"],
     "whole_headers": lambda given: given["stop"],
+    "upsert": lambda given: end_of_records(given["rows"], given["first"], given["filled"]),
     "put": of_rows,
     "judge": of_rows,
     "encode": of_rows,
