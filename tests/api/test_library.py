@@ -362,5 +362,5 @@ def test_find_time_finds_what_the_verb_finds(time: str) -> None:
 def test_a_question_that_is_none_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="not a valid offset"):
         kdump.find_offset(PLAIN, -1)
-    with pytest.raises(ValueError, match="no time"):
+    with pytest.raises(ValueError, match="not a valid time"):
         kdump.find_time(PLAIN, "noon")
