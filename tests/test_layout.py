@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-HOME = Path(__file__).resolve().parent.parent
-TESTS = HOME / "tests"
+import kdump
+
+HOME = Path(kdump.__file__).resolve().parent.parent  # of the package that is tested: installed, or in the source tree
+TESTS = Path(__file__).resolve().parent
 ELSEWHERE = {"bench", "fuzz", "support"}  # folders of tests that no package of kdump has
 
 # Modules that no test imports: the tests that run them, by commands or by what is above them.
@@ -155,7 +157,7 @@ def test_every_module_is_held_by_a_test() -> None:
         if name in modules()
     }
     named = [f"kdump.{name}" for names in HELD.values() for name in names.split()]
-    assert [test for test in HELD if not (HOME / test).is_file()] == []
+    assert [test for test in HELD if not (TESTS.parent / test).is_file()] == []
     assert [name for name in named if name not in modules()] == [], "they are gone"
     assert len(named) == len(set(named))
     files = {name for name, path in modules().items() if path.name != "__init__.py"}
