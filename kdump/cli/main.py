@@ -10,6 +10,7 @@ import click
 
 from kdump import __version__
 from kdump.cli.options.common import help_option
+from kdump.cli.options.help import with_hint
 from kdump.render.escape import escape
 
 if TYPE_CHECKING:
@@ -38,6 +39,18 @@ _COMMANDS = {
     "explain": "kdump.cli.explain",
     "completion": "kdump.cli.completion",
 }
+
+TASKS = {
+    "Check": ("verify",),
+    "Understand": ("explain", "retention", "du"),
+    "Repair": ("reindex", "truncate", "patch-header", "undo", "resume"),
+    "Rescue": ("salvage", "carve"),
+    "Look inside": ("dump", "find-offset", "find-time", "export"),
+    "Ask": ("groups", "transactions", "cluster", "partition-for"),
+}
+"""The commands by what one wants; those that are in none stand below them."""
+_REST = "More"
+_HELP = "help"  # is no command of its own: `kdump help dump` is `kdump dump -h`
 
 _KERNELS = (
     "api._rows",
@@ -99,12 +112,41 @@ class _Commands(click.Group):
         # By name alone: with the help texts, as click has it, one Tab would load every command.
         from click.shell_completion import CompletionItem
 
-        names = [CompletionItem(name) for name in _COMMANDS if name.startswith(incomplete)]
+        names = [CompletionItem(name) for name in (*_COMMANDS, _HELP) if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands task by task."""
+        known = {name for names in TASKS.values() for name in names}
+        tasks = {**TASKS, _REST: [name for name in _COMMANDS if name not in known]}
+        width = max(map(len, _COMMANDS))
+        room = formatter.width - width - 4
+        for task, names in tasks.items():
+            there = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [(name.ljust(width), one.get_short_help_str(room)) for name, one in there if one is not None]
+            if task == _REST:
+                rows.append((_HELP.ljust(width), "Show the help of a command: kdump help COMMAND."))
+            with formatter.section(task):
+                formatter.write_dl(rows)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, then the options: who asks for help wants the former."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
+    def get_usage(self, ctx: click.Context) -> str:
+        return with_hint(super().get_usage(ctx), ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == _HELP:
+            if ctx.resilient_parsing:  # a shell asks what may follow: the commands
+                return None, None, []
+            if len(args) == 1 or args[1].startswith("-"):
+                click.echo(ctx.get_help(), color=ctx.color)
+                ctx.exit()
+            args = [args[1], "--help"]
         name = args[0]
         if name not in _COMMANDS and not name.startswith("-"):
             from difflib import get_close_matches

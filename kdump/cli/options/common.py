@@ -17,7 +17,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 
 
 help_option = click.option(
-    "--help", is_flag=True, expose_value=False, is_eager=True, callback=_show, help="Show this message and exit."
+    "-h", "--help", is_flag=True, expose_value=False, is_eager=True, callback=_show, help="Show this message and exit."
 )
 
 raw_option = click.option("--raw", is_flag=True, help="On a terminal: write keys, payloads and names as they are.")

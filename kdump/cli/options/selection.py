@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.options.times import time_of
 from kdump.render.escape import escape
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _MAX_LONG = 2**63 - 1
 _OPTIONS = (
     click.option("--from-offset", type=_LONG, metavar="N", help="Only what is at or after this offset."),
     click.option("--to-offset", type=_LONG, metavar="N", help="Only what is before this offset."),
-    click.option("--from-time", metavar="TIME", help="Only what is at or after this time: ms, ISO 8601, now-2h."),
+    click.option("--from-time", metavar="TIME", help="Only what is at or after this time: ms, 2026-11-21, 10:00, now-2h."),
     click.option("--to-time", metavar="TIME", help="Only what is before this time."),
     click.option("--from-position", type=_LONG, metavar="N", help="Only batches that begin at byte N or after."),
     click.option("--limit", type=_COUNT, metavar="N", help="Show N records, then stop."),
@@ -77,7 +78,9 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
     for name in ("from_offset", "to_offset", "from_position", "limit", "tail"):
         if name in fields:
             fields[name] = min(fields[name], _MAX_LONG)  # nothing is above it
-    fields |= {name: _time(name, given[name]) for name in ("from_time", "to_time") if given[name] is not None}
+    for name, option in (("from_time", "--from-time"), ("to_time", "--to-time")):
+        if given[name] is not None:
+            fields[name] = time_of(option, given[name], quiet=given["quiet"])
     if fields:
         from kdump.dump.selection import contradiction
 
@@ -102,19 +105,6 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
 def _is_zero(value: object) -> bool:
     """Whether it is the number: an end of 0 leaves nothing, no end leaves all."""
     return value == 0 and value is not False
-
-
-def _time(name: str, text: str) -> int:
-    from kdump.find.query import Ask, time_query
-    from kdump.render.commentary import say
-
-    option = f"--{name.replace('_', '-')}"
-    query = _read(option, time_query, text)
-    if query.ask is not Ask.TIME:
-        raise click.UsageError(f"{option}: '{escape(text)}' is not a valid time: ms, ISO 8601 or now-2h.")
-    if query.assumed:
-        say(f"kdump: {option}: {query.assumed}")
-    return int(query.number)
 
 
 def _read(option: str, read: Callable[[str], Any], text: str) -> Any:  # noqa: ANN401 (what `read` returns)
