@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     "carve",
     cls=Command,
     add_help_option=False,
-    short_help="Find the batches in a disk image, or in any bytes.",
     examples=(
         "kdump carve /dev/sdb1 --to runs",
         "kdump carve disk.img --to runs --like /data --min-batches 2",

@@ -19,7 +19,6 @@ SCRIPTS = {"bash": "kdump", "zsh": "_kdump", "fish": "kdump.fish"}
     "completion",
     cls=Command,
     add_help_option=False,
-    short_help="Print the completion script of a shell.",
     examples=(
         "kdump completion bash > ~/.local/share/bash-completion/completions/kdump",
         "kdump completion zsh > ~/.zfunc/_kdump",

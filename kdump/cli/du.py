@@ -37,7 +37,6 @@ _TOP_KEYS = 20
     "du",
     cls=Command,
     add_help_option=False,
-    short_help="Tell what uses the space.",
     examples=(
         "kdump du /data --top 10",
         "kdump du /data/users-0 --by key --superseded",

@@ -75,7 +75,6 @@ _KINDS = (
     "dump",
     cls=KafkaCommand,
     add_help_option=False,
-    short_help="Show what is in files of a broker, in Kafka's layout.",
     examples=(
         "kdump dump /data/orders-0 --print-data-log --tail 10",
         "kdump dump /data/orders-0 --key user-42 --fate",
@@ -122,7 +121,8 @@ _KINDS = (
     "--decoder",
     type=click.Choice(["offsets", "transaction", "metadata", "remote", "share", "auto", "none"]),
     metavar="NAME",
-    help="Read records as those of an internal topic: offsets, transaction, metadata, remote, share, none; auto goes by the topic of each directory, and is the default in JSON.",
+    help="Read records as those of an internal topic: offsets, transaction, metadata, remote, share, none; auto goes "
+    "by the topic of each directory, and is the default in JSON.",
 )
 @click.option(
     "--format",

@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from kdump.cli.options.complete import manual_names
 from kdump.cli.options.common import help_option
+from kdump.cli.options.complete import manual_names
 from kdump.cli.options.help import Command
 from kdump.render.commentary import fail_to_write
 
@@ -19,7 +19,6 @@ _WIDEST = 100
     "explain",
     cls=Command,
     add_help_option=False,
-    short_help="Show what the manual says of a finding or a JSON key.",
     examples=(
         "kdump explain B01",
         "kdump explain hiddenRecords offset",

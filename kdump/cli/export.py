@@ -16,8 +16,8 @@ from kdump.cli.options.common import (
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
 )
-from kdump.cli.options.help import Command
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
+from kdump.cli.options.help import Command
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     "export",
     cls=Command,
     add_help_option=False,
-    short_help="Write batches, records or findings as tables.",
     examples=(
         "kdump export /data --to tables",
         "kdump export /data --table findings --to findings --file-format csv",

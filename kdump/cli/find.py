@@ -76,7 +76,6 @@ _OPTIONS = (
     "find-offset",
     cls=Command,
     add_help_option=False,
-    short_help="Tell where an offset is.",
     examples=(
         "kdump find-offset /data/orders-0 182441 --print",
         "kdump find-offset /data latest --topic-partition orders-0",
@@ -100,7 +99,6 @@ def find_offset(path: str, offset: str, **given: Any) -> None:  # noqa: ANN401 (
     "find-time",
     cls=Command,
     add_help_option=False,
-    short_help="Tell which offset belongs to a time.",
     examples=(
         "kdump find-time /data/orders-0 now-2h",
         "kdump find-time /data/orders-0 '2026-11-21 14:03' --print",

@@ -18,7 +18,6 @@ from kdump.state.groups import GroupOptions, groups
     "groups",
     cls=Command,
     add_help_option=False,
-    short_help="Say what groups had committed, now or at a time.",
     examples=(
         "kdump groups /data --group billing --at yesterday",
         "kdump groups /data --lag",

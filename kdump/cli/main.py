@@ -40,17 +40,46 @@ _COMMANDS = {
     "completion": "kdump.cli.completion",
 }
 
-TASKS = {
-    "Check": ("verify",),
-    "Understand": ("explain", "retention", "du"),
-    "Repair": ("reindex", "truncate", "patch-header", "undo", "resume"),
-    "Rescue": ("salvage", "carve"),
-    "Look inside": ("dump", "find-offset", "find-time", "export"),
-    "Ask": ("groups", "transactions", "cluster", "partition-for"),
-}
-"""The commands by what one wants; those that are in none stand below them."""
-_REST = "More"
 _HELP = "help"  # is no command of its own: `kdump help dump` is `kdump dump -h`
+
+TASKS = {
+    "Check": {
+        "verify": "Check files of a broker for damage.",
+    },
+    "Understand": {
+        "explain": "Show what the manual says of a finding or a JSON key.",
+        "retention": "Say what a broker will delete, roll and compact.",
+        "du": "Tell what uses the space.",
+    },
+    "Repair": {
+        "reindex": "Rebuild missing or corrupt indexes.",
+        "truncate": "Cut the end of a log off, and keep it aside.",
+        "patch-header": "Restore header fields that no CRC covers.",
+        "undo": "Take back what a repair has done.",
+        "resume": "Resume a repair that was interrupted.",
+    },
+    "Rescue": {
+        "salvage": "Write clean partitions out of damaged replicas of them.",
+        "carve": "Find the batches in a disk image, or in any bytes.",
+    },
+    "Look inside": {
+        "dump": "Show what is in files of a broker, in Kafka's layout.",
+        "find-offset": "Tell where an offset is.",
+        "find-time": "Tell which offset belongs to a time.",
+        "export": "Write batches, records or findings as tables.",
+    },
+    "Ask": {
+        "groups": "Say what groups had committed, now or at a time.",
+        "transactions": "Say which transactions are open, and which hang.",
+        "cluster": "Say what the metadata log says of topics, partitions and brokers.",
+        "partition-for": "Tell which partition has a group or transactional id.",
+    },
+    "More": {
+        "completion": "Print the completion script of a shell.",
+        _HELP: "Show the help of a command: kdump help COMMAND.",
+    },
+}
+"""The commands by what one wants, and what each does: the overview loads none of them."""
 
 _KERNELS = (
     "api._rows",
@@ -117,17 +146,11 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands task by task."""
-        known = {name for names in TASKS.values() for name in names}
-        tasks = {**TASKS, _REST: [name for name in _COMMANDS if name not in known]}
         width = max(map(len, _COMMANDS))
-        room = formatter.width - width - 4
-        for task, names in tasks.items():
-            there = [(name, self.get_command(ctx, name)) for name in names]
-            rows = [(name.ljust(width), one.get_short_help_str(room)) for name, one in there if one is not None]
-            if task == _REST:
-                rows.append((_HELP.ljust(width), "Show the help of a command: kdump help COMMAND."))
+        for task, rows in TASKS.items():
+            there = [(name.ljust(width), said) for name, said in rows.items() if name in _COMMANDS or name == _HELP]
             with formatter.section(task):
-                formatter.write_dl(rows)
+                formatter.write_dl(there)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, then the options: who asks for help wants the former."""

@@ -17,7 +17,6 @@ from kdump.render.commentary import fail_to_write
     "partition-for",
     cls=Command,
     add_help_option=False,
-    short_help="Tell which partition has a group or transactional id.",
     examples=(
         "kdump partition-for billing",
         "kdump partition-for billing --partitions 100",

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     "patch-header",
     cls=Command,
     add_help_option=False,
-    short_help="Restore header fields that no CRC covers.",
     examples=(
         "kdump patch-header /data/orders-0",
         "kdump patch-header /data/orders-0 --apply --quarantine /backup/orders-0",

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     "reindex",
     cls=Command,
     add_help_option=False,
-    short_help="Rebuild missing or corrupt indexes.",
     examples=(
         "kdump reindex /data/orders-0",
         "kdump reindex /data/orders-0 --apply --quarantine /backup/orders-0",

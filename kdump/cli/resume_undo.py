@@ -17,7 +17,6 @@ from kdump.render.escape import escape
     "resume",
     cls=Command,
     add_help_option=False,
-    short_help="Resume a repair that was interrupted.",
     examples=(
         "kdump resume /backup/orders-0/journal.json",
         "kdump resume /backup/orders-0/journal.json --fail-on warning",
@@ -48,10 +47,9 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
     "undo",
     cls=Command,
     add_help_option=False,
-    short_help="Take back what a repair has done.",
     examples=(
         "kdump undo /backup/orders-0/journal.json",
-        "kdump undo ./journal.json",
+        "kdump undo /backup/orders-0",
     ),
 )
 @click.argument("journal", metavar="JOURNAL")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from kdump.cli.options.broker import configured
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -17,7 +18,6 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.help import Command
-from kdump.cli.options.broker import configured
 from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
@@ -45,7 +45,6 @@ class RetentionSink(Protocol):
     "retention",
     cls=Command,
     add_help_option=False,
-    short_help="Say what a broker will delete, roll and compact.",
     examples=(
         "kdump retention /data/orders-0 --set retention.ms=86400000",
         "kdump retention /data --config server.properties --now now+1d",

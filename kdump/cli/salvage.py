@@ -48,7 +48,6 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
     "salvage",
     cls=Command,
     add_help_option=False,
-    short_help="Write clean partitions out of damaged replicas of them.",
     examples=(
         "kdump salvage /data/orders-0 --to out",
         "kdump salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 --to out",

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 END = "end"  # of the log, as a time
 
 at_option = click.option(
-    "--at", metavar="WHEN", default=END, show_default=True, help="The state at a time: 2026-11-21T14:03:00Z, 10:00, yesterday, now-2h, end."
+    "--at",
+    metavar="WHEN",
+    default=END,
+    show_default=True,
+    help="The state at a time: 2026-11-21, 10:00, now-2h, end.",
 )
 
 

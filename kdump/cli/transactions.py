@@ -16,7 +16,6 @@ from kdump.state.transactions import TransactionOptions, transactions
     "transactions",
     cls=Command,
     add_help_option=False,
-    short_help="Say which transactions are open, and which hang.",
     examples=(
         "kdump transactions /data",
         "kdump transactions /data --hanging",

@@ -26,10 +26,9 @@ from kdump.cli.repairing import Repair
     "truncate",
     cls=Command,
     add_help_option=False,
-    short_help="Cut the end of a log off, and keep it aside.",
     examples=(
         "kdump truncate /data/orders-0 --at-damage",
-        "kdump truncate /data/orders-0 --to-offset 40112 --apply --quarantine /backup/orders-0",
+        "kdump truncate /data/orders-0 --to-offset 40112 --apply --quarantine /backup",
     ),
 )
 @click.argument("path", metavar="PATH")

@@ -17,8 +17,8 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
-from kdump.cli.options.help import Command
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
+from kdump.cli.options.help import Command
 from kdump.exit_status import RunStatus
 from kdump.item import Checked, Progress
 from kdump.render.commentary import fail_to_write, say
@@ -57,7 +57,6 @@ _TABLES = ("findings", "segments", "losses")
     "verify",
     cls=Command,
     add_help_option=False,
-    short_help="Check files of a broker for damage.",
     examples=(
         "kdump verify /data",
         "kdump verify /data/orders-0 --start all",
@@ -80,7 +79,7 @@ _TABLES = ("findings", "segments", "losses")
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )
 @click.option("--config", metavar="FILE", help="Configuration of the broker or a topic, for --start: Java properties.")
-@click.option("--now", metavar="TIME", help="The broker's clock, for --start: 2026-11-21T14:03:00Z, now+2d.  [default: now]")
+@click.option("--now", metavar="TIME", help="The broker's clock, for --start: 2026-11-21, now+2d.  [default: now]")
 @jobs_option
 @click.option("--replicas", is_flag=True, help="The paths are replicas of each other: compare them as well.")
 @click.option(

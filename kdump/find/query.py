@@ -109,7 +109,7 @@ def time_query(text: str, now: int | None = None) -> Query:
 
 
 def _whole_ms(moment: datetime, word: str) -> int:
-    """ms of a moment; at or after it: the next whole one."""
+    """Ms of a moment; at or after it: the next whole one."""
     microseconds = (moment - _EPOCH) // _MICROSECOND + bool(re.search(_BELOW_MICROSECOND, word))
     return -(-microseconds // 1000)
 

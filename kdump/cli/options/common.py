@@ -25,6 +25,7 @@ raw_option = click.option("--raw", is_flag=True, help="On a terminal: write keys
 max_batch_bytes_option = click.option(
     "--max-batch-bytes",
     type=click.IntRange(min=1024),
+    metavar="N",
     default=MAX_BATCH_BYTES,
     show_default=True,
     help="The records of a larger batch are not read.",
@@ -33,6 +34,7 @@ max_batch_bytes_option = click.option(
 max_uncompressed_bytes_option = click.option(
     "--max-uncompressed-bytes",
     type=click.IntRange(min=1024),
+    metavar="N",
     default=MAX_UNCOMPRESSED_BYTES,
     show_default=True,
     help="The records of one batch are read up to this size.",

@@ -35,7 +35,8 @@ def _found(ctx: click.Context) -> Iterator[tuple[str, int]]:
     """Yield topic and number of each partition directory below the paths; what cannot be listed has none."""
     from kdump.storage.names import parse_partition
 
-    given = next((ctx.params[name] for name in _PATHS if ctx.params.get(name)), ())
+    # Behind an option whose value is being typed click has left the arguments as they are.
+    given = next((ctx.params[name] for name in _PATHS if ctx.params.get(name)), tuple(ctx.args))
     for path in (given,) if isinstance(given, str) else given:
         try:
             with os.scandir(path) as entries:
@@ -45,4 +46,4 @@ def _found(ctx: click.Context) -> Iterator[tuple[str, int]]:
         for name in names:
             found = parse_partition(name)
             if found is not None and not found.state:
-                yield found.topic, found.number
+                yield found.topic, found.partition

@@ -6,6 +6,7 @@ here before its command is; an option that is not here is in the last group, and
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -17,9 +18,9 @@ _REST = "More"
 
 GROUPS = {
     "Input": (
-        "--files", "--base-offset", "--type", "--from-position", "--max-bytes", "--topic-partition", "--name", "--prefer",
-        "--epochs", "--like", "--min-batches", "--replicas", "--follow", "--idle-timeout", "--accept", "--partitions",
-        "--below-log-start",
+        "--files", "--base-offset", "--type", "--from-position", "--max-bytes", "--topic-partition", "--name",
+        "--prefer", "--epochs", "--like", "--min-batches", "--replicas", "--follow", "--idle-timeout", "--accept",
+        "--partitions", "--below-log-start",
     ),
     "Selection": (
         "--from-offset", "--to-offset", "--from-time", "--to-time", "--limit", "--tail", "--key", "--key-regex",
@@ -29,10 +30,12 @@ GROUPS = {
     ),
     "Where to cut": ("truncate --to-offset", "--to-position", "--at-damage", "--with-later-segments"),
     "What is checked": (
-        "--shallow", "--no-resync", "--contiguous", "--start", "--scrub", "--for", "--max-rate", "--drop-cache", "--check",
-        "--scan", "--index-interval-bytes",
+        "--shallow", "--no-resync", "--contiguous", "--start", "--scrub", "--for", "--max-rate", "--drop-cache",
+        "--check", "--scan", "--index-interval-bytes",
     ),
-    "What is asked": ("--superseded", "--full-at", "--lag", "--compaction", "--pass", "--high-watermark", "--log-start-offset"),
+    "What is asked": (
+        "--superseded", "--full-at", "--lag", "--compaction", "--pass", "--high-watermark", "--log-start-offset",
+    ),
     "What is shown": (
         "--deep-iteration", "--print-data-log", "--skip-record-metadata", "--stats", "--fate", "--context", "--print",
         "--timestamps", "--notes", "--no-notes", "--no-fold", "--quiet", "--format", "--reset-csv", "--color", "--raw",
@@ -109,10 +112,17 @@ def grouped(command: click.Command, ctx: click.Context) -> Iterator[tuple[str, l
         record = param.get_help_record(ctx)
         if isinstance(param, click.Option) and record is not None:
             heading = group_of(command.name, param)
-            rows[heading].append((_place(heading, param), record))
+            written, said = record
+            rows[heading].append((_place(heading, param), (written, _without_range(said))))
     for heading, found in rows.items():
         if found:
             yield heading, [record for _, record in sorted(found, key=lambda one: one[0])]
+
+
+def _without_range(said: str) -> str:
+    """The text about an option without the numbers that it may be: what is out of range is told when it is typed."""
+    said = re.sub(r"; [^];]*x[<>]=[^];]*\]$", "]", said)
+    return re.sub(r"  \[[^];]*x[<>]=[^];]*\]$", "", said)
 
 
 def _place(heading: str, option: click.Option) -> int:
