@@ -77,7 +77,7 @@ _KINDS = (
     add_help_option=False,
     examples=(
         "kdump dump /data/orders-0 --print-data-log --tail 10",
-        "kdump dump /data/orders-0 --key user-42 --fate",
+        "kdump dump /data/orders-0 --key user-42 --print-data-log",
         "kdump dump --compat 4.3 --files 00000000000000000000.log --deep-iteration",
     ),
 )
