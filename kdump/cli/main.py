@@ -51,6 +51,7 @@ _KERNELS = (
     "render.text._text",
     "rescue._carving",
     "state._fold",
+    "usage._sums",
 )
 
 
