@@ -13,6 +13,7 @@ from kdump.cli.options.broker import configured
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
+    jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
 )
@@ -66,6 +67,7 @@ _TOP_KEYS = 20
 @click.option(
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
 )
+@jobs_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -93,6 +95,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         given["max_batch_bytes"],
         given["max_uncompressed_bytes"],
         bar is not None,
+        given["jobs"],
     )
     sink = _sink(given["layout"], tally)
     for item in usage([os.fspath(path) for path in given["paths"]], options):

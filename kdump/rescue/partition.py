@@ -57,6 +57,7 @@ class SalvageOptions(Value):
         limits: for reading records.
         progress: somebody looks at the progress.
         doubtful: path of a new file for records that no CRC vouches for, None for none.
+        jobs: processes, one for a partition at a time; 0 for every core.
     """
 
     segment_bytes: int
@@ -66,6 +67,7 @@ class SalvageOptions(Value):
     limits: Limits
     progress: bool
     doubtful: str | None = None
+    jobs: int = 1
 
 
 class RefusalError(Exception):
@@ -117,6 +119,11 @@ class PartitionSalvage:
         """Return the path of the user for a copy."""
         return self._copies[copy].source
 
+    @property
+    def size(self) -> int:
+        """Bytes of all logs of the copies."""
+        return sum(log_size(log.path) for copy in self._copies for log in copy.logs)
+
     def close(self) -> None:
         """Close all files."""
         self._cache.close()
@@ -129,8 +136,7 @@ class PartitionSalvage:
             RefusalError: the copies are of different topics.
         """
         self._demand_one_topic()
-        total = sum(log_size(log.path) for copy in self._copies for log in copy.logs)
-        done = 0
+        total, done = self.size, 0
         for number, copy in enumerate(self._copies):
             for log in copy.logs:
                 opened = self._cache.open(log.path)
