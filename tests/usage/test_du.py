@@ -17,8 +17,9 @@ from kdump.broker.config import Config
 from kdump.finding import Finding
 from kdump.item import Checked, Usage
 from kdump.storage.file_source import FileSource, OpenFailure
+from kdump.storage.open_files import open_source
 from kdump.usage import _sums as sums
-from kdump.usage import files, fold
+from kdump.usage import fold
 from kdump.usage.key_sums import KeySums
 from kdump.usage.options import UsageOptions
 from kdump.usage.rows import Names
@@ -351,7 +352,7 @@ def test_a_log_that_grows_while_it_is_read_counts_as_it_was_listed(
     whole = batch(0) + batch(1)
     torn = batch(2)
     log.write_bytes(whole + torn[:70])
-    once = fold.open_source
+    once = open_source
 
     def grown(path: str, **given: Any) -> Any:
         with log.open("ab") as file:
@@ -379,7 +380,7 @@ def test_what_vanishes_or_shrinks_meanwhile_is_neither_damage_nor_unchecked(
     for number in (0, 5, 9):
         (tmp_path / "t-0").mkdir(exist_ok=True)
         (tmp_path / "t-0" / f"{number:020}.log").write_bytes(batch(number) * 3000)
-    once = fold.open_source
+    once = open_source
 
     def gone(path: str, **given: Any) -> Any:
         source = once(path, **given)
@@ -399,7 +400,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_counted(tmp_path: Path, mon
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{0:020}.log").write_bytes(batch(0))
     os.mkfifo(tmp_path / "t-0" / "pipe")
-    once, read = fold.open_source, FileSource.read_into
+    once, read = open_source, FileSource.read_into
 
     def refused(path: str, **given: Any) -> Any:
         if path.endswith(f"u-0/{0:020}.log"):
@@ -431,7 +432,7 @@ def test_a_directory_that_cannot_be_listed_is_said(tmp_path: Path, monkeypatch: 
             raise PermissionError(errno.EACCES, "Permission denied", path)
         return once(path)
 
-    monkeypatch.setattr(files.os, "scandir", closed)
+    monkeypatch.setattr("os.scandir", closed)
     found = list(usage([str(tmp_path)], options_of("partition")))
     assert [one.path for one in found if isinstance(one, OpenFailure)] == [str(tmp_path / "u-0")]
     assert sum(one.size for one in found if isinstance(one, Usage)) == len(batch(0))
