@@ -178,7 +178,7 @@ class FileDecoder:
 
         def made(offset: int, key: bytes | None, value: bytes | None) -> tuple[object, object]:
             if known is None:  # one value each, in whatever form
-                return tuple([None if one is None else hides.token(one) for one in (key, value)])
+                return None if key is None else hides.token(key), None if value is None else hides.token(value)
             decoded = known[0](offset, key, value)
             self._note(offset, decoded)
             decoded = _going_on(offset, decoded)

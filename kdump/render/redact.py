@@ -182,7 +182,8 @@ class Redactor:
         made, at = "", 0
         while at < len(words):
             found = next(
-                (end for end in range(len(words), at, -2) if "".join(words[at:end]) in self._topics and not at % 2), None
+                (end for end in range(len(words), at, -2) if "".join(words[at:end]) in self._topics and not at % 2),
+                None,
             )
             made += words[at] if found is None else self.token("".join(words[at:found]))
             at = at + 1 if found is None else found
@@ -355,10 +356,10 @@ def _vocabulary() -> frozenset[str]:
 
 def _of_usage(redactor: Redactor, name: str | bytes, item: Any) -> str | bytes:  # noqa: ANN401
     """The name of a row of usage, or of a growth, which comes behind its rows."""
-    redactor._by = getattr(item, "by", redactor._by)  # noqa: SLF001 (of this module)
-    if isinstance(name, bytes) or redactor._by in ("key", "group"):  # noqa: SLF001
+    redactor._by = getattr(item, "by", redactor._by)
+    if isinstance(name, bytes) or redactor._by in ("key", "group"):
         return redactor.token(name)
-    make = {"topic": redactor.topic, "partition": redactor.partition}.get(redactor._by)  # noqa: SLF001
+    make = {"topic": redactor.topic, "partition": redactor.partition}.get(redactor._by)
     return name if make is None else make(name)
 
 

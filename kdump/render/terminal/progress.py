@@ -78,7 +78,9 @@ class Bar:
         line.append_text(_bar(share, width, console))
         line.append(f"  {int(100 * share):3d} %  {size(progress.done)} of {size(progress.total)}")
         if not is_narrow:
-            line.append(f"  {size(int(speed))}/s  {_left(progress, speed)}  {escape(short_path(hidden(progress.path)))}")
+            line.append(
+                f"  {size(int(speed))}/s  {_left(progress, speed)}  {escape(short_path(hidden(progress.path)))}"
+            )
         line.truncate(console.width - 1, overflow="ellipsis")
         self._erase(console)
         console.print(line, end="", soft_wrap=True)

@@ -116,9 +116,7 @@ def text_writer(*, careful: bool) -> TextWriter:
     )
 
 
-def _writer(
-    shown: RecordFormat, dialect: Dialect, write: Write, redactor: Redactor | None = None
-) -> TextWriter:
+def _writer(shown: RecordFormat, dialect: Dialect, write: Write, redactor: Redactor | None = None) -> TextWriter:
     mode = (
         (_text.CONTENTS if shown.contents else 0)
         | (_text.SKIP_METADATA if shown.skip_metadata else 0)
