@@ -178,6 +178,8 @@ class FileDecoder:
 
         def made(offset: int, key: bytes | None, value: bytes | None) -> tuple[object, object]:
             if known is None:  # one value each, in whatever form
+                if self._plain is not None:
+                    self._note(offset, self._plain(offset, key, value))
                 return None if key is None else hides.token(key), None if value is None else hides.token(value)
             decoded = known[0](offset, key, value)
             self._note(offset, decoded)

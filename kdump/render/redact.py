@@ -53,6 +53,7 @@ _PROPERTIES = frozenset(
 # Sentences that have a name in them which could be anything; what stands before and behind it stays.
 _NAMES_IN = (
     re.compile(r"(Malformed line in [a-z ]+ file \[[^\]]*\]: )(.+)()", re.DOTALL),
+    re.compile(r"(For input string: \")([^\"]*[^-+0-9\"][^\"]*)(\")", re.DOTALL),
     re.compile(r"(Deserialized node )(.+)( (?:does not have|is not an object))", re.DOTALL),
     re.compile(r"(\btransactional id )(.+)( \(producer -?\d+, epoch )", re.DOTALL),
     re.compile(r"(\bgroup )(.+)( is a \w+ group: a coordinator does not load this)", re.DOTALL),
@@ -136,11 +137,16 @@ class Redactor:
 
     # --- text -----------------------------------------------------------------------------------------------
     def learn(self, paths: Iterable[str]) -> None:
-        """Learn the topics that paths of the user have, and the directories in them."""
+        """Learn the topics that paths of the user have, and the directories in them and around them."""
+        places: dict[str, None] = {}
         for path in paths:
             self.path(path)
+            whole = os.path.abspath(path)
+            above = os.path.dirname(whole)
+            places.update(dict.fromkeys((whole, above, os.path.dirname(above))))
+        for place in places:
             try:
-                names = os.listdir(path)
+                names = os.listdir(place)
             except OSError:
                 continue
             for name in names:
@@ -161,12 +167,13 @@ class Redactor:
         last = max((at for at, part in enumerate(parts) if part), default=0)
         is_partition = parse_partition(parts[last]) is not None
         own = last if is_partition else last - 1
-        for at, part in enumerate(parts):
-            if at == own or (at == last and not _is_kafkas(part)):
-                parts[at] = self._directory(part)
-            if parts[at] == part and self._topics:
-                parts[at] = self._within(part)
-        return "/".join(parts)
+        shown = parts.copy()
+        for at in {own, last}:
+            if at >= 0 and (at == own or not _is_kafkas(parts[at])):
+                shown[at] = self._directory(parts[at])
+        if self._topics:  # what these two tell is known by now
+            shown = [self._within(new) if new == old else new for old, new in zip(parts, shown, strict=True)]
+        return "/".join(shown)
 
     def _directory(self, name: str) -> str:
         """The name of a partition directory, or of a copy of one."""
@@ -207,6 +214,9 @@ class Redactor:
             return self.path(word) + rest
         if word in self._topics and word not in _vocabulary():
             return self.token(word) + rest
+        copy = _COPY.fullmatch(word)
+        if copy is not None and copy[1] in self._topics:
+            return self._directory(word) + rest
         partition = _PARTITION.fullmatch(word)
         if partition is None or partition[1] in _NO_TOPICS or word.startswith("-"):
             return whole
