@@ -6,7 +6,6 @@ in hash maps keyed by absolute path, so the order of the files is that of the ma
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +136,8 @@ def _hidden_control(redactor: Redactor) -> _text.Contents:
     """Return the writer of control records that may not all be seen: markers have numbers only, voters have hosts."""
 
     def control(_offset: int, key: bytes | None, value: bytes | None) -> bytes:
+        import json
+
         from kdump.decode.control import Stopped, control_object, control_text
 
         made = control_object(key, value)
