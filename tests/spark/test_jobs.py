@@ -24,6 +24,7 @@ from kdump.export.tables import columns_of
 from kdump.item import Progress
 from kdump.spark import jobs as spark_jobs
 from kdump.spark.errors import SparkFailedError
+from tests.support.consoles import plain, sections
 from tests.support.fleet import NODE
 from tests.support.runs import FIXTURES
 from tests.support.tables import sorted_rows, split_table
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from kdump.export import job
 
 pytestmark = pytest.mark.usefixtures("spark")
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def run(*args: str | Path) -> click.testing.Result:
@@ -204,13 +204,11 @@ def _compare(spark: SparkSession, here: str, url: str) -> None:
     assert run("verify", "s3://dumps/nothing").exit_code == 10
 
 
-# --- what the README answers --------------------------------------------------------------------------------
-def test_the_answers_of_the_readme(tmp_path: Path) -> None:
+# --- what the manual answers --------------------------------------------------------------------------------
+def test_the_answers_of_the_manual(tmp_path: Path) -> None:
     """Its paths are made absolute: relative ones begin where the session was started."""
-    text = (ROOT / "README.md").read_text("utf-8")
-    blocks = re.findall(r"<!-- ci: spark-answers -->\n```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 1
-    code, expected = blocks[0]
+    text = sections("kdump-export.1")["THE DATA SOURCE"]
+    code, expected = (plain(block) for block in re.findall(r"(?ms)^\.EX\n(.*?)^\.EE$", text))
     code = code.replace('"disk', f'"{tmp_path}/disk').replace('"fixtures', f'"{FIXTURES}')
     printed: list[str] = []
     exec(code, {"print": lambda *words: printed.append(" ".join(map(str, words)))})
