@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "man"
-_ESCAPES = (
-    (r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(ga", "`"), (r"\(ha", "^"), (r"\(ti", "~"), (r"\(bu", "*"), (r"\e", "\\"),
-)  # fmt: skip
+_ESCAPES = {
+    r"\-": "-", r"\&": "", r"\(dq": '"', r"\(aq": "'", r"\(ga": "`", r"\(ha": "^", r"\(ti": "~", r"\(bu": "*", r"\e": "\\",
+}  # fmt: skip
 
 
 class Example(NamedTuple):
@@ -32,7 +32,7 @@ class Example(NamedTuple):
 
 def plain(text: str) -> str:
     """Return what a reader sees."""
-    for escape, shown in _ESCAPES:
+    for escape, shown in _ESCAPES.items():
         text = text.replace(escape, shown)
     return text
 
