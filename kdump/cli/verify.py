@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump import __version__
 from kdump.checks.options import VerifyOptions
 from kdump.cli.options.common import (
     fail_on_option,
@@ -18,9 +19,12 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
+from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.exit_status import RunStatus
 from kdump.item import Checked, Progress
 from kdump.render.commentary import fail_to_write, say
+from kdump.render.shell import command_line
+from kdump.render.shell import named as as_argument
 from kdump.render.tally import Tally
 from kdump.spark.errors import SparkFailedError
 
@@ -69,12 +73,13 @@ _TABLES = ("findings", "segments", "losses")
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )
 @click.option("--config", metavar="FILE", help="Configuration of the broker or a topic, for --start: Java properties.")
-@click.option("--now", metavar="TIME", help="The broker's clock, for --start: ms or ISO 8601.  [default: now]")
+@click.option("--now", metavar="TIME", help="The clock, for --start and the report: ms or ISO 8601.  [default: now]")
 @jobs_option
 @click.option("--replicas", is_flag=True, help="The paths are replicas of each other: compare them as well.")
 @click.option(
-    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+    "--format", "layout", type=click.Choice(["text", "json", "html"]), default="text", show_default=True, help="Layout."
 )
+@click.option("--with-host", is_flag=True, help="With --format html: say on which host it was made.")
 @engine_options
 @click.option("--out", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
 @click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
@@ -92,6 +97,13 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
     """
     named = [os.fspath(path) for path in given["paths"]]
+    if given["with_host"] and given["layout"] != "html":
+        raise click.UsageError("--with-host has a meaning with --format html only.")
+    predictions, now = _predictions(given), 0
+    if given["layout"] == "html":
+        from kdump.cli.options.broker import settings
+
+        now = (predictions.get("settings") or settings(given)).now
     roots = roots_of(named)
     paths = named if roots is None else [root.path for root in roots]
     spark = session(given, paths)
@@ -105,13 +117,13 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         progress=bar is not None,
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
-        **_predictions(given),
+        **predictions,
     )
     items = _items(paths, options, spark, replicas=given["replicas"])
     disks: list[LogDirRow] = []
     if spark is not None or given["out"] is not None:
         items = _with_tables(items, named, roots, given["out"], disks)
-    sink = _sink(paths, given, outcome, bar)
+    sink = _sink(named, paths, given, outcome, bar, now)
     try:
         _run(items, sink, outcome, bar)
     except OSError as error:  # what is read has its own findings: this is where the text goes
@@ -130,7 +142,7 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
     """The options about the next start of a broker, as fields; one without --start is a usage error."""
     if given["start"] is None:
         for option in ("index_interval_bytes", "config", "now"):
-            if given[option] is not None:
+            if given[option] is not None and (option, given["layout"]) != ("now", "html"):
                 raise click.UsageError(f"--{option.replace('_', '-')} has a meaning with --start only.")
         return {}
     from kdump.broker.load.facts import Start
@@ -181,7 +193,9 @@ def _bar(given: dict[str, Any]) -> Bar | None:
     return Bar("verify", sys.stderr)
 
 
-def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None) -> Sink:
+def _sink(
+    named: list[str], paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None, now: int
+) -> Sink:
     tally = Tally(shallow=given["shallow"])
     wanted = outcome.matters if given["quiet"] else None
     error = _error(bar)
@@ -189,6 +203,16 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar 
         from kdump.render.json.verify import VerifyJson
 
         return VerifyJson(_write, error, tally, wanted=wanted)
+    if given["layout"] == "html":
+        import socket
+
+        from kdump.render.html.sections import Origin
+        from kdump.render.html.verify import VerifyHtml
+
+        host = socket.gethostname() if given["with_host"] else None
+        origin = Origin(_command(named, given), __version__, now, host, given["start"] is not None)
+        fold, replicas = not given["no_fold"], given["replicas"]
+        return VerifyHtml(_write, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
     if not sys.stdout.isatty():
         from kdump.render.text.verify import VerifyText
 
@@ -210,6 +234,20 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar 
         raw=given["raw"],
         before=bar.hide if bar is not None else lambda: None,
     )
+
+
+def _command(named: Sequence[str], given: dict[str, Any]) -> str:
+    """Return the command as a shell reads it, without what does not change the answer: engines, processes, tables."""
+    flags = ("shallow", "no_resync", "contiguous", "replicas", "no_fold", "quiet")
+    values = ("start", "index_interval_bytes", "config", "now")
+    parts = [f"--{name.replace('_', '-')}" for name in flags if given[name]]
+    for name in values:
+        if given[name] is not None:
+            parts += [f"--{name.replace('_', '-')}", str(given[name])]
+    for name, usual in (("max_batch_bytes", MAX_BATCH_BYTES), ("max_uncompressed_bytes", MAX_UNCOMPRESSED_BYTES)):
+        if given[name] != usual:
+            parts += [f"--{name.replace('_', '-')}", str(given[name])]
+    return command_line("verify", "--format", "html", *parts, *map(as_argument, named))
 
 
 def _write(text: str) -> None:
