@@ -1,4 +1,4 @@
-"""Chromium without a window, driven through a pipe: pages are opened, asked and photographed; nothing is installed for it."""
+"""Chromium without a window, driven through a pipe: pages are opened, asked and photographed."""
 
 from __future__ import annotations
 

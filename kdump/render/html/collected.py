@@ -200,6 +200,7 @@ class Collected:
         keep: keep the sizes of all segments: the last findings may be about any.
 
     Attributes:
+        is_folded: not all findings are shown.
         steps: what to do.
         codes: how many findings there are of each code.
     """
@@ -207,13 +208,14 @@ class Collected:
     def __init__(self, paths: Iterable[str], *, fold: bool, wanted: Callable[[Item], bool] | None, keep: bool) -> None:
         self._named = frozenset(paths)
         self._patterns = [path for path in self._named if _PATTERN & set(path)]
-        self._fold = fold
+        self.is_folded = fold
         self._wanted = wanted
         self._keep = keep
         self._partitions: dict[str, PartitionFound] = {}
         self._files: dict[str, FoundInFile] = {}
         self._loose: dict[str, int] = {}  # sizes of the files that were named
-        self._recent: dict[str, SegmentFound] = {}
+        self._recent: dict[str, SegmentFound] = {}  # of the partition in hand
+        self._segments: list[SegmentFound] = []
         self._judged: SegmentChecked | None = None
         self._unread: list[str] = []
         self._lost: dict[str, LossesFound] = {}
@@ -250,7 +252,7 @@ class Collected:
     def _finding(self, finding: Finding) -> None:
         file = self._files.get(finding.file)
         if file is None:
-            file = self._files[finding.file] = FoundInFile(finding.file, fold=self._fold)
+            file = self._files[finding.file] = FoundInFile(finding.file, fold=self.is_folded)
         file.take(finding)
         self.codes[finding.code] = self.codes.get(finding.code, 0) + 1 + (finding.more or 0)
 
@@ -277,8 +279,8 @@ class Collected:
         )
 
     def _partition(self, item: PartitionChecked) -> None:
-        if not self._keep:
-            self._recent = {stem: one for stem, one in self._recent.items() if self._is_loud(one)}
+        self._segments += [one for one in self._recent.values() if self._keep or self._is_loud(one)]
+        self._recent.clear()
         self._partitions[_directory(item.path)] = PartitionFound(item.path, item)
 
     def _is_loud(self, segment: SegmentFound) -> bool:
@@ -298,7 +300,7 @@ class Collected:
             self._home(found, path).files[path] = file
         for path in self._unread:
             self._home(found, path).unread += 1
-        for segment in self._recent.values():
+        for segment in (*self._segments, *self._recent.values()):
             if self._is_loud(segment):
                 self._home(found, next(iter(segment.paths.values()))).segments.append(segment)
         for path, lost in self._lost.items():

@@ -29,7 +29,7 @@ class Mark(NamedTuple):
         what: DAMAGED, PASSED or SUSPECT.
         x, width: in percent of the axis, as text.
         position, length: bytes.
-        count: places.
+        places: how many they are.
         codes: of them.
         offsets: first and last; None where they are not known.
         finding: its number among those shown of its file; None for several.
@@ -40,7 +40,7 @@ class Mark(NamedTuple):
     width: str
     position: int
     length: int
-    count: int
+    places: int
     codes: tuple[Code, ...]
     offsets: tuple[int, int] | None
     finding: int | None
@@ -64,14 +64,14 @@ class Mark(NamedTuple):
     @property
     def text(self) -> str:
         """All of it as a sentence."""
-        if self.count == 1:
+        if self.places == 1:
             code = self.codes[0]
             where = byte_span(self.position, self.length)
             if not self.length:
                 where = f"at byte {self.position}"
             return f"{self.word}: {where}, {code.name} {code.slug}{self._offsets}"
-        places = counted(self.count, "place")
-        return f"{self.word}: {places} in {byte_span(self.position, self.length)}, {self.named}{self._offsets}"
+        several = counted(self.places, "place")
+        return f"{self.word}: {several} in {byte_span(self.position, self.length)}, {self.named}{self._offsets}"
 
     @property
     def _offsets(self) -> str:

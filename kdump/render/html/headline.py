@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kdump.render.html.collected import PartitionFound
     from kdump.render.tally import Tally
 
-_AFTER = {"clean": "a clean shutdown", "unclean": "an unclean shutdown", "full": "a start that recovers everything"}
+_AFTER = {"clean": "a clean shutdown", "unclean": "an unclean shutdown", "full": "one that has lost its checkpoints"}
 
 
 def headline(found: Sequence[PartitionFound], tally: Tally, *, is_quiet: bool) -> tuple[str, str, list[str]]:
@@ -120,4 +120,4 @@ def _start(rows: Sequence[Prediction]) -> str:
         parts.append("gives out offsets a second time")
     if parts:
         return f"a broker {', and '.join(parts)}"
-    return "a broker loads everything and loses nothing more"
+    return "a broker loads everything as it is"

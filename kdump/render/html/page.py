@@ -117,16 +117,22 @@ def fitted(sections: Sequence[Sequence[Form]], most: int | None, shared: Mapping
     """
     chosen = [0 for _ in sections]
     if most is not None:
-        sizes = [_size(forms[0], shared) for forms in sections]
+        sizes = [_size(forms[0], shared, most) for forms in sections]
         while sum(sizes) > most:
             can_shrink = [at for at, forms in enumerate(sections) if chosen[at] + 1 < len(forms)]
             if not can_shrink:
                 break
             largest = max(can_shrink, key=lambda at: sizes[at])
             chosen[largest] += 1
-            sizes[largest] = _size(sections[largest][chosen[largest]], shared)
+            sizes[largest] = _size(sections[largest][chosen[largest]], shared, most)
     return [forms[at] for forms, at in zip(sections, chosen, strict=True)]
 
 
-def _size(form: Form, shared: Mapping[str, Any]) -> int:
-    return sum(len(piece.encode("utf-8")) for piece in form.pieces(shared))
+def _size(form: Form, shared: Mapping[str, Any], most: int) -> int:
+    """The bytes of a form; where it alone has more than there may be, any number above that."""
+    size = 0
+    for piece in form.pieces(shared):
+        size += len(piece.encode("utf-8"))
+        if size > most:
+            break
+    return size

@@ -91,10 +91,11 @@ class Report:
         lost = tally.offsets_lost and not self._is_quiet
         tiles = [
             ("partitions" if tally.partitions != 1 else "partition", f"{tally.partitions:,}", "checked"),
-            ("errors", f"{tally.severities[Severity.ERROR]:,}", "bad" if tally.severities[Severity.ERROR] else ""),
-            ("warnings", f"{tally.severities[Severity.WARNING]:,}", ""),
-            ("notes", f"{tally.severities[Severity.NOTE]:,}", ""),
         ]
+        for severity in Severity:
+            count = tally.severities[severity]
+            is_bad = severity is Severity.ERROR and count
+            tiles.append((severity.value + ("" if count == 1 else "s"), f"{count:,}", "bad" if is_bad else ""))
         if lost:
             tiles += [("offsets lost", f"{tally.offsets_lost:,}", "bad")]
             known = f"{tally.records_lost:,}" if tally.records_lost or not tally.records_unknown else "unknown"
@@ -356,7 +357,8 @@ class Report:
         some = [one for one in self._all if one.files]
         if not some:
             return []
-        base = {"id": FINDINGS, "title": "Findings", "count": sum(self._found.codes.values()), "cut": 0}
+        base: dict[str, Any] = {"id": FINDINGS, "title": "Findings", "cut": 0}
+        base |= {"count": sum(self._found.codes.values()), "is_folded": self._found.is_folded}
         few = some[:_FEW]
         return [
             Form("findings.html", {**base, "groups": Again(lambda: map(self._group, some))}),
@@ -379,7 +381,8 @@ class Report:
             }
             for file in one.files.values()
         ]
-        return {"n": self._number[id(one)], "path": one.path, "word": one.word, "files": files}
+        notes = counted(one.counts.get(Severity.NOTE, 0), "note")
+        return {"n": self._number[id(one)], "path": one.path, "word": one.word, "files": files, "notes": notes}
 
     def _by_code(self, one: PartitionFound) -> dict[str, Any]:
         rows = [
@@ -497,14 +500,15 @@ def _cuts(partition: PartitionFound, segment: SegmentFound) -> Iterator[dict[str
     """Where a broker would cut the log, by the kind of start."""
     if segment.checked is None:
         return
-    starts: dict[int, list[str]] = {}
+    starts: dict[tuple[int, str], list[str]] = {}
     for one in partition.predictions:
         for fate in one.segments:
-            if fate.base_offset == segment.checked.base_offset and fate.action in ("truncate", "empty"):
-                starts.setdefault(fate.size, []).append(one.start)
-    for position, kinds in sorted(starts.items()):
+            if fate.base_offset == segment.checked.base_offset and fate.action in ("truncate", "empty", "delete"):
+                starts.setdefault((fate.size, fate.action), []).append(one.start)
+    for (position, action), kinds in sorted(starts.items()):
+        does = "deletes this segment" if action == "delete" else f"cuts the log at byte {position}"
         where = percent(position, segment.sizes[FileKind.LOG])
-        yield {"x": where, "text": f"a broker cuts the log at byte {position} at its next start ({', '.join(kinds)})"}
+        yield {"x": where, "text": f"a broker {does} at its next start ({', '.join(kinds)})"}
 
 
 def _absent(one: PartitionFound) -> dict[str, Any]:
@@ -610,14 +614,6 @@ def _end(one: PartitionFound) -> int | None:
     return None if one.checked is None else one.checked.end_offset
 
 
-def _sentences(row: Prediction, end: int | None) -> list[str]:
-    """What happens, in words."""
-    found = prediction_sentences(row, end)
-    if row.bytes_lost:
-        found.append(f"{row.bytes_lost} bytes and {counted(row.records_lost, 'record')} are lost")
-    return found
-
-
 def _predicted(one: PartitionFound) -> dict[str, Any]:
     checked, outcomes = one.checked, _told(one)
     ends = [row.log_end_offset for _, row in outcomes if row.log_end_offset is not None]
@@ -627,7 +623,7 @@ def _predicted(one: PartitionFound) -> dict[str, Any]:
         ends.append(checked.end_offset)
     ends += [row.reused_offsets[1] + 1 for _, row in outcomes if row.reused_offsets is not None]
     low, high = min(begins, default=0), max(ends, default=0)
-    rows = []
+    rows: list[dict[str, Any]] = []
     if checked is not None and checked.start_offset is not None and checked.end_offset is not None:
         rows.append(
             {
@@ -635,19 +631,20 @@ def _predicted(one: PartitionFound) -> dict[str, Any]:
                 "offsets": _span_of(checked.start_offset, checked.end_offset),
                 "bars": _bars(low, high, [("kept", checked.start_offset, checked.end_offset)]),
                 "sentences": [],
+                "exact": "",
                 "assumed": [],
                 "cause": None,
             }
         )
     for starts, row in outcomes:
-        bars = []
+        bars: list[tuple[str, int | None, int | None]] = []
         if row.loads and row.log_start_offset is not None and row.log_end_offset is not None:
             bars = [("lost", low, high)] if checked is None else [("lost", checked.start_offset, checked.end_offset)]
             bars.append(("clear", row.log_start_offset, row.log_end_offset))
             bars.append(("kept", row.log_start_offset, row.log_end_offset))
             if row.reused_offsets is not None:
                 first, last = row.reused_offsets
-                bars += [("clear", first, last + 1), ("reused", first, last + 1)]
+                bars += [("reused", first, last + 1)]
         else:
             bars = [("stops", low, high)]
         rows.append(
@@ -655,7 +652,8 @@ def _predicted(one: PartitionFound) -> dict[str, Any]:
                 "start": ", ".join(starts),
                 "offsets": _span_of(row.log_start_offset, row.log_end_offset) if row.loads else "does not load",
                 "bars": _bars(low, high, bars),
-                "sentences": _sentences(row, _end(one)),
+                "sentences": prediction_sentences(row, _end(one)),
+                "exact": f"lost bytes: {row.bytes_lost}, records: {row.records_lost}" if row.bytes_lost else "",
                 "assumed": list(row.assumed),
                 "cause": None if row.cause is None else f"{row.cause[0]} in {row.cause[1]}",
                 "java": row.reason_class,
