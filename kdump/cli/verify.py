@@ -206,11 +206,11 @@ def _sink(
     if given["layout"] == "html":
         import socket
 
-        from kdump.render.html.sections import Origin
+        from kdump.render.html.sections import ReportOrigin
         from kdump.render.html.verify import VerifyHtml
 
         host = socket.gethostname() if given["with_host"] else None
-        origin = Origin(_command(named, given), __version__, now, host, given["start"] is not None)
+        origin = ReportOrigin(_command(named, given), __version__, now, host, given["start"] is not None)
         fold, replicas = not given["no_fold"], given["replicas"]
         return VerifyHtml(_write, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
     if not sys.stdout.isatty():

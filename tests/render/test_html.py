@@ -12,25 +12,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kdump.finding import Code, Finding, Severity
-from kdump.format.kinds import FileKind
 from kdump.item import (
-    Certainty,
     Checked,
-    CheckedFile,
-    Loss,
-    PartitionChecked,
-    Prediction,
-    SegmentChecked,
-    SegmentFate,
-    Step,
 )
 from kdump.render.html.collected import DAMAGED, PASSED, FoundInFile
 from kdump.render.html.damage_map import marks, outline, percent
 from kdump.render.html.headline import headline
-from kdump.render.html.page import MAX_BYTES, Form, fitted
+from kdump.render.html.page import MAX_BYTES, SectionForm, fitted
 from kdump.storage.file_source import OpenFailure
+from tests.support.report_items import PAYLOADS, hostile, large
 from tests.support.report_pages import ORIGIN, demand_all, demand_inert, page_of, parsed, text_of
-from tests.support.report_scene import NOW, build
+from tests.support.report_scene import NOW, build, items_of_scene
 from tests.support.runs import FIXTURES, Run, run_kdump
 from tests.support.verify_runs import FOLDERS, items_of
 
@@ -47,15 +39,6 @@ MOST = 2_000_000  # bytes of a page that is sent by mail
 def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A damaged log directory and a sound one with a replica."""
     return build(tmp_path_factory.mktemp("scene"))
-
-
-def _items(*paths: Path, **options: Any) -> list[Item]:
-    from kdump.broker.config import Config
-    from kdump.broker.load.facts import Start
-    from kdump.broker.load.log_manager import LoadSettings
-
-    settings = LoadSettings(ORIGIN.now, Config({}), None)
-    return items_of(*paths, starts=tuple(Start), settings=settings, **options)
 
 
 def run(*arguments: str) -> Run:
@@ -77,7 +60,7 @@ def test_every_code_has_its_report(folder: Path) -> None:
 
 @pytest.mark.parametrize("fold", [True, False])
 def test_everything_of_a_damaged_directory_is_in_it(scene: tuple[Path, Path], fold: bool) -> None:
-    items = _items(scene[0])
+    items = items_of_scene(scene[0])
     page = page_of(items, fold=fold)
     demand_all(page, items)
     assert "2 of 5 partitions are damaged." in page
@@ -85,7 +68,7 @@ def test_everything_of_a_damaged_directory_is_in_it(scene: tuple[Path, Path], fo
 
 
 def test_replicas_stand_side_by_side(scene: tuple[Path, Path]) -> None:
-    items = _items(*scene, replicas=True)
+    items = items_of_scene(*scene, replicas=True)
     page = page_of(items, replicas=True)
     demand_all(page, items)
     text = text_of(parsed(page))
@@ -97,7 +80,7 @@ def test_a_start_that_ends_the_broker_is_told(tmp_path: Path) -> None:
     logdir = tmp_path / "logdir"
     shutil.copytree(FIXTURES / "damage/intact/none/logdir", logdir)
     (logdir / "recovery-point-offset-checkpoint").write_text("rubbish\n")
-    items = _items(logdir)
+    items = items_of_scene(logdir)
     page = page_of(items)
     demand_all(page, items)
     assert "does not load" in page
@@ -134,110 +117,17 @@ def _tally() -> Any:
 
 
 # --- nothing in a name or a key can do anything -------------------------------------------------------------
-PAYLOADS = [
-    "<script>alert(1)</script>",
-    "</title><script>alert(1)</script>",
-    "</style><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "<svg onload=alert(1)>",
-    "<svg><a xlink:href=javascript:alert(1)>x</a></svg>",
-    '" onmouseover="alert(1)',
-    "' onfocus='alert(1)' autofocus='",
-    "`onclick=alert(1)`",
-    '"><iframe src=//evil.example>',
-    "--><script>alert(1)</script><!--",
-    "]]><script>alert(1)</script><![CDATA[",
-    "<!--",
-    "<!DOCTYPE html>",
-    "&lt;script&gt;",
-    "&#60;script&#62;",
-    "&amp",
-    "&nosuch;",
-    "{{ 7 * 7 }}",
-    "{% for x in y %}",
-    "{# comment #}",
-    "${alert(1)}",
-    "javascript:alert(1)",
-    "data:text/html,<script>alert(1)</script>",
-    "</main></body></html>",
-    "<base href=//evil.example>",
-    "<meta http-equiv=refresh content=0;url=//evil.example>",
-    "<form action=//evil.example><input>",
-    "\x00\x01\x08\x0b\x0c\x0e\x1b[2J\x7f\x85",
-    "\u202egnp.exe\u2066\u2028\u2029\ufeff\ufffe\ufdd0",
-    "\udcff\udc80\udcfe",
-    "line\nbreak\rand\ttab",
-    "\U000e0001\ue000\U0010ffff",
-    "&#x110000;&#xD800;&#0;",
-]
-
-
-def _hostile(text: str) -> list[Item]:
-    """Items that have a text wherever one can be."""
-    name = text.replace("/", "|")  # no name has it
-    directory = f"dir/{name}-0"
-    log = f"{directory}/{0:020}.log"
-    values = {"why": text}
-    starts = (True, None, None, None), (False, "broker", text, text)
-    return [
-        Finding(
-            Code.R03,
-            log,
-            10,
-            20,
-            offset=1,
-            last_offset=2,
-            field=text,
-            found=text,
-            expected=text,
-            values={"index": 1, **values},
-            repair=text,
-        ),
-        *[Finding(Code.R05, log, at, 2, values={"index": at, **values}) for at in range(9)],
-        Finding(Code.F01, f"{directory}/{name}", values=values),
-        SegmentChecked(log, 0, 10, 100, 1, 1, None, None, True),
-        Checked((CheckedFile(log, FileKind.LOG, 100),), 1, 1),
-        Loss(directory, f"{name}-0", log, 10, 20, 1, 2, None, Certainty.LOST, ("R03",), (f"other/{name}",)),
-        Loss(directory, f"{name}-0", None, None, None, 4, 4, 1, Certainty.ABSENT, (text,), None),
-        PartitionChecked(directory, 1, 0, 10, 100),
-        OpenFailure(f"{directory}/{name}", "other", f"{directory}: {text}"),
-        *[
-            Prediction(
-                directory,
-                f"{name}-0",
-                start,
-                loads,
-                stops,
-                why,
-                java,
-                0,
-                5,
-                7,
-                1,
-                (text,),
-                (SegmentFate(0, "truncate", 10),),
-                1,
-                (5, 9),
-                None if loads else (text, text),
-            )
-            for start, (loads, stops, why, java) in zip(("clean", "unclean"), starts, strict=True)
-        ],
-        Step(1, text, text),
-        Step(2, None, text, (1,)),
-    ]
-
-
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
 def test_hostile_names_and_keys_are_inert(payload: str) -> None:
     origin = ORIGIN.replace(command=payload, version=payload, host=payload)
-    items = _hostile(payload)
+    items = hostile(payload)
     page = page_of(items, ["dir"], origin=origin, replicas=True)
     tree = demand_inert(page)
     from kdump.render.escape import escape
 
     seen = re.sub(r"\s+", " ", escape(payload))
     assert text_of(tree).count(seen) >= 9
-    plain = demand_inert(page_of(_hostile("x"), ["dir"], origin=ORIGIN.replace(host="x"), replicas=True))
+    plain = demand_inert(page_of(hostile("x"), ["dir"], origin=ORIGIN.replace(host="x"), replicas=True))
     assert [one.tag for one in tree.iter()] == [one.tag for one in plain.iter()]  # it has added nothing
     for form in range(1, 4):  # of the forms for large runs too
         demand_inert("".join(_forms(items, form)))
@@ -283,7 +173,7 @@ def test_the_page_forbids_what_it_does_not_need(scene: tuple[Path, Path]) -> Non
 
 
 def test_readers_that_see_nothing_find_their_way(scene: tuple[Path, Path]) -> None:
-    tree = demand_inert(page_of(_items(*scene, replicas=True), replicas=True))
+    tree = demand_inert(page_of(items_of_scene(*scene, replicas=True), replicas=True))
     prefix = "{http://www.w3.org/1999/xhtml}"
     assert tree.find(f".//{prefix}html") is None
     assert tree.get("lang") == "en"
@@ -326,90 +216,9 @@ def test_quiet_leaves_out_what_is_no_error(scene: tuple[Path, Path]) -> None:
 
 
 # --- large runs ---------------------------------------------------------------------------------------------
-def _large(partitions: int, damaged: int, findings: int) -> Iterator[Item]:
-    """A run with so many partitions, and so many findings in those that are damaged."""
-    each, extra = divmod(findings, damaged)
-    number = 0
-    for at in range(partitions):
-        path = f"/var/lib/kafka/data/orders-{at}"
-        log = f"{path}/{31007:020}.log"
-        files = [
-            CheckedFile(log, FileKind.LOG, 402_653_184),
-            CheckedFile(f"{path}/{31007:020}.index", FileKind.INDEX, 10_000),
-        ]
-        if at < damaged:
-            for k in range(each + (at < extra)):
-                kind = (Code.B01, Code.L09, Code.X04)[k % 3]
-                values: dict[str, int | str | None] = {"why": "x"}
-                file = files[1].path if kind is Code.X04 else log
-                position = 51_380_224 + 20_000 * k
-                yield Finding(
-                    kind,
-                    file,
-                    position,
-                    16_384,
-                    gap=kind is Code.L09,
-                    found=7,
-                    expected=9,
-                    count=80,
-                    values=values,
-                    repair=f"kdump reindex {file}",
-                    offset=40_112 + k,
-                    last_offset=40_191 + k,
-                )
-                yield Loss(
-                    path,
-                    f"orders-{at}",
-                    log,
-                    position,
-                    16_384,
-                    40_112 + 200 * k,
-                    40_191 + 200 * k,
-                    80,
-                    Certainty.DOUBTFUL,
-                    (kind.name,),
-                )
-            yield SegmentChecked(log, 31_007, 58_410, 402_653_184, 5000, 27_000, None, None, True)
-        yield Checked(tuple(files), 5000, 27_000)
-        yield PartitionChecked(path, 4, 1200, 58_410, 402_653_184)
-    for at in range(partitions):
-        path = f"/var/lib/kafka/data/orders-{at}"
-        for start in ("clean", "unclean", "full"):
-            is_cut = at < damaged and start != "clean"
-            segments = (SegmentFate(31_007, "truncate", 51_380_224),) if is_cut else ()
-            yield Prediction(
-                path,
-                f"orders-{at}",
-                start,
-                True,
-                None,
-                None,
-                None,
-                1200,
-                40_112 if is_cut else 58_410,
-                214_000_000 * is_cut,
-                18_298 * is_cut,
-                ("index.interval.bytes=4096 (by the stored indexes)",),
-                segments,
-                0,
-                (40_112, 58_409) if is_cut else None,
-            )
-    for at in range(damaged):
-        path = f"/var/lib/kafka/data/orders-{at}"
-        number += 3
-        where = f"B01 crc-mismatch at byte 51380224 of {path}/{31007:020}.log"
-        how = "stop the broker, move the directory away, and let it be replicated again"
-        restored = f"restore {path} from another replica, if one is sound ({where}): {how}"
-        saved = "writes all that is intact, what lies behind the damage too, to a new directory"
-        cut = f"cuts the log at the first damage, {where} (offset 40112): all that is intact behind it goes too"
-        yield Step(number - 2, None, restored, (number - 1, number))
-        yield Step(number - 1, f"kdump salvage {path} --to DIR", saved, (number,))
-        yield Step(number, f"kdump truncate {path} --at-damage", cut)
-
-
 @pytest.mark.parametrize("damaged", [10, 300, 3000])
 def test_a_large_run_stays_small(damaged: int) -> None:
-    page = page_of(_large(3000, damaged, 10_000))
+    page = page_of(large(3000, damaged, 10_000))
     assert len(page.encode("utf-8")) < MOST
     text = text_of(demand_inert(page))
     for at in range(3000):
@@ -431,14 +240,14 @@ def test_memory_of_a_page_does_not_grow_with_what_a_file_has() -> None:
 
 
 def test_without_folding_all_is_shown() -> None:
-    page = page_of(_large(1, 1, 5000), fold=False)
+    page = page_of(large(1, 1, 5000), fold=False)
     assert page.count("foreign-bytes</span></th>") == 1667
     assert len(page) > MOST
 
 
 def test_sections_shrink_one_by_one_the_largest_first() -> None:
-    def form(name: str) -> Form:
-        return Form("run.html", {"id": name, "title": "x", "facts": [("", "y" * len(name) * 100, False)]})
+    def form(name: str) -> SectionForm:
+        return SectionForm("run.html", {"id": name, "title": "x", "facts": [("", "y" * len(name) * 100, False)]})
 
     sections = [[form("aaaaaaaa"), form("a")], [form("bbbb"), form("b")], [form("cc")]]
     shared: dict[str, Any] = {"known": frozenset(), "linked": 0}

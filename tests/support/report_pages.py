@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import html5lib
 
 from kdump.render.escape import escape
-from kdump.render.html.sections import Origin
+from kdump.render.html.sections import ReportOrigin
 from kdump.render.html.verify import VerifyHtml
 from kdump.render.json.verify import VerifyJson
 from kdump.render.tally import Tally
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kdump.item import Item
 
-ORIGIN = Origin("kdump verify --format html DIR", "0.1.0", 1_795_000_000_000, None, True)
+ORIGIN = ReportOrigin("kdump verify --format html DIR", "0.1.0", 1_795_000_000_000, None, True)
 _XHTML = "{http://www.w3.org/1999/xhtml}"
 _ASKS = (
     "src",
@@ -39,7 +39,12 @@ _LOUD = ("error", "warning")
 
 
 def page_of(
-    items: Iterable[Item], paths: Iterable[str] = (), *, fold: bool = True, origin: Origin = ORIGIN, **options: Any
+    items: Iterable[Item],
+    paths: Iterable[str] = (),
+    *,
+    fold: bool = True,
+    origin: ReportOrigin = ORIGIN,
+    **options: Any,
 ) -> str:
     """The page about some items."""
     written: list[str] = []

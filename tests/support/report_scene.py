@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kdump.broker.config import Config
+from kdump.broker.load.facts import Start
+from kdump.broker.load.log_manager import LoadSettings
+from tests.support.verify_runs import items_of
+
+if TYPE_CHECKING:
+    from kdump.item import Item
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 NOW = "2026-11-22T03:12:00Z"
+_NOW = 1_795_317_120_000
 _PLAIN = FIXTURES / "damage/intact/none/logdir"
 _OTHERS = ("tombstone-0", "txn-0", "mixed-0", "epochs-0")
 
@@ -38,6 +48,12 @@ def build(folder: Path) -> tuple[Path, Path]:
         file.seek(500)
         file.write(b"X")
     return first, second
+
+
+def items_of_scene(*paths: Path, **options: Any) -> list[Item]:
+    """All that verify says of some directories, with what a broker does at its next start."""
+    settings = LoadSettings(_NOW, Config({}), None)
+    return items_of(*paths, starts=tuple(Start), settings=settings, **options)
 
 
 def _write(path: Path, position: int, data: bytes) -> None:

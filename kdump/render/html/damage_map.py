@@ -22,7 +22,7 @@ _SAME = 250  # parts of an axis: places closer than one of them are one mark
 _MOST_CODES = 3  # that a mark names
 
 
-class Mark(NamedTuple):
+class MapMark(NamedTuple):
     """Something on an axis.
 
     Args:
@@ -71,7 +71,8 @@ class Mark(NamedTuple):
                 where = f"at byte {self.position}"
             return f"{self.word}: {where}, {code.name} {code.slug}{self._offsets}"
         several = counted(self.places, "place")
-        return f"{self.word}: {several} in {byte_span(self.position, self.length)}, {self.named}{self._offsets}"
+        where = f"in {byte_span(self.position, self.length)}" if self.length else f"at byte {self.position}"
+        return f"{self.word}: {several} {where}, {self.named}{self._offsets}"
 
     @property
     def _offsets(self) -> str:
@@ -81,7 +82,7 @@ class Mark(NamedTuple):
         return f", offset {first}" if first == last else f", offsets {first}..{last}"
 
 
-def marks(file: FoundInFile | None, size: int) -> list[Mark]:
+def marks(file: FoundInFile | None, size: int) -> list[MapMark]:
     """Return what stands on the axis of a file, by kind and position.
 
     Args:
@@ -92,13 +93,13 @@ def marks(file: FoundInFile | None, size: int) -> list[Mark]:
         return []
     numbers = file.marks
     rows = sorted(tuple(numbers[at : at + MARK]) for at in range(0, len(numbers), MARK))
-    found: list[Mark] = []
+    found: list[MapMark] = []
     for what in (PASSED, SUSPECT, DAMAGED):  # what is drawn last is on top
         found += _of_kind([row for row in rows if row[2] == what], size)
     return found
 
 
-def _of_kind(rows: Iterable[Sequence[int]], size: int) -> Iterator[Mark]:
+def _of_kind(rows: Iterable[Sequence[int]], size: int) -> Iterator[MapMark]:
     near = size / _SAME
     group: list[Sequence[int]] = []
     end = 0
@@ -113,13 +114,13 @@ def _of_kind(rows: Iterable[Sequence[int]], size: int) -> Iterator[Mark]:
         yield _mark(group, size)
 
 
-def _mark(rows: Sequence[Sequence[int]], size: int) -> Mark:
+def _mark(rows: Sequence[Sequence[int]], size: int) -> MapMark:
     first = rows[0][0]
     end = max(row[0] + row[1] for row in rows)
     offsets = [row[4] for row in rows if row[4] >= 0]
     lasts = [row[5] for row in rows if row[5] >= 0]
     codes = tuple(dict.fromkeys(CODES[row[3]] for row in rows))
-    return Mark(
+    return MapMark(
         rows[0][2],
         percent(first, size),
         percent(min(end, size) - min(first, size), size),
@@ -138,7 +139,7 @@ def percent(part: int, whole: int) -> str:
     return f"{share.rstrip('0').rstrip('.') if '.' in share else share}%"
 
 
-def outline(found: Iterable[Mark], height: int) -> dict[str, str]:
+def outline(found: Iterable[MapMark], height: int) -> dict[str, str]:
     """Return the paths of marks on an axis that is 1000 wide, by what they are: the shortest way to draw them.
 
     Args:

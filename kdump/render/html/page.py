@@ -63,7 +63,7 @@ def _environment() -> Environment:
     )
 
 
-class Form(Value):
+class SectionForm(Value):
     """One way to show a section.
 
     Args:
@@ -84,7 +84,7 @@ class Form(Value):
 
 
 def pieces(
-    head: dict[str, Any], sections: Sequence[Sequence[Form]], most: int | None, known: frozenset[str]
+    head: dict[str, Any], sections: Sequence[Sequence[SectionForm]], most: int | None, known: frozenset[str]
 ) -> Iterator[str]:
     """Yield a page.
 
@@ -97,17 +97,17 @@ def pieces(
     css = _file("report.css").strip()
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode("ascii")
     shared = {"known": known, "linked": 0}
-    yield from Form("head.html", {**head, "css": Markup(css), "digest": digest}).pieces(shared)
+    yield from SectionForm("head.html", {**head, "css": Markup(css), "digest": digest}).pieces(shared)
     forms = fitted(sections, most, shared)
     for options, form in zip(sections, forms, strict=True):
         if form.values["id"] == FINDINGS:
             shared["linked"] = next(at for at, one in enumerate(options) if one is form)
     for form in forms:
         yield from form.pieces(shared)
-    yield from Form("foot.html", {}).pieces(shared)
+    yield from SectionForm("foot.html", {}).pieces(shared)
 
 
-def fitted(sections: Sequence[Sequence[Form]], most: int | None, shared: Mapping[str, Any]) -> list[Form]:
+def fitted(sections: Sequence[Sequence[SectionForm]], most: int | None, shared: Mapping[str, Any]) -> list[SectionForm]:
     """Return a form of each section: the most detailed ones that fit together, or the shortest of all.
 
     Args:
@@ -128,7 +128,7 @@ def fitted(sections: Sequence[Sequence[Form]], most: int | None, shared: Mapping
     return [forms[at] for forms, at in zip(sections, chosen, strict=True)]
 
 
-def _size(form: Form, shared: Mapping[str, Any], most: int) -> int:
+def _size(form: SectionForm, shared: Mapping[str, Any], most: int) -> int:
     """The bytes of a form; where it alone has more than there may be, any number above that."""
     size = 0
     for piece in form.pieces(shared):

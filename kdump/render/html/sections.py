@@ -14,7 +14,7 @@ from kdump.finding import Severity
 from kdump.format.kinds import FileKind
 from kdump.render.html.damage_map import marks, outline, percent
 from kdump.render.html.headline import headline
-from kdump.render.html.page import FINDINGS, Form
+from kdump.render.html.page import FINDINGS, SectionForm
 from kdump.render.tally import NO_RECORDS
 from kdump.render.terminal.numbers import byte_span, counted, size
 from kdump.render.text.losses import LossSum
@@ -38,7 +38,7 @@ _FEW = 500  # of a section that is cut at last
 _TRACKS = {FileKind.INDEX: "offset index", FileKind.TIMEINDEX: "time index", FileKind.TXNINDEX: "transaction index"}
 
 
-class Origin(Value):
+class ReportOrigin(Value):
     """How a report came about.
 
     Args:
@@ -69,7 +69,7 @@ class Report:
     """
 
     def __init__(
-        self, found: Collected, tally: Tally, origin: Origin, code: int, *, replicas: bool, is_quiet: bool
+        self, found: Collected, tally: Tally, origin: ReportOrigin, code: int, *, replicas: bool, is_quiet: bool
     ) -> None:
         self._found = found
         self._tally = tally
@@ -114,7 +114,7 @@ class Report:
 
     # --- sections -------------------------------------------------------------------------------------------
     @cached_property
-    def sections(self) -> list[list[Form]]:
+    def sections(self) -> list[list[SectionForm]]:
         """The forms of each section."""
         found = [
             self._steps(),
@@ -130,19 +130,19 @@ class Report:
         ]
         return [forms for forms in found if forms]
 
-    def _steps(self) -> list[Form]:
+    def _steps(self) -> list[SectionForm]:
         steps = self._found.steps
         if not steps:
             return []
         base: dict[str, Any] = {"id": "steps", "title": "What to do next", "count": len(steps)}
         full = [{"n": one.n, "command": one.command, "why": one.why, "then": instead_of(one).strip()} for one in steps]
         return [
-            Form("steps.html", {**base, "rows": full}),
-            Form("steps_grouped.html", {**base, "groups": list(_alike(steps)), "is_cut": False}),
-            Form("steps_grouped.html", {**base, "groups": list(_alike(steps)), "is_cut": True}),
+            SectionForm("steps.html", {**base, "rows": full}),
+            SectionForm("steps_grouped.html", {**base, "groups": list(_alike(steps)), "is_cut": False}),
+            SectionForm("steps_grouped.html", {**base, "groups": list(_alike(steps)), "is_cut": True}),
         ]
 
-    def _partitions(self) -> list[Form]:
+    def _partitions(self) -> list[SectionForm]:
         loud = [one for one in self._all if one.rank < _SOUND]
         sound = [one for one in self._all if one.rank >= _SOUND]
         noun = "Partitions" if any(one.checked for one in self._all) else "Files"
@@ -153,7 +153,7 @@ class Report:
         forms.append({"rows": self._rows(loud), "folded": self._names(sound), "names": False})
         shown = loud[:_FEW]
         forms.append({**forms[-1], "rows": self._rows(shown), "cut": len(loud) - len(shown)})
-        return [Form("partitions.html", {**base, **form}) for form in forms]
+        return [SectionForm("partitions.html", {**base, **form}) for form in forms]
 
     def _rows(self, partitions: Iterable[PartitionFound]) -> list[dict[str, Any]]:
         return [self._row(one) for one in partitions]
@@ -187,7 +187,7 @@ class Report:
         return [(folder, names, len(names)) for folder, names in found.items()]
 
     # --- maps -----------------------------------------------------------------------------------------------
-    def _maps(self) -> list[Form]:
+    def _maps(self) -> list[SectionForm]:
         segments = [(one, segment) for one in self._all for segment in one.segments]
         segments = [(one, segment) for one, segment in segments if any(segment.sizes.values())]
         if not segments:
@@ -195,9 +195,9 @@ class Report:
         base = {"id": "maps", "title": "Damage maps", "count": len(segments), "cut": 0}
         shown = segments[:_FEW]
         return [
-            Form("maps.html", {**base, "maps": Again(lambda: map(self._map, segments))}),
-            Form("maps_small.html", {**base, "maps": Again(lambda: map(self._small_map, segments))}),
-            Form(
+            SectionForm("maps.html", {**base, "maps": Again(lambda: map(self._map, segments))}),
+            SectionForm("maps_small.html", {**base, "maps": Again(lambda: map(self._small_map, segments))}),
+            SectionForm(
                 "maps_small.html",
                 {**base, "maps": Again(lambda: map(self._small_map, shown)), "cut": len(segments) - len(shown)},
             ),
@@ -268,25 +268,21 @@ class Report:
         return {"title": path, "rows": rows, "size": size(segment.sizes[kinds[-1]])}
 
     # --- losses ---------------------------------------------------------------------------------------------
-    def _losses(self) -> list[Form]:
+    def _losses(self) -> list[SectionForm]:
         some = [one for one in self._all if one.lost.losses or one.lost.absent]
         if not some:
             return []
         base = {"id": "losses", "title": "What readers lose", "cut": 0}
         few = some[:_FEW]
+
+        def form(name: str, told_of: Any, shown: Sequence[PartitionFound], **more: Any) -> SectionForm:  # noqa: ANN401
+            return SectionForm(name, {**base, "partitions": Again(lambda: map(told_of, shown)), **more})
+
         return [
-            Form("losses.html", {**base, "partitions": Again(lambda: map(self._lost, some))}),
-            Form("losses_short.html", {**base, "partitions": Again(lambda: map(_lost_ranges, some)), "is_sum": False}),
-            Form("losses_short.html", {**base, "partitions": Again(lambda: map(_lost_sum, some)), "is_sum": True}),
-            Form(
-                "losses_short.html",
-                {
-                    **base,
-                    "partitions": Again(lambda: map(_lost_sum, few)),
-                    "is_sum": True,
-                    "cut": len(some) - len(few),
-                },
-            ),
+            form("losses.html", self._lost, some),
+            form("losses_short.html", _lost_ranges, some, is_sum=False),
+            form("losses_short.html", _lost_sum, some, is_sum=True),
+            form("losses_short.html", _lost_sum, few, is_sum=True, cut=len(some) - len(few)),
         ]
 
     def _lost(self, one: PartitionFound) -> dict[str, Any]:
@@ -314,7 +310,7 @@ class Report:
         }
 
     # --- replicas -------------------------------------------------------------------------------------------
-    def _side_by_side(self) -> list[Form]:
+    def _side_by_side(self) -> list[SectionForm]:
         if not self._replicas:
             return []
         groups: dict[str, list[PartitionFound]] = {}
@@ -328,14 +324,14 @@ class Report:
         differing = [(name, found) for name, found in several if any(_differs(one) for one in found)]
         few = differing[:_FEW]
 
-        def form(shown: Sequence[tuple[str, Sequence[PartitionFound]]]) -> Form:
+        def form(shown: Sequence[tuple[str, Sequence[PartitionFound]]]) -> SectionForm:
             groups = Again(lambda: (_compared(*one) for one in shown))
-            return Form("replicas.html", {**base, "groups": groups, "same": len(several) - len(shown)})
+            return SectionForm("replicas.html", {**base, "groups": groups, "same": len(several) - len(shown)})
 
         return [form(several), form(differing), form(few)]
 
     # --- predictions ----------------------------------------------------------------------------------------
-    def _predictions(self) -> list[Form]:
+    def _predictions(self) -> list[SectionForm]:
         some = [one for one in self._all if one.predictions]
         if not some:
             return []
@@ -344,16 +340,18 @@ class Report:
         base = {"id": "predictions", "title": "The next start of a broker", "cut": 0, "names": True}
         few = loud[:_FEW]
         return [
-            Form(
+            SectionForm(
                 "predictions.html",
                 {**base, "loud": Again(lambda: map(_predicted, loud)), "calm": list(map(_unchanged, calm))},
             ),
-            Form("predictions_short.html", {**base, "groups": list(_outcomes(some))}),
-            Form("predictions_short.html", {**base, "groups": list(_outcomes(few)), "cut": len(some) - len(few)}),
+            SectionForm("predictions_short.html", {**base, "groups": list(_outcomes(some))}),
+            SectionForm(
+                "predictions_short.html", {**base, "groups": list(_outcomes(few)), "cut": len(some) - len(few)}
+            ),
         ]
 
     # --- findings -------------------------------------------------------------------------------------------
-    def _findings(self) -> list[Form]:
+    def _findings(self) -> list[SectionForm]:
         some = [one for one in self._all if one.files]
         if not some:
             return []
@@ -361,10 +359,10 @@ class Report:
         base |= {"count": sum(self._found.codes.values()), "is_folded": self._found.is_folded}
         few = some[:_FEW]
         return [
-            Form("findings.html", {**base, "groups": Again(lambda: map(self._group, some))}),
-            Form("findings_short.html", {**base, "groups": Again(lambda: map(self._by_code, some))}),
-            Form("findings_short.html", {**base, "groups": Again(lambda: map(self._of_partition, some))}),
-            Form(
+            SectionForm("findings.html", {**base, "groups": Again(lambda: map(self._group, some))}),
+            SectionForm("findings_short.html", {**base, "groups": Again(lambda: map(self._by_code, some))}),
+            SectionForm("findings_short.html", {**base, "groups": Again(lambda: map(self._of_partition, some))}),
+            SectionForm(
                 "findings_short.html",
                 {**base, "groups": Again(lambda: map(self._of_partition, few)), "cut": len(some) - len(few)},
             ),
@@ -405,7 +403,7 @@ class Report:
         return {"n": self._number[id(one)], "path": one.path, "word": one.word, "files": rows}
 
     # --- codes, and the end ---------------------------------------------------------------------------------
-    def _codes(self) -> list[Form]:
+    def _codes(self) -> list[SectionForm]:
         codes = sorted(self._found.codes.items(), key=lambda one: one[0].name)
         if not codes:
             return []
@@ -420,18 +418,18 @@ class Report:
             for code, count in codes
         ]
         base = {"id": "codes", "title": "What the codes mean"}
-        return [Form("codes.html", {**base, "rows": rows})]
+        return [SectionForm("codes.html", {**base, "rows": rows})]
 
-    def _unchecked(self) -> list[Form]:
+    def _unchecked(self) -> list[SectionForm]:
         rows = [("" if path is None else path, why) for path, why in self._tally.unchecked]
         base: dict[str, Any] = {"id": "unchecked", "title": "What was not checked", "no_records": NO_RECORDS}
         base |= {"starts": self._origin.has_starts, "replicas": self._replicas, "is_quiet": self._is_quiet}
         return [
-            Form("unchecked.html", {**base, "rows": rows, "cut": 0}),
-            Form("unchecked.html", {**base, "rows": rows[:_FEW], "cut": max(0, len(rows) - _FEW)}),
+            SectionForm("unchecked.html", {**base, "rows": rows, "cut": 0}),
+            SectionForm("unchecked.html", {**base, "rows": rows[:_FEW], "cut": max(0, len(rows) - _FEW)}),
         ]
 
-    def _run(self) -> list[Form]:
+    def _run(self) -> list[SectionForm]:
         tally, origin = self._tally, self._origin
         facts = [
             ("command", origin.command, True),
@@ -443,7 +441,7 @@ class Report:
         totals = tally.totals()
         facts += [(name, str(totals[name]), False) for name in ("partitions", "files", "bytes", "batches", "records")]
         facts.append(("exit status", str(self._code), False))
-        return [Form("run.html", {"id": "run", "title": "How it was run", "facts": facts})]
+        return [SectionForm("run.html", {"id": "run", "title": "How it was run", "facts": facts})]
 
 
 _SOUND = 3  # the rank from which on nothing is wrong
@@ -467,6 +465,10 @@ class Again:
 # --- words --------------------------------------------------------------------------------------------------
 def _range(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}..{last}"
+
+
+def _offsets(first: int, last: int) -> str:
+    return f"offset {first}" if first == last else f"offsets {first}..{last}"
 
 
 def _place(position: int, length: int) -> str:
@@ -546,7 +548,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "code": finding.code.name,
         "slug": finding.code.slug,
         "bytes": "" if finding.position is None else _place(finding.position, finding.length or 0),
-        "offsets": "" if offset is None else _range(offset, offset if last is None else last),
+        "offsets": "" if offset is None else _offsets(offset, offset if last is None else last),
         "guessed": finding.by_neighbours and offset is not None,
         "message": finding.message,
         "remedy": finding.remedy,
@@ -689,8 +691,8 @@ def _outcomes(partitions: Iterable[PartitionFound]) -> Iterator[dict[str, Any]]:
         for starts, row in _told(one):
             text = "; ".join(prediction_sentences(row, _end(one)))
             groups.setdefault((", ".join(starts), text), []).append(one.predictions[0].partition)
-    for (starts, text), names in groups.items():
-        yield {"starts": starts, "text": text, "names": names, "count": len(names)}
+    for (kinds, text), names in groups.items():
+        yield {"starts": kinds, "text": text, "names": names, "count": len(names)}
 
 
 # --- replicas -----------------------------------------------------------------------------------------------

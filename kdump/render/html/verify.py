@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kdump.item import Item
-    from kdump.render.html.sections import Origin
+    from kdump.render.html.sections import ReportOrigin
     from kdump.render.tally import Tally
 
 
@@ -42,7 +42,7 @@ class VerifyHtml:
         error: Callable[[str], None],
         tally: Tally,
         paths: Sequence[str],
-        origin: Origin,
+        origin: ReportOrigin,
         *,
         fold: bool,
         wanted: Callable[[Item], bool] | None,
