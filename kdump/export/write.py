@@ -25,6 +25,7 @@ _TYPES = {
     "findings": "finding",
     "segments": "segment",
     "losses": "loss",
+    "usage": "usage",
     "groups": "group",
     "commits": "commit",
     "transactions": "transaction",
