@@ -20,6 +20,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.help import Command
+from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.exit_status import RunStatus
 from kdump.item import Checked, Progress
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from kdump.checks.replicas import LocalReplicas
     from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
+    from kdump.render.html.sections import ReportOrigin
+    from kdump.render.redact import Redactor
     from kdump.render.terminal.progress import Bar
 
     class Sink(Protocol):
@@ -96,6 +99,7 @@ _TABLES = ("findings", "segments", "losses")
 @click.option("--out", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
 @click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
 @click.option("--quiet", is_flag=True, help="Show errors only, and nothing at all when there are none.")
+@redact_options
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -111,13 +115,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     named = [os.fspath(path) for path in given["paths"]]
     if given["with_host"] and given["layout"] != "html":
         raise click.UsageError("--with-host has a meaning with --format html only.")
-    predictions, now = _predictions(given), 0
-    if given["layout"] == "html":
-        from kdump.cli.options.broker import settings
-
-        now = (predictions.get("settings") or settings(given)).now
+    predictions = _predictions(given)
     roots = roots_of(named)
     paths = named if roots is None else [root.path for root in roots]
+    redactor = redactor_of(given, paths)
+    origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
     spark = session(given, paths)
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = _bar(given)
@@ -134,8 +136,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     items = _items(paths, options, spark, replicas=given["replicas"])
     disks: list[LogDirRow] = []
     if spark is not None or given["out"] is not None:
-        items = _with_tables(items, named, roots, given["out"], disks)
-    sink = _sink(named, paths, given, outcome, bar, now)
+        items = _with_tables(items, named, roots, given["out"], disks, redactor)
+    sink = _sink(paths if redactor is None else [redactor.path(path) for path in paths], given, outcome, bar, origin)
+    if redactor is not None:
+        sink = redactor.before(sink)
     try:
         _run(items, sink, outcome, bar)
     except OSError as error:  # what is read has its own findings: this is where the text goes
@@ -206,7 +210,7 @@ def _bar(given: dict[str, Any]) -> Bar | None:
 
 
 def _sink(
-    named: list[str], paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None, now: int
+    paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None, origin: ReportOrigin | None
 ) -> Sink:
     tally = Tally(shallow=given["shallow"])
     wanted = outcome.matters if given["quiet"] else None
@@ -215,14 +219,9 @@ def _sink(
         from kdump.render.json.verify import VerifyJson
 
         return VerifyJson(_write, error, tally, wanted=wanted)
-    if given["layout"] == "html":
-        import socket
-
-        from kdump.render.html.sections import ReportOrigin
+    if origin is not None:
         from kdump.render.html.verify import VerifyHtml
 
-        host = socket.gethostname() if given["with_host"] else None
-        origin = ReportOrigin(_command(named, given), __version__, now, host, given["start"] is not None)
         fold, replicas = not given["no_fold"], given["replicas"]
         return VerifyHtml(_write, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
     if not sys.stdout.isatty():
@@ -248,18 +247,29 @@ def _sink(
     )
 
 
-def _command(named: Sequence[str], given: dict[str, Any]) -> str:
-    """Return the command as a shell reads it, without what does not change the answer: engines, processes, tables."""
-    flags = ("shallow", "no_resync", "contiguous", "replicas", "no_fold", "quiet")
-    values = ("start", "index_interval_bytes", "config", "now")
+def _origin(
+    named: Sequence[str], given: dict[str, Any], predictions: dict[str, Any], redactor: Redactor | None
+) -> ReportOrigin:
+    """Return how the run came about: the command without what does not change the answer, as engines and processes."""
+    import socket
+
+    from kdump.cli.options.broker import settings
+    from kdump.render.html.sections import ReportOrigin
+
+    flags = ("shallow", "no_resync", "contiguous", "replicas", "no_fold", "quiet", "redact")
     parts = [f"--{name.replace('_', '-')}" for name in flags if given[name]]
-    for name in values:
-        if given[name] is not None:
+    usual = {"max_batch_bytes": MAX_BATCH_BYTES, "max_uncompressed_bytes": MAX_UNCOMPRESSED_BYTES}
+    for name in ("start", "index_interval_bytes", "config", "now", *usual, "redact_key"):
+        if given[name] != usual.get(name):
             parts += [f"--{name.replace('_', '-')}", str(given[name])]
-    for name, usual in (("max_batch_bytes", MAX_BATCH_BYTES), ("max_uncompressed_bytes", MAX_UNCOMPRESSED_BYTES)):
-        if given[name] != usual:
-            parts += [f"--{name.replace('_', '-')}", str(given[name])]
-    return command_line("verify", "--format", "html", *parts, *map(as_argument, named))
+    host = socket.gethostname() if given["with_host"] else None
+    if redactor is not None:
+        parts = [redactor.text(part) for part in parts]
+        named = [redactor.path(path) for path in named]
+        host = None if host is None else redactor.name(host)
+    command = command_line("verify", "--format", "html", *parts, *map(as_argument, named))
+    now = (predictions.get("settings") or settings(given)).now
+    return ReportOrigin(command, __version__, now, host, given["start"] is not None)
 
 
 def _write(text: str) -> None:
@@ -276,7 +286,12 @@ def _error(bar: Bar | None) -> Callable[[str], None]:
 
 
 def _with_tables(
-    items: Iterator[Item], named: Sequence[str], roots: Sequence[Root] | None, out: str | None, disks: list[LogDirRow]
+    items: Iterator[Item],
+    named: Sequence[str],
+    roots: Sequence[Root] | None,
+    out: str | None,
+    disks: list[LogDirRow],
+    redactor: Redactor | None,
 ) -> Iterator[Item]:
     """Return items that are counted as they go by, and written as tables.
 
@@ -286,6 +301,7 @@ def _with_tables(
         roots: what they stand for; None where no manifest is among them.
         out: directory of the tables; None for no tables.
         disks: takes what each log directory comes to, at the end.
+        redactor: hides what the tables have; None where all may be seen.
     """
     demand_arrow()
     from kdump.export.job import ExportTarget, NotThisExportError
@@ -295,13 +311,13 @@ def _with_tables(
 
     roots = read_roots(named) if roots is None else roots
     origins = Origins(roots)
-    summary = Summary(origins)
+    summary = Summary(origins, redactor)
     items = summary.through(items)
     if out is not None:
         demand_outside(out, [root.path for root in roots], "--out")
         try:
             for table in _TABLES:
-                target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table))
+                target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table), redactor)
                 items = VerdictFiles(target, origins, {"verify": table}).through(items)
         except NotThisExportError as error:
             refuse(str(error))

@@ -276,3 +276,21 @@ def test_marks_are_to_scale_and_near_ones_are_joined() -> None:
     assert percent(1, 3) == "33.333%"
     assert outline([passed], 8) == {"passed over": "M500 0h100v8h-100z"}
     assert marks(None, 10) == marks(found, 0) == []
+
+
+# --- names that may not be seen -----------------------------------------------------------------------------
+def test_tokens_stand_in_the_place_of_topics(scene: tuple[Path, Path], tmp_path: Path) -> None:
+    import socket
+
+    key = tmp_path / "key"
+    key.write_bytes(b"secret")
+    key.chmod(0o600)
+    options = ("--start", "all", "--now", NOW, "--with-host", "--redact-key", str(key))
+    done = run("verify", "--format", "html", *options, str(scene[0]), str(scene[0] / "payments-7"))
+    page = done.stdout.decode("utf-8")
+    demand_inert(page)
+    assert "tok-" in page
+    assert socket.gethostname() not in page
+    for topic in ("payments", "tombstone", "mixed-0", "epochs-0"):
+        assert topic not in page
+    assert "2 of 5 partitions are damaged." in page

@@ -6,7 +6,7 @@ hundred places. It costs an installation half a megabyte, and a run nothing unle
 here only.
 
 Every value goes through `_shown`, text of files, messages and commands alike: what controls a terminal or turns the
-direction of text is made visible there, as in all other output, and names can be replaced there.
+direction of text is made visible there, as in all other output. With `--redact` the items come with tokens already.
 """
 
 from __future__ import annotations
