@@ -35,6 +35,7 @@ _COMMANDS = {
     "export": "kdump.cli.export",
     "groups": "kdump.cli.groups",
     "transactions": "kdump.cli.transactions",
+    "cluster": "kdump.cli.cluster",
     "explain": "kdump.cli.explain",
     "completion": "kdump.cli.completion",
 }
