@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.state.cluster_check import check
 from kdump.state.copies import Copies, told_once
-from kdump.state.metadata_image import TOPIC, TOPIC_CONFIG, Secret, SetBy
+from kdump.state.metadata_image import TOPIC, TOPIC_CONFIG, Secret, SetBy, same
 from kdump.state.metadata_log import MetadataLog, Until
 from kdump.state_rows import ChangeRow, ClusterRow, Remark
 from kdump.storage.file_source import OpenFailure
@@ -192,7 +192,7 @@ def _differences(
     nobody = SetBy(None, None)
     for number, field in enumerate({**was, **now}):
         before, after = was.get(field), now.get(field)
-        if before == after and (field in was) == (field in now):
+        if same(field, before, after):
             continue
         by = origins.get(field, nobody) if identity in new else gone.get(identity, nobody)
         before, after = (None if isinstance(one, Secret) else one for one in (before, after))

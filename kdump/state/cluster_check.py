@@ -63,9 +63,13 @@ def check(image: MetadataImage, cluster: str | None, paths: Iterable[str]) -> It
             count += 1
             yield finding
         if not count:
-            known = len([1 for each in one.partitions if each.parsed is not None and each.parsed.state == ""])
-            places = "1 partition is" if known == 1 else f"{known} partitions are"
-            yield Remark(f"{one.path}: broker {one.node}: {places} where the cluster has them")
+            known = sum(_is_current(each) for each in one.partitions)
+            places = (
+                "1 partition is where the cluster has it"
+                if known == 1
+                else f"{known} partitions are where the cluster has them"
+            )
+            yield Remark(f"{one.path}: broker {one.node}: {places}")
 
 
 # --- a log directory as a whole -------------------------------------------------------------------------------
@@ -78,7 +82,6 @@ def _given(image: MetadataImage, cluster: str | None, path: str) -> _Given | lis
         source.close()
         return [OpenFailure(path, "other", f"{path}: --check wants a log directory, not a file")]
     directory = InputDirectory(path, parent)
-    problems: list[Finding | OpenFailure | Remark] = []
     if directory.is_partition:
         return [OpenFailure(path, "other", f"{path}: --check wants a log directory, not a partition directory")]
     for one in directory.contents.skipped:
@@ -86,16 +89,15 @@ def _given(image: MetadataImage, cluster: str | None, path: str) -> _Given | lis
             return [OpenFailure(path, "permission", f"{path}: {one.reason}: not looked at")]
     log_dir = directory.log_dir
     meta = log_dir.file(FileKind.META_PROPERTIES)
-    problems.extend(meta.findings)
     if log_dir.node is None:
         why = meta.failure.sentence if meta.failure is not None else f"{meta.path}: it has no node.id"
-        return [*problems, OpenFailure(path, "other", f"{path}: nobody knows whose it is: {why}")]
+        return [*meta.findings, OpenFailure(path, "other", f"{path}: nobody knows whose it is: {why}")]
     its = _Given(path, log_dir.node, _text(log_dir, "directory.id"), directory.partitions)
     finding = _as_whole(image, cluster, meta.path, its, _text(log_dir, "cluster.id"))
     if finding is not None:
-        return [*problems, finding]
+        return [finding]
     if its.node not in image.brokers():  # a controller: it has the metadata log alone
-        return problems or [Remark(f"{path}: node {its.node} is a controller: it has no partitions of brokers")]
+        return [Remark(f"{path}: node {its.node} is a controller: it has no partitions of brokers")]
     return its
 
 
@@ -200,7 +202,7 @@ def _stray(directory: PartitionDir, why: str) -> Finding:
 
 
 def _is_current(directory: PartitionDir) -> bool:
-    return directory.parsed is not None and directory.parsed.state == ""
+    return directory.parsed is not None and not directory.parsed.state and not directory.parsed.is_raft_log
 
 
 def _is_future(directory: PartitionDir) -> bool:

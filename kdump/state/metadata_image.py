@@ -69,6 +69,7 @@ _PASSWORDS = (
 _BEHIND = tuple(f".{name}" for name in _PASSWORDS)
 _UNKNOWN_SECRETS = ("password", "passphrase", "secret", "secret.key")  # ends of names of plugins' configurations
 _FROM_CHANGE = ("replicas", "isr", "removingReplicas", "addingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
+_UNORDERED = ("features", "endPoints")
 _IN_NAME = {
     "broker": ("brokerId",),
     "controller": ("controllerId",),
@@ -88,6 +89,13 @@ _IN_NAME = {
 def is_password(name: str) -> bool:
     """Tell whether the value of a configuration is a secret, also behind a prefix `listener.name...`."""
     return name in _PASSWORDS or name.endswith(_BEHIND) or name.endswith(_UNKNOWN_SECRETS)
+
+
+def same(field: str, one: object, other: object) -> bool:
+    """Tell whether a field has one value: lists that are hash maps in Kafka have no order."""
+    if field in _UNORDERED and isinstance(one, list) and isinstance(other, list):
+        return sorted(map(str, one)) == sorted(map(str, other))
+    return one == other
 
 
 def config_name(fields: Fields) -> str:
@@ -249,7 +257,7 @@ class MetadataImage:
         if self._keeps:
             before = row.fields
             for name in {**before, **fields}:
-                if before.get(name) != fields.get(name):
+                if not same(name, before.get(name), fields.get(name)):
                     row.origins[name] = self._now
         row.fields = fields
         return ""
