@@ -7,18 +7,36 @@ from typing import Any
 
 import click
 
+from kdump.cli.options import complete
+from kdump.cli.options.help import Command
 from kdump.cli.state import at_option, limits, run, state_options, when
 from kdump.state.cluster import ClusterOptions, cluster
 
 _OFFSET = click.IntRange(min=0, max=2**63 - 1)
 
 
-@click.command("cluster", add_help_option=False, short_help="Say what the cluster was, now or at a time; check disks.")
+@click.command(
+    "cluster",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump cluster /data --topic orders",
+        "kdump cluster /data --diff now-1h end",
+        "kdump cluster /data --check /mnt/disk1 --check /mnt/disk2",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @at_option
 @click.option("--at-offset", type=_OFFSET, metavar="N", help="The state after the record at this offset.")
 @click.option("--diff", nargs=2, metavar="WHEN WHEN", help="What changed between two times.")
-@click.option("--topic", "topics", multiple=True, metavar="T", help="Only this topic; may be given again.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="T",
+    shell_complete=complete.topics,
+    help="Only this topic; may be given again.",
+)
 @click.option(
     "--check", "checks", multiple=True, metavar="LOGDIR", help="Compare a broker's log.dir with it; may be given again."
 )

@@ -312,9 +312,12 @@ def test_no_password_and_no_key_is_in_any_output(tmp_path: Path) -> None:
     path = log_dir(tmp_path, BASE, [*records, salted, metadata_records.token("tokenid")], [again, changed])
     found = rows(path)
     assert {row["name"]: row["value"] for row in of(found, "config")} == dict.fromkeys(_PASSWORDS)
+    times = {"issueTimestamp": 1, "maxTimestamp": 3, "expirationTimestamp": 2}
+    names = {"owner": "User:owner", "requester": "User:asked", "renewers": ["User:renewer"], "tokenId": "tokenid"}
+    assert of(found, "token") == [{**names, **times}]
     assert of(found, "scram") == [{"name": "alice", "mechanism": 2, "iterations": 8192}]
-    times = [f"{TIME - 1}", f"{TIME + 1000}", "end"]
-    runs = [[], ["--format", "json"], *(["--diff", *pair] for pair in (times[:2], times[1:], times[::2]))]
+    points = [f"{TIME - 1}", f"{TIME + 1000}", "end"]
+    runs = [[], ["--format", "json"], *(["--diff", *pair] for pair in (points[:2], points[1:], points[::2]))]
     base64 = [b"aHVudGVyMi", b"h1bnRlcjIt", b"odW50ZXIyL"]  # hunter2- at each of three places
     for args in [*runs, *([*one, "--format", "json"] for one in runs[2:])]:
         run = run_kdump(["cluster", str(path), *args], path)
