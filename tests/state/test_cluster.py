@@ -410,6 +410,26 @@ def test_text_has_a_line_for_each_row(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("args", [[], ["--format", "json"], ["--diff", "0", "end"]])
+def test_names_are_hidden_where_that_is_asked_for(tmp_path: Path, args: list[str]) -> None:
+    configs = [
+        metadata_records.config(2, "orders", "retention.ms", "86400000"),
+        metadata_records.config(32, "payers", "a", "b"),
+    ]
+    users = [metadata_records.scram("alice", b"s", b"t", b"u"), metadata_records.token("tokenid")]
+    path = log_dir(tmp_path, BASE, [*configs, *users, metadata_records.quota("bob", "producer_byte_rate", 1.0)])
+    plain = run_kdump(["cluster", str(path), *args], path)
+    hidden = run_kdump(["cluster", str(path), "--redact", *args], path)
+    assert plain.exit == hidden.exit == 0
+    assert len(plain.stdout.splitlines()) == len(hidden.stdout.splitlines())
+    for name in (b"orders", b"payers", b"86400000", b"alice", b"bob", b"User:owner", b"//host", b'"host":"host"'):
+        assert name not in hidden.stdout + hidden.stderr, name
+    for name in (b"orders", b"alice", D[0].encode(), b"retention.ms"):
+        assert name in plain.stdout
+    assert b"retention.ms" in hidden.stdout
+    assert D[0].encode() in hidden.stdout
+
+
 @pytest.mark.parametrize(
     "args",
     [
