@@ -16,7 +16,7 @@ from kdump.checks.ledger import Ledger, LedgerError, Listed
 from kdump.checks.loose import check_loose
 from kdump.checks.next_steps import PersonSteps
 from kdump.checks.options import VerifyOptions
-from kdump.checks.scrub_segment import NO_TIME, Outcome, ScrubUnit, scrub_segment
+from kdump.checks.scrub_segment import NO_TIME, ScrubOutcome, ScrubUnit, scrub_segment
 from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, Progress, Scrubbed, Step, Unchecked
@@ -246,7 +246,7 @@ class _Run:
                 for result in results:
                     if isinstance(result, Progress):
                         yield result
-                    elif isinstance(result, Outcome):
+                    elif isinstance(result, ScrubOutcome):
                         yield from self._outcome(turn, result)
                     else:
                         yield from self._told(result)
@@ -269,10 +269,10 @@ class _Run:
     def _work(self, unit: ScrubUnit) -> Iterator[Result]:
         """Read a segment, in any of the processes."""
         if self._is_over():
-            yield Outcome(left_out=NO_TIME)
+            yield ScrubOutcome(left_out=NO_TIME)
             return
         for result in scrub_segment(unit, self._is_over):
-            if isinstance(result, Outcome) and result.known is not None:
+            if isinstance(result, ScrubOutcome) and result.known is not None:
                 self._one_is_done[0] = 1
             yield result
 
@@ -296,7 +296,7 @@ class _Run:
             if len(self._damaged) <= _MOST_STEPS:
                 self._damaged[os.path.dirname(finding.file) or os.curdir] = None
 
-    def _outcome(self, turn: Turn, outcome: Outcome) -> Iterator[Item]:
+    def _outcome(self, turn: Turn, outcome: ScrubOutcome) -> Iterator[Item]:
         if outcome.left_out is not None:
             self._left += outcome.left_out == NO_TIME
             self._held.append(Unchecked(turn.path, outcome.left_out))
@@ -311,7 +311,7 @@ class _Run:
         if self._pending >= _TOGETHER or time.monotonic() - self._committed >= _OFTEN:
             yield from self._commit()
 
-    def _keep(self, number: int, outcome: Outcome) -> None:
+    def _keep(self, number: int, outcome: ScrubOutcome) -> None:
         if outcome.known is None or outcome.is_changed:
             return
         if outcome.is_new:
@@ -349,9 +349,9 @@ class _Run:
                 is_error = isinstance(item, OpenFailure) or item.severity is Severity.ERROR
                 is_clean = is_clean and not is_error and not (isinstance(item, Finding) and item.code in NOT_ALL_READ)
                 yield item
-        outcome: Outcome | None = None
+        outcome: ScrubOutcome | None = None
         for result in scrub_segment(self._unit_of(row.shown, row.base, row.next_base, None)) if is_clean else ():
-            if isinstance(result, Outcome):
+            if isinstance(result, ScrubOutcome):
                 outcome = result
             elif isinstance(result, OpenFailure):
                 yield result

@@ -62,7 +62,7 @@ class ScrubUnit(Value):
     max_batch_bytes: int
 
 
-class Outcome(Value):
+class ScrubOutcome(Value):
     """What became of a segment.
 
     Args:
@@ -82,7 +82,7 @@ class Outcome(Value):
     left_out: str | None = None
 
 
-Result = Finding | OpenFailure | Progress | Outcome
+Result = Finding | OpenFailure | Progress | ScrubOutcome
 
 GONE = "it went while it was its turn: retention or compaction at work"
 REPLACED = "it changed while it was read: a truncation or compaction at work; the next run reads it"
@@ -161,7 +161,7 @@ def scrub_segment(unit: ScrubUnit, is_over: Callable[[], bool] = lambda: False) 
     if isinstance(opened, OpenFailure):
         if not opened.missing:
             yield opened
-        yield Outcome(left_out=GONE if opened.missing else None)
+        yield ScrubOutcome(left_out=GONE if opened.missing else None)
         return
     with opened:
         yield from _Scrub(unit, opened).results(is_over)
@@ -182,22 +182,22 @@ class _Scrub:
         try:
             for end in self._walk(self._sums, self._found.append):
                 if is_over():
-                    yield Outcome(left_out=NO_TIME)
+                    yield ScrubOutcome(left_out=NO_TIME)
                     return
                 if len(self._found) > _HELD:
                     yield from self._let_go()
                 yield Progress(end, size, unit.path)
             sums = self._sums.sums()
         except FileShrankError:
-            yield Outcome(left_out=REPLACED)
+            yield ScrubOutcome(left_out=REPLACED)
             return
         except OSError as error:
             yield from self._let_go()
             yield broken_off(error, unit.path, size)
-            yield Outcome(size=size, batches=self._batches)
+            yield ScrubOutcome(size=size, batches=self._batches)
             return
         if self._source.was_written:
-            yield Outcome(left_out=REPLACED)
+            yield ScrubOutcome(left_out=REPLACED)
             return
         status = self._source.status
         now = int(time.time() * 1000)
@@ -207,7 +207,7 @@ class _Scrub:
             yield from self._rotten(changed)
         yield from self._let_go()
         is_new = unit.known is None or (not changed and unit.known.sums != sums)
-        yield Outcome(known, is_new, bool(changed), size, self._batches)
+        yield ScrubOutcome(known, is_new, bool(changed), size, self._batches)
 
     def _walk(self, source: Source, report: Callable[[Finding], None]) -> Iterator[int]:
         """Walk through the log; yield the positions where windows end."""

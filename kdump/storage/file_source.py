@@ -5,15 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Self
-
-    from kdump.storage.guest import Manners
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _NO_ATIME = getattr(os, "O_NOATIME", 0)  # Linux; allowed to the owner of a file only
@@ -74,6 +73,16 @@ class ReadFailedError(OSError):
         super().__init__(error.errno, error.strerror, path)
         self.position = position
         self.length = length
+
+
+class Manners(Protocol):
+    """How files are read where others work: see `guest`."""
+
+    def opened(self, file: int, /) -> None:
+        """Take note of a file that was opened."""
+
+    def pieces(self, file: int, path: str, position: int, length: int, /) -> Iterator[tuple[int, int]]:
+        """Yield what to read next, position and length, when it is its turn; the piece before it is read then."""
 
 
 class CannotKeepCacheError(Exception):

@@ -45,11 +45,10 @@ class _Pace:
 
     def __init__(self, rate: int) -> None:
         import fcntl
-        import tempfile
 
         self._rate = rate
         self._lock = fcntl.lockf, fcntl.LOCK_EX, fcntl.LOCK_UN
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (a process that is killed lets go of its lock)
+        self._file = _nameless()  # a process that is killed lets go of its lock
         self._next = memoryview(mmap.mmap(-1, 8)).cast("q")  # ns, of the monotonic clock
         self.piece = min(_PIECE, max(_SMALLEST, rate // _OFTEN // _PAGE * _PAGE))
 
@@ -66,8 +65,22 @@ class _Pace:
         if start > now:
             time.sleep((start - now) / _SECOND)
 
+    def __del__(self) -> None:
+        os.close(self._file)
 
-class Manners:
+
+def _nameless() -> int:
+    """The descriptor of a file without a name, for its locks."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("kdump")
+    import tempfile
+
+    file, path = tempfile.mkstemp()
+    os.unlink(path)  # noqa: PTH108 (a descriptor and its name, as the system has them)
+    return file
+
+
+class _Guest:
     """How this process reads: see `be`."""
 
     def __init__(self, rate: int | None, *, keeps_cache: bool) -> None:
@@ -116,7 +129,7 @@ def be(*, rate: int | None = None, keeps_cache: bool = False, idle: bool = False
     Raises:
         CannotKeepCacheError: the system cannot even be asked.
     """
-    FileSource.manners = Manners(rate, keeps_cache=keeps_cache) if rate is not None or keeps_cache else None
+    FileSource.manners = _Guest(rate, keeps_cache=keeps_cache) if rate is not None or keeps_cache else None
     if idle:
         _be_idle()
 
