@@ -24,11 +24,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     every, seen = config.getoption("every"), Counter[str]()
     if every == 1:
         return
-    kept = []
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         name = item.nodeid.partition("[")[0]
-        if seen[name] % every == 0:
-            kept.append(item)
+        (left_out if seen[name] % every else kept).append(item)
         seen[name] += 1
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    config.hook.pytest_deselected(items=left_out)
     items[:] = kept

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.checks.ledger import Known
-from kdump.checks.read_errors import broken_off
+from kdump.checks.read_errors import broken_off, report_not_told
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
@@ -22,10 +22,11 @@ from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.segment import Segment
+from kdump.storage.tolerant import TolerantSource
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.source import Source
     from kdump.storage.file_source import FileSource
@@ -122,6 +123,10 @@ class BlockSums:
         """Return the first position from `position` on that is not in a hole."""
         return self._source.next_data(position)
 
+    def unreadable(self, start: int, end: int) -> Sequence[tuple[int, int, str]]:
+        """Return what of [start, end) was passed over."""
+        return self._source.unreadable(start, end)
+
     def sums(self) -> bytes:
         """Read what nobody has read, and return the CRC of each block, 4 bytes each, little-endian."""
         while self._next < self.size:
@@ -173,21 +178,21 @@ class _Scrub:
     def __init__(self, unit: ScrubUnit, source: FileSource) -> None:
         self._unit = unit
         self._source = source
-        self._sums = BlockSums(source)
+        self._log = BlockSums(TolerantSource(source))
         self._found: list[Finding] = []
         self._batches = 0
 
     def results(self, is_over: Callable[[], bool]) -> Iterator[Result]:
         unit, size = self._unit, self._source.size
         try:
-            for end in self._walk(self._sums, self._found.append):
+            for end in self._walk(self._log, self._found.append):
                 if is_over():
                     yield ScrubOutcome(left_out=NO_TIME)
                     return
                 if len(self._found) > _HELD:
                     yield from self._let_go()
                 yield Progress(end, size, unit.path)
-            sums = self._sums.sums()
+            sums = self._log.sums()
         except FileShrankError:
             yield ScrubOutcome(left_out=REPLACED)
             return
@@ -199,14 +204,24 @@ class _Scrub:
         if self._source.was_written:
             yield ScrubOutcome(left_out=REPLACED)
             return
-        status = self._source.status
+        yield from self._judged(sums)
+
+    def _judged(self, sums: bytes) -> Iterator[Result]:
+        """What is wrong, and what became of the segment, once it was read to its end."""
+        status, size, before = self._source.status, self._source.size, self._unit.known
         now = int(time.time() * 1000)
         known = Known(status.st_dev, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns, sums, seen=now)
         changed = self._changed(known)
         if changed:
             yield from self._rotten(changed)
+        failed = [one for one in self._found if one.code is Code.F06 and one.position is not None]
+        told = [(one.position or 0, (one.position or 0) + (one.length or 0)) for one in failed]
+        report_not_told(self._log, told, self._found.append)
         yield from self._let_go()
-        is_new = unit.known is None or (not changed and unit.known.sums != sums)
+        if self._log.unreadable(0, size):
+            yield ScrubOutcome(size=size, batches=self._batches)
+            return
+        is_new = before is None or (not changed and before.sums != sums)
         yield ScrubOutcome(known, is_new, bool(changed), size, self._batches)
 
     def _walk(self, source: Source, report: Callable[[Finding], None]) -> Iterator[int]:
@@ -244,6 +259,8 @@ class _Scrub:
         runs: list[tuple[int, int]] = []
         for at in range(len(now.sums) // 4):
             if before.sums[4 * at : 4 * at + 4] != now.sums[4 * at : 4 * at + 4]:
+                if self._log.unreadable(at * BLOCK, (at + 1) * BLOCK):
+                    continue  # that is all that is known of it
                 if runs and runs[-1][1] == at - 1:
                     runs[-1] = runs[-1][0], at
                 else:
@@ -309,7 +326,7 @@ class _Scrub:
         low = high = None
         with suppress(OSError), OpenFileCache():
             walk = CheckedWalk(
-                self._source, lambda _: None, segment=self._unit.base_offset, max_batch_bytes=self._unit.max_batch_bytes
+                self._log, lambda _: None, segment=self._unit.base_offset, max_batch_bytes=self._unit.max_batch_bytes
             )
             walk.checks.follow_producers = False
             for window in walk.windows(end):

@@ -72,7 +72,14 @@ _KINDS = (
 
 
 @click.command(
-    "dump", cls=KafkaCommand, add_help_option=False, short_help="Show what is in files of a broker, in Kafka's layout."
+    "dump",
+    cls=KafkaCommand,
+    add_help_option=False,
+    examples=(
+        "kdump dump /data/orders-0 --print-data-log --tail 10",
+        "kdump dump /data/orders-0 --key user-42 --print-data-log",
+        "kdump dump --compat 4.3 --files 00000000000000000000.log --deep-iteration",
+    ),
 )
 @click.argument("paths", nargs=-1, metavar="FILE|DIR...")
 @click.option(
@@ -113,7 +120,9 @@ _KINDS = (
 @click.option(
     "--decoder",
     type=click.Choice(["offsets", "transaction", "metadata", "remote", "share", "auto", "none"]),
-    help="The same by name; auto goes by the topic of each directory, and is the default in JSON.",
+    metavar="NAME",
+    help="Read records as those of an internal topic: offsets, transaction, metadata, remote, share, none; auto goes "
+    "by the topic of each directory, and is the default in JSON.",
 )
 @click.option(
     "--format",
@@ -135,7 +144,13 @@ _KINDS = (
     metavar="N",
     help="For files whose name tells no base offset.",
 )
-@click.option("--type", "kind", type=click.Choice(_KINDS), help="For files whose name does not tell what they are.")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(_KINDS),
+    metavar="KIND",
+    help=f"For files whose name does not tell what they are: {', '.join(_KINDS)}.",
+)
 @selection_options
 @format_options
 @click.option("--stats", is_flag=True, help="Show what the logs of each directory come to, not what is in them.")

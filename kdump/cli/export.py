@@ -17,6 +17,7 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
+from kdump.cli.options.help import Command
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -33,7 +34,16 @@ if TYPE_CHECKING:
     from kdump.render.terminal.progress import Bar
 
 
-@click.command("export", add_help_option=False, short_help="Write batches, records or findings as tables.")
+@click.command(
+    "export",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump export /data --to tables",
+        "kdump export /data --table findings --to findings --file-format csv",
+        "kdump export /data --to tables --columns topic,partition,offset,timestamp -j 0",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--table",
@@ -42,7 +52,8 @@ if TYPE_CHECKING:
     ),
     default="records",
     show_default=True,
-    help="What has a row.",
+    metavar="TABLE",
+    help="What has a row: records, batches, findings, segments, losses, groups, commits, transactions or open.",
 )
 @click.option("--to", "--out", "directory", required=True, metavar="DIR", help="Where the files go.")
 @click.option(

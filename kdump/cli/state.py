@@ -15,9 +15,9 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
+from kdump.cli.options.times import time_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.render.commentary import fail_to_write, say
-from kdump.render.escape import escape
 from kdump.state.partition_log import ReadLimits
 
 if TYPE_CHECKING:
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 END = "end"  # of the log, as a time
 
 at_option = click.option(
-    "--at", metavar="WHEN", default=END, show_default=True, help="The state at a time: ms, ISO 8601, now-2h, end."
+    "--at",
+    metavar="WHEN",
+    default=END,
+    show_default=True,
+    help="The state at a time: 2026-11-21, 10:00, now-2h, end.",
 )
 
 
@@ -74,17 +78,7 @@ def when(option: str, text: str) -> int | None:
     """
     if text.strip() == END:
         return None
-    from kdump.find.query import Ask, time_query
-
-    try:
-        query = time_query(text)
-    except ValueError as error:
-        raise click.UsageError(escape(f"{option}: {error}")) from None
-    if query.ask is not Ask.TIME:
-        raise click.UsageError(f"{option}: '{escape(text)}' is not a valid time; the end is 'end'")
-    if query.assumed:
-        say(f"kdump: {option}: {query.assumed}")
-    return query.number
+    return time_of(option, text, other="; the end is 'end'")
 
 
 def run(items: Iterator[Any], given: dict[str, Any], sink: StateSink | None = None) -> None:

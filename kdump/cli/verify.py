@@ -19,6 +19,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.guest import be_guest, duration, guest_options
+from kdump.cli.options.help import Command
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Checked, Progress, Scrubbed
 from kdump.render.commentary import fail_to_write, say
@@ -56,7 +57,16 @@ if TYPE_CHECKING:
 _TABLES = ("findings", "segments", "losses")
 
 
-@click.command("verify", add_help_option=False, short_help="Check files of a broker for damage.")
+@click.command(
+    "verify",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump verify /data",
+        "kdump verify /data/orders-0 --start all",
+        "kdump verify /data --format json --fail-on warning -j 0",
+    ),
+)
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option("--shallow", is_flag=True, help="Do not read the records: batches, their CRCs and the indexes only.")
 @click.option("--no-resync", is_flag=True, help="After damage, do not search for the next intact batch.")
@@ -73,7 +83,7 @@ _TABLES = ("findings", "segments", "losses")
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )
 @click.option("--config", metavar="FILE", help="Configuration of the broker or a topic, for --start: Java properties.")
-@click.option("--now", metavar="TIME", help="The broker's clock, for --start: ms or ISO 8601.  [default: now]")
+@click.option("--now", metavar="TIME", help="The broker's clock, for --start: 2026-11-21, now+2d.  [default: now]")
 @jobs_option
 @click.option("--replicas", is_flag=True, help="The paths are replicas of each other: compare them as well.")
 @click.option(

@@ -26,6 +26,7 @@ class UsageOptions(Value):
         config: of the broker and its topics.
         max_batch_bytes, max_uncompressed_bytes: limits.
         progress: say how far it is.
+        jobs: processes, one for a directory at a time; 0 for every core.
     """
 
     by: str
@@ -37,6 +38,7 @@ class UsageOptions(Value):
     max_batch_bytes: int
     max_uncompressed_bytes: int
     progress: bool = False
+    jobs: int = 1
 
     @property
     def reads_records(self) -> bool:

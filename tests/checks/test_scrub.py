@@ -20,6 +20,7 @@ from kdump.format.checksum import crc32c
 from kdump.format.source import BytesSource
 from kdump.item import Checked
 from kdump.storage.file_source import FileSource
+from tests.support.bad_sectors import unreadable
 from tests.support.partitions import checkpoint, name, segment, write
 from tests.support.runs import run_kdump
 from tests.support.scrubs import BLOCK, closed, left, log_dir, parts_of, read, rot, rotten, run
@@ -135,6 +136,19 @@ def test_damage_that_was_there_from_the_start_is_told_as_damage(tmp_path: Path, 
     for _ in range(2):
         found = [one for one in run(tmp_path / "ledger", logs) if isinstance(one, Finding)]
         assert [one.code.name for one in found] == ["B01"]
+
+
+def test_what_a_disk_cannot_read_is_told_and_does_not_replace_what_is_known(tmp_path: Path) -> None:
+    root = log_dir(tmp_path / "logs", "a", value=9000, batches=60)
+    path, ledger = closed(root)[0], tmp_path / "ledger"
+    run(ledger, root)
+    rot(path, 50, mend=True)
+    with unreadable(path, range(BLOCK, BLOCK + 4096)):
+        items = run(ledger, root)
+    found = [(one.code.name, one.position) for one in items if isinstance(one, Finding) and one.because is None]
+    assert ("V05", parts_of(path)[50][0] // BLOCK * BLOCK) in found
+    assert ("F06", BLOCK) in found
+    assert [one.position for one in rotten(run(ledger, root))] == [parts_of(path)[50][0] // BLOCK * BLOCK]
 
 
 def test_the_same_for_any_number_of_processes(tmp_path: Path, logs: Path) -> None:

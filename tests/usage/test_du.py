@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kdump.usage import rows as sums
+from kdump.usage import _sums as sums
+from kdump.usage.key_sums import KeySums
 from kdump.usage.rows import Names
 from tests.support.runs import FIXTURES, run_kdump
-from tests.support.segments import GZIP, batch
+from tests.support.segments import GZIP, batch, varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -205,17 +206,17 @@ def test_a_full_sketch_is_wrong_by_at_most_what_it_says() -> None:
     for n in range(20_000):
         key = n % 7 if n % 3 else n % 3001
         truth[key] += 1 + n % 5
-        names.of(key)[sums.WEIGHT] += 1 + n % 5
+        names.of(str(key))[sums.WEIGHT] += 1 + n % 5
     assert 0 < names.error < sum(truth.values()) / 40
     for key, weight in truth.items():
-        found = names.sums.get(key)
+        found = names.sums.get(str(key))
         assert weight - names.error <= (found[sums.WEIGHT] if found else 0) <= weight
 
 
 def test_the_largest_of_too_many_keys_are_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kdump.usage import fold
 
-    monkeypatch.setattr(fold, "Names", lambda: Names(room=20))
+    monkeypatch.setattr(fold, "KeySums", lambda mode: KeySums(mode, room=40))
     from tests.support.segments import Record
 
     parts = []
@@ -233,6 +234,27 @@ def test_the_largest_of_too_many_keys_are_exact(tmp_path: Path, monkeypatch: pyt
     found = [one for one in usage([str(tmp_path / "t-0")], options) if isinstance(one, Usage)]
     assert [(one.name, one.records, one.exact) for one in found[:3]] == [(b"big%d" % n, 100, True) for n in range(3)]
     assert sum(one.size for one in found) == len(b"".join(parts))
+    alone, several = (list(usage([str(tmp_path)] * 2, options.replace(jobs=jobs))) for jobs in (1, 3))
+    assert alone == several
+
+
+def test_of_a_million_keys_that_are_all_the_same_the_stated_error_holds(tmp_path: Path) -> None:
+    count, in_batch = 1_000_000, 4000
+    heads = [b"\0\0" + varint(delta) + b"\x0e" for delta in range(in_batch)]
+    heads = [varint(len(head) + 13) + head for head in heads]
+    (tmp_path / "t-0").mkdir()
+    with (tmp_path / "t-0" / f"{0:020}.log").open("wb") as log:
+        for start in range(0, count, in_batch):
+            body = b"".join(b"%b%07d\x08abcd\0" % (head, start + n) for n, head in enumerate(heads))
+            log.write(batch(start, body=body, count=in_batch, last_delta=in_batch - 1))
+    found = named(du("--by", "key", "--top", "30", "t-0", cwd=tmp_path))
+    rest = found.pop(None)
+    assert len(found) == 30
+    assert all(row["records"] == 1 and row["keyBytes"] + row["valueBytes"] == 11 for row in found.values())
+    for row in found.values():
+        assert not row["exact"]
+        assert 11 <= row["errorBytes"] <= count * 11 // 10_000
+    assert rest["records"] == count - 30
 
 
 # --- damage, growth, retention -----------------------------------------------------------------------------------
