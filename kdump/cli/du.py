@@ -18,6 +18,7 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
 )
 from kdump.cli.options.help import Command
+from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
@@ -68,6 +69,7 @@ _TOP_KEYS = 20
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
 )
 @jobs_option
+@redact_options
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -97,8 +99,12 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         bar is not None,
         given["jobs"],
     )
+    paths = [os.fspath(path) for path in given["paths"]]
+    redactor = redactor_of(given, paths)
     sink = _sink(given["layout"], tally)
-    for item in usage([os.fspath(path) for path in given["paths"]], options):
+    if redactor is not None:
+        sink = redactor.before(sink)
+    for item in usage(paths, options):
         if isinstance(item, Progress):
             if bar is not None and item.total:
                 bar.show(item)

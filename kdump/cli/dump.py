@@ -19,6 +19,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
+from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.selection import selection_of, selection_options
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import STRING, DumpOptions
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
     from kdump.render.json.dump import DumpJson
+    from kdump.render.redact import Redactor
     from kdump.render.text.dump import RecordFormat, TextSink
     from kdump.workers import Output
 
@@ -155,6 +157,7 @@ _KINDS = (
 @format_options
 @click.option("--stats", is_flag=True, help="Show what the logs of each directory come to, not what is in them.")
 @jobs_option
+@redact_options
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -176,6 +179,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if compat and any(mine.values()):
         other = next(option for option, is_given in mine.items() if is_given)
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
+    redactor = redactor_of(given, paths)
     shown = record_format(given, terminal=sys.stdout.isatty())
     by_record = given["stats"] or (selection is not None and selection.by_record)
     options = DumpOptions(
@@ -195,20 +199,22 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     dialect = DEFAULT if compat is None else DIALECTS[compat]
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
-    decodes = file_decoder(shown, dialect, None if command is None else command.decode)
+    decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
     if given["jobs"] != 1 and selection is None and not (compat or given["stats"] or arguments):
-        _run_in_turn(paths, options, given, shown, decodes)
+        _run_in_turn(paths, options, given, shown, decodes, redactor)
     sink: Sink
     if is_json:
         from kdump.render.json.dump import json_sink
 
-        sink = json_sink(shown, decodes, outcome, deep=options.deep, stats=given["stats"])
+        sink = json_sink(shown, decodes, outcome, deep=options.deep, stats=given["stats"], redactor=redactor)
     elif given["stats"]:
         from kdump.render.text.stats import StatsLines
 
         sink = StatsLines(write_text, error_line, careful=shown.careful)
     else:
-        sink = text_sink(shown, dialect, decodes)
+        sink = text_sink(shown, dialect, decodes, redactor=redactor)
+    if redactor is not None:
+        sink = redactor.before(sink)
     if compat:
         from kdump.compat.dump_log_segments import KafkaDump
 
@@ -234,7 +240,12 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
 
 def _run_in_turn(
-    paths: list[str], options: DumpOptions, given: dict[str, Any], shown: RecordFormat, decodes: FileDecoder | None
+    paths: list[str],
+    options: DumpOptions,
+    given: dict[str, Any],
+    shown: RecordFormat,
+    decodes: FileDecoder | None,
+    redactor: Redactor | None,
 ) -> NoReturn:
     """Show files by several processes, and end."""
     from kdump.dump.ranges import DumpRanges
@@ -244,11 +255,14 @@ def _run_in_turn(
     outcome = RunStatus(given["fail_on"], compat=False)
 
     def make_sink(output: Output | None) -> DumpJson | TextSink:
+        sink: DumpJson | TextSink
         if given["layout"] == "text":
-            return text_sink(shown, DEFAULT, decodes, output)
-        from kdump.render.json.dump import json_sink
+            sink = text_sink(shown, DEFAULT, decodes, output, redactor)
+        else:
+            from kdump.render.json.dump import json_sink
 
-        return json_sink(shown, decodes, outcome, output, deep=options.deep, stats=False)
+            sink = json_sink(shown, decodes, outcome, output, deep=options.deep, stats=False, redactor=redactor)
+        return sink if redactor is None else redactor.before(sink)
 
     sink, ranges = make_sink(None), DumpRanges(paths, options)
     state: State = (None, sink.state, RunStatus(given["fail_on"], compat=False))

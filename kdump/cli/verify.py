@@ -20,6 +20,7 @@ from kdump.cli.options.common import (
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.guest import be_guest, duration, guest_options
 from kdump.cli.options.help import Command
+from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Checked, Progress, Scrubbed
 from kdump.render.commentary import fail_to_write, say
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from kdump.checks.replicas import LocalReplicas
     from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
+    from kdump.render.redact import Redactor
     from kdump.render.terminal.progress import Bar
 
     class Sink(Protocol):
@@ -113,6 +115,7 @@ _TABLES = ("findings", "segments", "losses")
 @click.option("--out", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
 @click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
 @click.option("--quiet", is_flag=True, help="Show errors only, and nothing at all when there are none.")
+@redact_options
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -145,6 +148,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
     roots = roots_of(named)
     paths = named if roots is None else [root.path for root in roots]
+    redactor = redactor_of(given, paths)
     spark = session(given, paths)
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = _bar(given)
@@ -161,17 +165,26 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
     items = _items(paths, options, spark, replicas=given["replicas"])
     disks: list[LogDirRow] = []
     if spark is not None or given["out"] is not None:
-        items = _with_tables(items, named, roots, given["out"], disks)
-    _show(items, paths, given, outcome, bar)
+        items = _with_tables(items, named, roots, given["out"], disks, redactor)
+    _show(items, paths, given, outcome, bar, redactor)
     if spark is not None and not given["quiet"] and given["layout"] == "text":
         for disk in disks:
             say(f"kdump: {disk.sentence}")
     return outcome
 
 
-def _show(items: Iterator[Item], paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None) -> None:
+def _show(
+    items: Iterator[Item],
+    paths: list[str],
+    given: dict[str, Any],
+    outcome: RunStatus,
+    bar: Bar | None,
+    redactor: Redactor | None,
+) -> None:
     """Show every item; end where the answer cannot be written, or Spark has failed."""
-    sink = _sink(paths, given, outcome, bar)
+    sink = _sink(paths if redactor is None else [redactor.path(path) for path in paths], given, outcome, bar)
+    if redactor is not None:
+        sink = redactor.before(sink)
     try:
         _run(items, sink, outcome, bar)
     except OSError as error:  # what is read has its own findings: this is where the text goes
@@ -214,9 +227,10 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
         max_batch_bytes=given["max_batch_bytes"],
     )
     told: list[Scrubbed] = []
+    redactor = redactor_of(given, [*paths, *options.accept])
     items = scrub(paths, options)
     try:
-        _show(_noting(items, told), paths, given, outcome, bar)
+        _show(_noting(items, told), paths, given, outcome, bar, redactor)
     except LedgerError as error:
         if bar is not None:
             bar.hide()
@@ -336,7 +350,12 @@ def _error(bar: Bar | None) -> Callable[[str], None]:
 
 
 def _with_tables(
-    items: Iterator[Item], named: Sequence[str], roots: Sequence[Root] | None, out: str | None, disks: list[LogDirRow]
+    items: Iterator[Item],
+    named: Sequence[str],
+    roots: Sequence[Root] | None,
+    out: str | None,
+    disks: list[LogDirRow],
+    redactor: Redactor | None,
 ) -> Iterator[Item]:
     """Return items that are counted as they go by, and written as tables.
 
@@ -346,6 +365,7 @@ def _with_tables(
         roots: what they stand for; None where no manifest is among them.
         out: directory of the tables; None for no tables.
         disks: takes what each log directory comes to, at the end.
+        redactor: hides what the tables have; None where all may be seen.
     """
     demand_arrow()
     from kdump.export.job import ExportTarget, NotThisExportError
@@ -355,13 +375,13 @@ def _with_tables(
 
     roots = read_roots(named) if roots is None else roots
     origins = Origins(roots)
-    summary = Summary(origins)
+    summary = Summary(origins, redactor)
     items = summary.through(items)
     if out is not None:
         demand_outside(out, [root.path for root in roots], "--out")
         try:
             for table in _TABLES:
-                target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table))
+                target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table), redactor)
                 items = VerdictFiles(target, origins, {"verify": table}).through(items)
         except NotThisExportError as error:
             refuse(str(error))
