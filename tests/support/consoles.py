@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "man"
 _ESCAPES = {
-    r"\-": "-", r"\&": "", r"\(dq": '"', r"\(aq": "'", r"\(ga": "`", r"\(ha": "^", r"\(ti": "~", r"\(bu": "*", r"\e": "\\",
+    r"\-": "-", r"\&": "", r"\(dq": '"', r"\(aq": "'", r"\(ga": "`", r"\(ha": "^", r"\(ti": "~",
+    r"\(bu": "*", r"\e": "\\",
 }  # fmt: skip
 
 
