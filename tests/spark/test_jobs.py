@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -24,12 +23,15 @@ from kdump.export.tables import columns_of
 from kdump.item import Progress
 from kdump.spark import jobs as spark_jobs
 from kdump.spark.errors import SparkFailedError
-from tests.support.consoles import plain, sections
+from tests.support.consoles import plain, run_section, sections
 from tests.support.fleet import NODE
+from tests.support.runbook_scenes import SCENES
 from tests.support.runs import FIXTURES
 from tests.support.tables import sorted_rows, split_table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import click.testing
     from pyspark.sql import SparkSession
 
@@ -213,3 +215,8 @@ def test_the_answers_of_the_manual(tmp_path: Path) -> None:
     printed: list[str] = []
     exec(code, {"print": lambda *words: printed.append(" ".join(map(str, words)))})
     assert "\n".join(printed).replace(f"{tmp_path}/", "").split("\n") == expected.rstrip("\n").split("\n")
+
+
+def test_the_runbook_of_a_fleet_does_what_it_says(tmp_path: Path) -> None:
+    title = "CHECKING A FLEET EVERY NIGHT"
+    run_section("kdump-runbooks.7", title, tmp_path, SCENES[title])

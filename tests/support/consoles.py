@@ -14,7 +14,7 @@ import kdump
 from tests.support.runs import FIXTURES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "man"
@@ -116,3 +116,22 @@ def _pattern(output: str) -> str:
         else:
             lines.append(re.escape(line))
     return "".join(lines)
+
+
+def run_section(page: str, title: str, folder: Path, scene: Callable[[Path], None]) -> None:
+    """Make a scene, run all commands of a section of a page there, in one shell; fail unless they print what is shown.
+
+    Args:
+        page: file name of the page.
+        title: of the section.
+        folder: an empty directory.
+        scene: makes the scene in a new directory in it; Python modules for kdump go to `python` beside that.
+    """
+    work = folder / "work"
+    work.mkdir()
+    scene(work)
+    variables = environment(folder / "bin")
+    variables["PYTHONPATH"] = os.pathsep.join([str(folder / "python"), variables["PYTHONPATH"]])
+    block = [example for block in of_page(sections(page)[title]) for example in block]
+    assert block
+    assert_shown(block, work, variables)
