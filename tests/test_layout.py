@@ -35,12 +35,13 @@ HELD = {
         "cli.dump cli.options.common cli.options.formats cli.options.kafka render.text.buffer render.text.dump"
         " render.text.state render.text.writer dump.other_files"
     ),
+    "tests/cli/test_completion.py": "cli.options.complete",
     "tests/cli/test_explain.py": "cli.explain",
     "tests/cli/test_manual.py": "cli.partition_for",
     "tests/compat/test_golden.py": "compat.kafka_legacy compat.kafka_record decode.broken_message",
     "tests/decode/test_decode_open.py": "decode.file_decoder",
     "tests/dump/test_ranges.py": "dump.ranges render.turns",
-    "tests/dump/test_select_cli.py": "cli.options.selection dump.transaction_outcomes",
+    "tests/dump/test_select_cli.py": "cli.options.selection cli.options.times dump.transaction_outcomes",
     "tests/dump/test_select_indexes.py": "dump.index_seek",
     "tests/dump/test_stats.py": "render.figures render.text.stats",
     "tests/export/test_export.py": "cli.export cli.options.engine export.verdict_files export.write",
@@ -60,6 +61,7 @@ HELD = {
         "format.batch.framing format.batch.gap format.batch.header_checks format.batch.offset_order format.batch.resync"
     ),
     "tests/render/test_json.py": "render.json.state",
+    "tests/render/test_redact.py": "cli.options.redact",
     "tests/repair/test_repair.py": (
         "cli.options.repair cli.patch_header cli.resume_undo cli.truncate render.text.plan repair.file_state"
         " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches render.shell"
@@ -70,7 +72,7 @@ HELD = {
     "tests/rescue/test_salvage.py": (
         "cli.salvage render.json.salvage render.text.salvage rescue.compacted rescue.epochs rescue.line"
         " rescue.doubtful rescue.log_facts rescue.losses rescue.partition rescue.salvage rescue.segments"
-        " rescue.sources rescue.target rescue.tolerant rescue.transactions salvaged"
+        " rescue.sources rescue.target rescue.transactions salvaged"
     ),
     "tests/retention/test_retention.py": (
         "cli.options.broker cli.retention render.terminal.retention render.text.retention"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.cli.options.common import fail_on_option, help_option, jobs_option, max_uncompressed_bytes_option
+from kdump.cli.options.help import Command
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
     from kdump.render.text.carve import CarveText
 
 
-@click.command("carve", add_help_option=False, short_help="Find the batches in a disk image, or in any bytes.")
+@click.command(
+    "carve",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump carve /dev/sdb1 --to runs",
+        "kdump carve disk.img --to runs --like /data --min-batches 2",
+    ),
+)
 @click.argument("images", nargs=-1, required=True, metavar="IMAGE...")
 @click.option("--to", required=True, metavar="DIR", help="A new directory for the runs; in no log.dir.")
 @click.option(

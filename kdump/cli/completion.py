@@ -8,13 +8,22 @@ from pathlib import Path
 import click
 
 from kdump.cli.options.common import help_option
+from kdump.cli.options.help import Command
 from kdump.render.commentary import fail_to_write
 
 # The names are those under which the shells look for them: an installation puts the same files under share/.
 SCRIPTS = {"bash": "kdump", "zsh": "_kdump", "fish": "kdump.fish"}
 
 
-@click.command("completion", add_help_option=False, short_help="Print the completion script of a shell.")
+@click.command(
+    "completion",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump completion bash > ~/.local/share/bash-completion/completions/kdump",
+        "kdump completion zsh > ~/.zfunc/_kdump",
+    ),
+)
 @click.argument("shell", type=click.Choice(list(SCRIPTS)), metavar="bash|zsh|fish")
 @help_option
 def command(shell: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.options.broker import configured
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -16,7 +17,9 @@ from kdump.cli.options.common import (
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
 )
-from kdump.cli.retention import configured, now_of
+from kdump.cli.options.help import Command
+from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -32,9 +35,25 @@ _SIZE = re.compile(r"([0-9]+)([KMGT]?)")
 _TOP_KEYS = 20
 
 
-@click.command("du", add_help_option=False, short_help="Tell what uses the space.")
+@click.command(
+    "du",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump du /data --top 10",
+        "kdump du /data/users-0 --by key --superseded",
+        "kdump du /data --by topic --full-at 500G",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--by", type=click.Choice(BY), default="topic", show_default=True, help="What has a row each.")
+@click.option(
+    "--by",
+    type=click.Choice(BY),
+    default="topic",
+    show_default=True,
+    metavar="WHAT",
+    help=f"What has a row each: {', '.join(BY)}.",
+)
 @click.option(
     "--top",
     type=click.IntRange(min=1),
@@ -45,11 +64,12 @@ _TOP_KEYS = 20
 @click.option("--full-at", metavar="SIZE", help="Say too how fast it grows, and when it has this size: 500G, 2T.")
 @click.option("--config", metavar="FILE", help="Topic and broker settings, as Java properties (server.properties).")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting; wins over --config.")
-@click.option("--now", metavar="TIME", help="The clock: ms, ISO 8601, now+2d.  [default: now]")
+@click.option("--now", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]")
 @click.option(
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
 )
 @jobs_option
+@redact_options
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -72,15 +92,19 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         top,
         given["superseded"],
         _size(given["full_at"]),
-        now_of(given["now"]),
+        clock_of("--now", given["now"]),
         configured(given),
         given["max_batch_bytes"],
         given["max_uncompressed_bytes"],
         bar is not None,
         given["jobs"],
     )
+    paths = [os.fspath(path) for path in given["paths"]]
+    redactor = redactor_of(given, paths)
     sink = _sink(given["layout"], tally)
-    for item in usage([os.fspath(path) for path in given["paths"]], options):
+    if redactor is not None:
+        sink = redactor.before(sink)
+    for item in usage(paths, options):
         if isinstance(item, Progress):
             if bar is not None and item.total:
                 bar.show(item)

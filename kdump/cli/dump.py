@@ -19,6 +19,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
+from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.selection import selection_of, selection_options
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import STRING, DumpOptions
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kdump.decode.file_decoder import FileDecoder
     from kdump.dump.stats import StatsSink
     from kdump.item import Item
+    from kdump.render.redact import Redactor
     from kdump.render.text.dump import RecordFormat
     from kdump.render.text.stats import StatsLines
     from kdump.workers import Output
@@ -73,7 +75,14 @@ _KINDS = (
 
 
 @click.command(
-    "dump", cls=KafkaCommand, add_help_option=False, short_help="Show what is in files of a broker, in Kafka's layout."
+    "dump",
+    cls=KafkaCommand,
+    add_help_option=False,
+    examples=(
+        "kdump dump /data/orders-0 --print-data-log --tail 10",
+        "kdump dump /data/orders-0 --key user-42 --print-data-log",
+        "kdump dump --compat 4.3 --files 00000000000000000000.log --deep-iteration",
+    ),
 )
 @click.argument("paths", nargs=-1, metavar="FILE|DIR...")
 @click.option(
@@ -114,7 +123,9 @@ _KINDS = (
 @click.option(
     "--decoder",
     type=click.Choice(["offsets", "transaction", "metadata", "remote", "share", "auto", "none"]),
-    help="The same by name; auto goes by the topic of each directory, and is the default in JSON.",
+    metavar="NAME",
+    help="Read records as those of an internal topic: offsets, transaction, metadata, remote, share, none; auto goes "
+    "by the topic of each directory, and is the default in JSON.",
 )
 @click.option(
     "--format",
@@ -136,11 +147,18 @@ _KINDS = (
     metavar="N",
     help="For files whose name tells no base offset.",
 )
-@click.option("--type", "kind", type=click.Choice(_KINDS), help="For files whose name does not tell what they are.")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(_KINDS),
+    metavar="KIND",
+    help=f"For files whose name does not tell what they are: {', '.join(_KINDS)}.",
+)
 @selection_options
 @format_options
 @click.option("--stats", is_flag=True, help="Show what the logs of each directory come to, not what is in them.")
 @jobs_option
+@redact_options
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -162,6 +180,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if compat and any(mine.values()):
         other = next(option for option, is_given in mine.items() if is_given)
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
+    redactor = redactor_of(given, paths)
     shown = record_format(given, terminal=sys.stdout.isatty())
     by_record = given["stats"] or (selection is not None and selection.by_record)
     options = DumpOptions(
@@ -181,18 +200,20 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     dialect = DEFAULT if compat is None else DIALECTS[compat]
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
-    decodes = file_decoder(shown, dialect, None if command is None else command.decode)
+    decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
     if given["jobs"] != 1 and selection is None and not (compat or arguments):
-        _run_in_turn(paths, options, given, shown, decodes)
+        _run_in_turn(paths, options, given, shown, decodes, redactor)
     sink: Sink
     if is_json:
         from kdump.render.json.dump import json_sink
 
-        sink = json_sink(shown, decodes, outcome, deep=options.deep, stats=given["stats"])
+        sink = json_sink(shown, decodes, outcome, deep=options.deep, stats=given["stats"], redactor=redactor)
     elif given["stats"]:
         sink = _stats_lines(shown, None)
     else:
-        sink = text_sink(shown, dialect, decodes)
+        sink = text_sink(shown, dialect, decodes, redactor=redactor)
+    if redactor is not None:
+        sink = redactor.before(sink)
     if compat:
         from kdump.compat.dump_log_segments import KafkaDump
 
@@ -219,7 +240,12 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
 
 def _run_in_turn(
-    paths: list[str], options: DumpOptions, given: dict[str, Any], shown: RecordFormat, decodes: FileDecoder | None
+    paths: list[str],
+    options: DumpOptions,
+    given: dict[str, Any],
+    shown: RecordFormat,
+    decodes: FileDecoder | None,
+    redactor: Redactor | None,
 ) -> NoReturn:
     """Show files by several processes, and end."""
     from kdump.dump.ranges import DumpRanges
@@ -229,11 +255,15 @@ def _run_in_turn(
     outcome = RunStatus(given["fail_on"], compat=False)
 
     def make_sink(output: Output | None) -> StatsSink:
+        sink: StatsSink
+        stats = given["stats"]
         if given["layout"] == "text":
-            return _stats_lines(shown, output) if given["stats"] else text_sink(shown, DEFAULT, decodes, output)
-        from kdump.render.json.dump import json_sink
+            sink = _stats_lines(shown, output) if stats else text_sink(shown, DEFAULT, decodes, output, redactor)
+        else:
+            from kdump.render.json.dump import json_sink
 
-        return json_sink(shown, decodes, outcome, output, deep=options.deep, stats=given["stats"])
+            sink = json_sink(shown, decodes, outcome, output, deep=options.deep, stats=stats, redactor=redactor)
+        return sink if redactor is None else redactor.before(sink)
 
     def make(output: Output | None) -> StatsSink:
         sink = make_sink(output)

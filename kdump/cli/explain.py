@@ -8,13 +8,23 @@ import sys
 import click
 
 from kdump.cli.options.common import help_option
+from kdump.cli.options.complete import manual_names
+from kdump.cli.options.help import Command
 from kdump.render.commentary import fail_to_write
 
 _WIDEST = 100
 
 
-@click.command("explain", add_help_option=False, short_help="Show what the manual says of a finding or a JSON key.")
-@click.argument("names", nargs=-1, required=True, metavar="CODE|KEY...")
+@click.command(
+    "explain",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump explain B01",
+        "kdump explain hiddenRecords offset",
+    ),
+)
+@click.argument("names", nargs=-1, required=True, metavar="CODE|KEY...", shell_complete=manual_names)
 @help_option
 def command(names: tuple[str, ...]) -> None:
     """Show what the manual says of a finding, by its code or name, or of a key of JSON.

@@ -17,6 +17,8 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
+from kdump.cli.options.help import Command
+from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -33,7 +35,16 @@ if TYPE_CHECKING:
     from kdump.render.terminal.progress import Bar
 
 
-@click.command("export", add_help_option=False, short_help="Write batches, records or findings as tables.")
+@click.command(
+    "export",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump export /data --to tables",
+        "kdump export /data --table findings --to findings --file-format csv",
+        "kdump export /data --to tables --columns topic,partition,offset,timestamp -j 0",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--table",
@@ -42,7 +53,8 @@ if TYPE_CHECKING:
     ),
     default="records",
     show_default=True,
-    help="What has a row.",
+    metavar="TABLE",
+    help="What has a row: records, batches, findings, segments, losses, groups, commits, transactions or open.",
 )
 @click.option("--to", "--out", "directory", required=True, metavar="DIR", help="Where the files go.")
 @click.option(
@@ -66,6 +78,7 @@ if TYPE_CHECKING:
 )
 @engine_options
 @jobs_option
+@redact_options
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -121,12 +134,16 @@ class _Export:
         self._given = given
         self._paths = paths
         self._origins = origins
-        self._target: ExportTarget = ExportTarget(given["directory"], given["kind"], given["table"], columns)
+        redactor = redactor_of(given, paths)
+        self._redactor = redactor
+        self._target: ExportTarget = ExportTarget(given["directory"], given["kind"], given["table"], columns, redactor)
         self._asked: dict[str, object] = {
-            "paths": [absolute(path) for path in paths],
+            "paths": [absolute(path) if redactor is None else redactor.path(absolute(path)) for path in paths],
             **{name: given[name] for name in ("table", "kind", "decoder", "max_batch_bytes", "max_uncompressed_bytes")},
             "columns": [column.name for column in columns],
         }
+        if redactor is not None:
+            self._asked["redacted"] = redactor.token(b"")  # another key makes another export
         self._outcome = RunStatus(given["fail_on"], compat=False)
         self._bar = _bar()
         self._unchecked: list[tuple[str | None, str]] = []
@@ -168,9 +185,10 @@ class _Export:
             given["max_batch_bytes"],
             given["max_uncompressed_bytes"],
         )
-        plan = begun(target, self._asked)
+        plan = begun(target, self._asked, logs_of(self._paths, self._origins, WantedLogs()))
         if plan is None or not plan.parts:  # without parts nothing is written, and what was missing may be there by now
-            plan = plan_of(logs_of(self._paths, self._origins, WantedLogs()), SPLIT_SIZE[target.table])
+            logs = logs_of(self._paths, self._origins, WantedLogs())
+            plan = plan_of(logs, SPLIT_SIZE[target.table], target.redactor)
             begin(target, self._asked, plan)
         for problem in plan.problems:
             self._problem(problem)
@@ -276,6 +294,8 @@ class _Export:
     def _problem(self, problem: OpenFailure) -> None:
         self._hide()
         self._outcome.see(problem)
+        if self._redactor is not None:
+            problem = self._redactor.item(problem)
         self._unchecked.append((problem.path, problem.sentence))
         say(f"kdump: {problem.sentence}")
 

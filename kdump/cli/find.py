@@ -16,6 +16,8 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
+from kdump.cli.options.complete import partitions
+from kdump.cli.options.help import Command
 from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, LookupLimits, open_partition
 from kdump.find.query import offset_query, time_query
@@ -45,7 +47,10 @@ def _find_options(command: Callable[..., None]) -> Callable[..., None]:
 
 _OPTIONS = (
     click.option(
-        "--topic-partition", metavar="NAME", help="With a log.dir: the partition, as its directory is named (orders-0)."
+        "--topic-partition",
+        metavar="NAME",
+        shell_complete=partitions,
+        help="With a log.dir: the partition, as its directory is named (orders-0).",
     ),
     click.option("--scan", is_flag=True, help="Answer from the data, read from the start, not by the indexes."),
     click.option(
@@ -67,7 +72,15 @@ _OPTIONS = (
 )
 
 
-@click.command("find-offset", add_help_option=False, short_help="Tell where an offset is.")
+@click.command(
+    "find-offset",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump find-offset /data/orders-0 182441 --print",
+        "kdump find-offset /data latest --topic-partition orders-0",
+    ),
+)
 @click.argument("path", metavar="PATH")
 @click.argument("offset", metavar="OFFSET")
 @_find_options
@@ -82,17 +95,25 @@ def find_offset(path: str, offset: str, **given: Any) -> None:  # noqa: ANN401 (
     _run(path, offset, offset_query, given, times=False)
 
 
-@click.command("find-time", add_help_option=False, short_help="Tell which offset belongs to a time.")
+@click.command(
+    "find-time",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump find-time /data/orders-0 now-2h",
+        "kdump find-time /data/orders-0 '2026-11-21 14:03' --print",
+    ),
+)
 @click.argument("path", metavar="PATH")
 @click.argument("time", metavar="TIME")
 @_find_options
 def find_time(path: str, time: str, **given: Any) -> None:  # noqa: ANN401 (click hands over what the options say)
     """Tell the first offset at or after a time, as a broker answers it.
 
-    PATH is a partition directory, one log, or a log.dir with --topic-partition. TIME is ms since the epoch, ISO 8601
-    (without a zone: UTC), now, now-2h, max, earliest or latest, or - for one question on each line of stdin. Exit
-    status: 0 found, 10 nothing there, 3 damage or an unsound index met on the way, 5 something could not be read, 2
-    wrong use.
+    PATH is a partition directory, one log, or a log.dir with --topic-partition. TIME is ms since the epoch, 2026-11-21,
+    2026-11-21T14:03:00Z, 10:00, yesterday (all UTC unless a zone is written), now-2h, max, earliest or latest, or - for
+    one question on each line of stdin. Exit status: 0 found, 10 nothing there, 3 damage or an unsound index met on the
+    way, 5 something could not be read, 2 wrong use.
     """
     _run(path, time, time_query, given, times=True)
 

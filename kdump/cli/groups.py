@@ -7,17 +7,35 @@ from typing import Any
 
 import click
 
+from kdump.cli.options import complete
+from kdump.cli.options.help import Command
 from kdump.cli.state import at_option, limits, run, state_options, when, write
 from kdump.render.commentary import say
 from kdump.state.groups import GroupOptions, groups
 
 
-@click.command("groups", add_help_option=False, short_help="Say what groups had committed, now or at a time.")
+@click.command(
+    "groups",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump groups /data --group billing --at yesterday",
+        "kdump groups /data --lag",
+        "kdump groups /data --group billing --at now-2h --reset-csv",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @at_option
 @click.option("--diff", nargs=2, metavar="WHEN WHEN", help="What changed between two times.")
 @click.option("--group", "groups_", multiple=True, metavar="G", help="Only this group; may be given again.")
-@click.option("--topic", "topics", multiple=True, metavar="T", help="Only commits of this topic; may be given again.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="T",
+    shell_complete=complete.topics,
+    help="Only commits of this topic; may be given again.",
+)
 @click.option("--lag", is_flag=True, help="Say how far behind commits are, where the partitions' logs are at hand.")
 @click.option("--reset-csv", is_flag=True, help="Write the file of kafka-consumer-groups.sh --reset-offsets.")
 @state_options

@@ -10,6 +10,7 @@ import click
 
 from kdump import __version__
 from kdump.cli.options.common import help_option
+from kdump.cli.options.help import with_hint
 from kdump.render.escape import escape
 
 if TYPE_CHECKING:
@@ -38,6 +39,47 @@ _COMMANDS = {
     "explain": "kdump.cli.explain",
     "completion": "kdump.cli.completion",
 }
+
+_HELP = "help"  # is no command of its own: `kdump help dump` is `kdump dump -h`
+
+TASKS = {
+    "Check": {
+        "verify": "Check files of a broker for damage.",
+    },
+    "Understand": {
+        "explain": "Show what the manual says of a finding or a JSON key.",
+        "retention": "Say what a broker will delete, roll and compact.",
+        "du": "Tell what uses the space.",
+    },
+    "Repair": {
+        "reindex": "Rebuild missing or corrupt indexes.",
+        "truncate": "Cut the end of a log off, and keep it aside.",
+        "patch-header": "Restore header fields that no CRC covers.",
+        "undo": "Take back what a repair has done.",
+        "resume": "Resume a repair that was interrupted.",
+    },
+    "Rescue": {
+        "salvage": "Write clean partitions out of damaged replicas of them.",
+        "carve": "Find the batches in a disk image, or in any bytes.",
+    },
+    "Look inside": {
+        "dump": "Show what is in files of a broker, in Kafka's layout.",
+        "find-offset": "Tell where an offset is.",
+        "find-time": "Tell which offset belongs to a time.",
+        "export": "Write batches, records or findings as tables.",
+    },
+    "Ask": {
+        "groups": "Say what groups had committed, now or at a time.",
+        "transactions": "Say which transactions are open, and which hang.",
+        "cluster": "Say what the metadata log says of topics, partitions and brokers.",
+        "partition-for": "Tell which partition has a group or transactional id.",
+    },
+    "More": {
+        "completion": "Print the completion script of a shell.",
+        _HELP: "Show the help of a command: kdump help COMMAND.",
+    },
+}
+"""The commands by what one wants, and what each does: the overview loads none of them."""
 
 _KERNELS = (
     "api._rows",
@@ -100,12 +142,35 @@ class _Commands(click.Group):
         # By name alone: with the help texts, as click has it, one Tab would load every command.
         from click.shell_completion import CompletionItem
 
-        names = [CompletionItem(name) for name in _COMMANDS if name.startswith(incomplete)]
+        names = [CompletionItem(name) for name in (*_COMMANDS, _HELP) if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands task by task."""
+        width = max(map(len, _COMMANDS))
+        for task, rows in TASKS.items():
+            there = [(name.ljust(width), said) for name, said in rows.items() if name in _COMMANDS or name == _HELP]
+            with formatter.section(task):
+                formatter.write_dl(there)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, then the options: who asks for help wants the former."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
+    def get_usage(self, ctx: click.Context) -> str:
+        return with_hint(super().get_usage(ctx), ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == _HELP:
+            if ctx.resilient_parsing:  # a shell asks what may follow: the commands
+                return None, None, []
+            if len(args) == 1 or args[1].startswith("-"):
+                click.echo(ctx.get_help(), color=ctx.color)
+                ctx.exit()
+            args = [args[1], "--help"]
         name = args[0]
         if name not in _COMMANDS and not name.startswith("-"):
             from difflib import get_close_matches

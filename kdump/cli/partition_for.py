@@ -7,13 +7,20 @@ import sys
 import click
 
 from kdump.cli.options.common import help_option
+from kdump.cli.options.help import Command
 from kdump.format.batch import layout
 from kdump.format.java_values import coordinator_partition
 from kdump.render.commentary import fail_to_write
 
 
 @click.command(
-    "partition-for", add_help_option=False, short_help="Tell which partition has a group or transactional id."
+    "partition-for",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump partition-for billing",
+        "kdump partition-for billing --partitions 100",
+    ),
 )
 @click.argument("id_", metavar="ID")
 @click.option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.options.help import Command
 from kdump.cli.options.repair import (
     apply_option,
     demand_quarantine,
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
 
 
-@click.command("patch-header", add_help_option=False, short_help="Restore header fields that no CRC covers.")
+@click.command(
+    "patch-header",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump patch-header /data/orders-0",
+        "kdump patch-header /data/orders-0 --apply --quarantine /backup/orders-0",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @apply_option
 @quarantine_option

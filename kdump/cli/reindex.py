@@ -10,6 +10,7 @@ import click
 
 from kdump.cli.options.broker import settings
 from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.options.help import Command
 from kdump.cli.options.repair import (
     apply_option,
     demand_quarantine,
@@ -28,7 +29,15 @@ if TYPE_CHECKING:
     from kdump.repair.reasons import Reasons
 
 
-@click.command("reindex", add_help_option=False, short_help="Rebuild missing or corrupt indexes.")
+@click.command(
+    "reindex",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump reindex /data/orders-0",
+        "kdump reindex /data/orders-0 --apply --quarantine /backup/orders-0",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @apply_option
 @quarantine_option

@@ -8,11 +8,20 @@ from typing import Any
 import click
 
 from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.options.help import Command
 from kdump.cli.repairing import Repair, gracefully
 from kdump.render.escape import escape
 
 
-@click.command("resume", add_help_option=False, short_help="Resume a repair that was interrupted.")
+@click.command(
+    "resume",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump resume /backup/orders-0/journal.json",
+        "kdump resume /backup/orders-0/journal.json --fail-on warning",
+    ),
+)
 @click.argument("journal", metavar="JOURNAL")
 @fail_on_option
 @help_option
@@ -34,7 +43,15 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
     sys.exit(repair.end())
 
 
-@click.command("undo", add_help_option=False, short_help="Take back what a repair has done.")
+@click.command(
+    "undo",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump undo /backup/orders-0/journal.json",
+        "kdump undo /backup/orders-0",
+    ),
+)
 @click.argument("journal", metavar="JOURNAL")
 @help_option
 def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)

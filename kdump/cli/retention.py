@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from kdump.cli.options.broker import configured
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -17,13 +17,14 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
+from kdump.cli.options.help import Command
+from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
 from kdump.retention.run import RetentionOptions, retention
 
 if TYPE_CHECKING:
-    from kdump.broker.config import Config
     from kdump.broker.retention_results import RetentionItem
     from kdump.render.terminal.progress import Bar
 
@@ -40,11 +41,20 @@ class RetentionSink(Protocol):
         """Write what all comes to."""
 
 
-@click.command("retention", add_help_option=False, short_help="Say what a broker will delete, roll and compact.")
+@click.command(
+    "retention",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump retention /data/orders-0 --set retention.ms=86400000",
+        "kdump retention /data --config server.properties --now now+1d",
+        "kdump retention /data/users-0 --set cleanup.policy=compact --pass",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--config", metavar="FILE", help="Topic and broker settings, as Java properties (server.properties).")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting; wins over --config.")
-@click.option("--now", metavar="TIME", help="The clock: ms, ISO 8601, now+2d.  [default: now]")
+@click.option("--now", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]")
 @click.option(
     "--high-watermark", type=_OFFSET, metavar="N", help="Nothing above it is deleted.  [default: the log end]"
 )
@@ -73,7 +83,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     bar = _bar()
     options = RetentionOptions(
         configured(given),
-        now_of(given["now"]),
+        clock_of("--now", given["now"]),
         given["high_watermark"],
         given["log_start_offset"],
         given["compaction"] or given["clean"],
@@ -102,51 +112,6 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     except OSError as error:  # what is read has its own problems: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
-
-
-def configured(given: dict[str, Any]) -> Config:
-    """Return the configuration that the options say; a mistake in it is one in the use."""
-    from kdump.broker.config import Config, check_name
-    from kdump.cli.options.broker import properties_of
-
-    values = properties_of(given["config"])
-    try:
-        Config(values)
-    except ValueError as error:
-        raise click.UsageError(_printable(f"--config {given['config']}: {error}")) from None
-    try:
-        for text in given["settings"]:
-            name, equals, value = text.partition("=")
-            if not equals:
-                raise ValueError(f"--set wants NAME=VALUE, not '{text}'")
-            check_name(name.strip())
-            values[name.strip()] = value
-        return Config(values)
-    except ValueError as error:
-        raise click.UsageError(_printable(str(error))) from None
-
-
-def _printable(text: str) -> str:
-    from kdump.render.escape import escape
-
-    return escape(text)
-
-
-def now_of(text: str | None) -> int:
-    """Return the clock that --now says, ms; a mistake in it is one in the use."""
-    if text is None:
-        return time.time_ns() // 1_000_000
-    from kdump.find.query import Ask, time_query
-
-    try:
-        query = time_query(text)
-    except ValueError as error:
-        raise click.UsageError(_printable(f"--now: {error}")) from None
-    if query.ask is not Ask.TIME:
-        raise click.UsageError(f"--now: '{_printable(text)}' is not a valid time")
-    if query.assumed:
-        say(f"kdump: --now: {query.assumed}")
-    return query.number
 
 
 def _bar() -> Bar | None:

@@ -16,6 +16,8 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
+from kdump.cli.options.complete import partitions
+from kdump.cli.options.help import Command
 from kdump.cli.options.repair import format_option
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
@@ -43,11 +45,21 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
     return value
 
 
-@click.command("salvage", add_help_option=False, short_help="Write clean partitions out of damaged replicas of them.")
+@click.command(
+    "salvage",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump salvage /data/orders-0 --to out",
+        "kdump salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 --to out",
+        "kdump salvage /mnt/disk1 /mnt/disk2 --to out --topic-partition orders-0",
+    ),
+)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--to", required=True, type=click.Path(), metavar="DIR", help="A new or empty directory for the result.")
 @click.option(
     "--topic-partition", "topic_partitions", multiple=True, metavar="TOPIC-N", callback=_partition_name,
+    shell_complete=partitions,
     help="Only this partition of log directories; may be given several times.",
 )  # fmt: skip
 @click.option(
@@ -73,19 +85,13 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
 @fail_on_option
 @help_option
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    r"""Write clean partitions out of damaged replicas of them.
+    """Write clean partitions out of damaged replicas of them.
 
     SOURCE is a partition directory, a log, a directory of runs that kdump carve has made, or a log.dir; several are
     copies of the same partitions. Sources are only read. The result, DIR/TOPIC-N, is what a broker loads without a
     repair; DIR/TOPIC-N.salvage.jsonl says what became of every offset. Exit status: 0 nothing is lost, 3 something
     is lost or doubtful, 5 something could not be read, 6 both, 10 no batch was found, 12 refused, 13 writing failed,
     2 wrong use.
-
-    \b
-    Examples:
-      kdump salvage /data/orders-0 --to out
-      kdump salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 --to out
-      kdump salvage /mnt/disk1 /mnt/disk2 --to out --topic-partition orders-0
     """
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = _bar()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,9 +16,10 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
+from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.times import time_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.render.commentary import fail_to_write, say
-from kdump.render.escape import escape
 from kdump.state.partition_log import ReadLimits
 
 if TYPE_CHECKING:
@@ -26,7 +28,11 @@ if TYPE_CHECKING:
 END = "end"  # of the log, as a time
 
 at_option = click.option(
-    "--at", metavar="WHEN", default=END, show_default=True, help="The state at a time: ms, ISO 8601, now-2h, end."
+    "--at",
+    metavar="WHEN",
+    default=END,
+    show_default=True,
+    help="The state at a time: 2026-11-21, 10:00, now-2h, end.",
 )
 
 
@@ -44,7 +50,7 @@ def state_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that both have."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return command
+    return redact_options(command)
 
 
 _OPTIONS = (
@@ -74,17 +80,7 @@ def when(option: str, text: str) -> int | None:
     """
     if text.strip() == END:
         return None
-    from kdump.find.query import Ask, time_query
-
-    try:
-        query = time_query(text)
-    except ValueError as error:
-        raise click.UsageError(escape(f"{option}: {error}")) from None
-    if query.ask is not Ask.TIME:
-        raise click.UsageError(f"{option}: '{escape(text)}' is not a valid time; the end is 'end'")
-    if query.assumed:
-        say(f"kdump: {option}: {query.assumed}")
-    return query.number
+    return time_of(option, text, other="; the end is 'end'")
 
 
 def run(items: Iterator[Any], given: dict[str, Any], sink: StateSink | None = None) -> None:
@@ -96,7 +92,10 @@ def run(items: Iterator[Any], given: dict[str, Any], sink: StateSink | None = No
         sink: what writes them; None for the layout that was asked for.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
+    redactor = redactor_of(given, [os.fspath(path) for path in given["paths"]])
     sink = sink or _sink(given)
+    if redactor is not None:
+        sink = redactor.before(sink)
     try:
         for item in items:
             outcome.see(item)

@@ -7,11 +7,20 @@ from typing import Any
 
 import click
 
+from kdump.cli.options.help import Command
 from kdump.cli.state import at_option, limits, run, state_options, when
 from kdump.state.transactions import TransactionOptions, transactions
 
 
-@click.command("transactions", add_help_option=False, short_help="Say which transactions are open, and which hang.")
+@click.command(
+    "transactions",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump transactions /data",
+        "kdump transactions /data --hanging",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @at_option
 @click.option("--hanging", is_flag=True, help="Only transactions whose end will never come.")

@@ -10,6 +10,7 @@ import click
 
 from kdump.cli.options.broker import settings
 from kdump.cli.options.common import fail_on_option, help_option
+from kdump.cli.options.help import Command
 from kdump.cli.options.repair import (
     apply_option,
     demand_quarantine,
@@ -21,7 +22,15 @@ from kdump.cli.options.repair import (
 from kdump.cli.repairing import Repair
 
 
-@click.command("truncate", add_help_option=False, short_help="Cut the end of a log off, and keep it aside.")
+@click.command(
+    "truncate",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump truncate /data/orders-0 --at-damage",
+        "kdump truncate /data/orders-0 --to-offset 40112 --apply --quarantine /backup",
+    ),
+)
 @click.argument("path", metavar="PATH")
 @click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="The first offset that goes.")
 @click.option("--to-position", type=click.IntRange(min=0), metavar="N", help="The first byte that goes.")

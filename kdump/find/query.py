@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
+from kdump.render.times import moment as shown_moment
 from kdump.value import Value
 
 _MAX_LONG = 2**63 - 1
@@ -15,8 +16,11 @@ _RELATIVE = r"now(?:([+-])([0-9]+)(ms|s|m|h|d))?"
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_DAY = 86_400_000  # ms
 _BELOW_MICROSECOND = r"[.,][0-9]{6}[0-9]*[1-9]"  # digits that Python does not keep
 _SHOWN = 60  # characters shown of an invalid question
+_DAYS = {"today": 0, "yesterday": 1}  # before this one
+_OF_DAY = re.compile(r"[0-9]{1,2}:[0-9]{2}(:.*|[Zz+-].*)?", re.ASCII)
 _SMALL = 10_000  # ms: nobody means a date by it
 _LIKELY = range(10**11, 10**13)  # ms, 1973 to 2286: other numbers may be seconds, or a date without its dashes
 
@@ -65,10 +69,13 @@ def offset_query(text: str) -> Query:
 
 
 def time_query(text: str, now: int | None = None) -> Query:
-    """Read a question about a time: ms since the epoch, ISO 8601, now-2h, earliest, latest or max.
+    """Read a question about a time, as every command reads one.
+
+    ms since the epoch; ISO 8601, a date alone is its 00:00; 10:00, the last such time before now; today and yesterday,
+    their 00:00; now, now-2h, now+1d; earliest, latest or max. UTC unless a zone is written.
 
     Args:
-        text: as the user wrote it; ISO 8601 without a zone means UTC.
+        text: as the user wrote it.
         now: ms since the epoch; None for the clock.
 
     Raises:
@@ -81,22 +88,49 @@ def time_query(text: str, now: int | None = None) -> Query:
         return Query(text, Ask.MAX)
     if re.fullmatch(r"-?[0-9]{1,19}", word, re.ASCII) and abs(int(word)) <= _MAX_LONG:
         return Query(text, Ask.TIME, int(word), _doubt(int(word)))
+    now = time.time_ns() // 1_000_000 if now is None else now
     relative = re.fullmatch(_RELATIVE, word)
     if relative:
-        now = time.time_ns() // 1_000_000 if now is None else now
         return _relative(text, now, *relative.groups())
     try:
+        if word in _DAYS:
+            return _taken(text, (now // _DAY - _DAYS[word]) * _DAY)
+        if _OF_DAY.fullmatch(word):
+            return _taken(text, _last(word, now))
         moment = datetime.fromisoformat(word)
     except ValueError:
         raise ValueError(
-            f"'{_shown(word)}' is not a valid time: ms since the epoch, ISO 8601 as 2026-11-21T14:03:00Z, now-2h, "
-            "earliest, latest, max"
+            f"'{_shown(word)}' is not a valid time: ms since the epoch, 2026-11-21, 2026-11-21T14:03:00Z, 10:00, "
+            "yesterday, now-2h, earliest, latest, max"
         ) from None
-    assumed = ""
-    if moment.tzinfo is None:
-        moment, assumed = moment.replace(tzinfo=UTC), "no zone is given: UTC is taken"
+    has_zone = moment.tzinfo is not None
+    number = _whole_ms(moment if has_zone else moment.replace(tzinfo=UTC), word)
+    return Query(text, Ask.TIME, number) if has_zone else _taken(text, number, zone="UTC, no zone is given")
+
+
+def _whole_ms(moment: datetime, word: str) -> int:
+    """Ms of a moment; at or after it: the next whole one."""
     microseconds = (moment - _EPOCH) // _MICROSECOND + bool(re.search(_BELOW_MICROSECOND, word))
-    return Query(text, Ask.TIME, -(-microseconds // 1000), assumed)  # at or after: the next whole one
+    return -(-microseconds // 1000)
+
+
+def _last(word: str, now: int) -> int:
+    """Return the last moment before now that has a time of day.
+
+    Raises:
+        ValueError: it is no time of day.
+    """
+    hours = word if word[2:3] == ":" else f"0{word}"
+    here = datetime.fromisoformat(f"{_EPOCH:%Y-%m-%d}T{hours}")
+    of_day = _whole_ms(here if here.tzinfo is not None else here.replace(tzinfo=UTC), word)
+    return now - 1 - (now - 1 - of_day) % _DAY
+
+
+def _taken(text: str, number: int, zone: str = "UTC") -> Query:
+    """A time that is not written as one moment for all: what was taken for it is said."""
+    shown = shown_moment(number)
+    said = f"{number} ms since the epoch" if shown is None else f"{shown} ({zone})"
+    return Query(text, Ask.TIME, number, f"{text.strip()} is {said}")
 
 
 def _relative(text: str, now: int, sign: str | None, number: str | None, unit: str) -> Query:
@@ -107,7 +141,7 @@ def _relative(text: str, now: int, sign: str | None, number: str | None, unit: s
     moment = now - away if sign == "-" else now + away
     if abs(moment) > _MAX_LONG:
         raise _too_far(text)
-    return Query(text, Ask.TIME, moment, f"{text.strip()} is {moment}")
+    return _taken(text, moment)
 
 
 def _too_far(text: str) -> ValueError:
@@ -118,11 +152,8 @@ def _doubt(number: int) -> str:
     """Say how a number was read that may have been meant as something else than ms; empty for others."""
     if 0 <= number < _SMALL or number in _LIKELY:
         return ""
-    try:
-        moment = _EPOCH + timedelta(milliseconds=number)
-    except OverflowError:
-        return f"{number} is read as ms since the epoch"
-    return f"{number} is read as ms since the epoch: {moment.isoformat(timespec='milliseconds')[: -len('+00:00')]}Z"
+    shown = shown_moment(number)
+    return f"{number} is read as ms since the epoch" + (f": {shown}" if shown else "")
 
 
 def _shown(text: str) -> str:

@@ -115,7 +115,26 @@ def test_a_shell_offers_directories_for_an_option_that_takes_one(
 
 
 def test_every_command_is_offered() -> None:
-    assert answer("kdump", "").split() == [f"plain,{name}" for name in _COMMANDS]
+    assert answer("kdump", "").split() == [f"plain,{name}" for name in (*_COMMANDS, "help")]
+    assert answer("kdump", "help", "").split() == [f"plain,{name}" for name in (*_COMMANDS, "help")]
+
+
+def test_partitions_and_topics_of_the_directories_in_the_line_are_offered(tmp_path: Path) -> None:
+    for name in ("orders-0", "orders-1", "old-orders-2", "orders-0.0123456789abcdef0123456789abcdef-delete", "x"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "orders-7").write_bytes(b"")
+    asked = answer("kdump", "find-offset", str(tmp_path), "latest", "--topic-partition", "or")
+    assert asked.split() == ["plain,orders-0", "plain,orders-1"]
+    asked = answer("kdump", "salvage", str(tmp_path), "--topic-partition", "")
+    assert asked.split() == ["plain,old-orders-2", "plain,orders-0", "plain,orders-1"]
+    assert answer("kdump", "groups", str(tmp_path), "--topic", "").split() == ["plain,old-orders", "plain,orders"]
+    assert answer("kdump", "groups", str(tmp_path / "nowhere"), "--topic", "").split() == []
+
+
+def test_codes_names_and_keys_are_offered_to_explain() -> None:
+    assert answer("kdump", "explain", "b0").split()[:2] == ["plain,B01", "plain,B02"]
+    assert "plain,hiddenRecords" in answer("kdump", "explain", "hidden").split()
+    assert "plain,crc-mismatch" in answer("kdump", "explain", "crc").split()
 
 
 def test_commands_are_offered_without_loading_one() -> None:

@@ -102,6 +102,12 @@ def test_a_verify_in_one_process_does_not_prepare_for_more() -> None:
     assert "multiprocessing" not in loaded(RUN, "verify", SMALL)
 
 
+def test_the_overview_loads_no_command() -> None:
+    assert {name for name in loaded(RUN, "--help") if name.startswith("kdump.cli.")} == {
+        "kdump.cli.main", "kdump.cli.options", "kdump.cli.options.common", "kdump.cli.options.help",
+    }  # fmt: skip
+
+
 def test_help_of_verify_does_not_load_the_verb() -> None:
     assert {"kdump.checks.run", "json", "multiprocessing"} & loaded(RUN, "verify", "--help") == set()
 

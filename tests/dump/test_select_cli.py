@@ -112,7 +112,9 @@ def test_times_are_read_as_find_time_reads_them() -> None:
         NODE,
     )
     assert run.stdout.decode().splitlines() == by_ms
-    assert run.stderr == b"kdump: --to-time: no zone is given: UTC is taken\n"
+    assert run.stderr == (
+        b"kdump: --to-time: 2023-11-14T22:13:20.105 is 2023-11-14T22:13:20.105Z (UTC, no zone is given)\n"
+    )
     assert [line.split(" ")[4] for line in by_ms if line.startswith("| ")] == [str(1700000000100 + i) for i in range(5)]
 
 
@@ -211,8 +213,8 @@ def test_where_the_marker_is_lost_the_transaction_index_says_what_was_aborted(tm
         (["--committed", "--aborted"], "--committed and --aborted exclude each other."),
         (["--from-offset", "9", "--to-offset", "8"], "--from-offset 9 is after --to-offset 8."),
         (["--from-time", "2024-01-01T00:00Z", "--to-time", "2023-01-01T00:00Z"], "--from-time 1704067200000 is after --to-time 1672531200000."),
-        (["--from-time", "yesterday"], "--from-time: 'yesterday' is not a valid time: ms since the epoch, ISO 8601 as 2026-11-21T14:03:00Z, now-2h, earliest, latest, max"),
-        (["--to-time", "max"], "--to-time: 'max' is not a valid time: ms, ISO 8601 or now-2h."),
+        (["--from-time", "soon"], "--from-time: 'soon' is not a valid time: ms since the epoch, 2026-11-21, 2026-11-21T14:03:00Z, 10:00, yesterday, now-2h, earliest, latest, max"),
+        (["--to-time", "max"], "--to-time: 'max' is not a valid time: ms since the epoch, 2026-11-21, 2026-11-21T14:03:00Z, 10:00, yesterday or now-2h"),
         (["--key-regex", "(a"], "--key-regex: '(a' is not a valid regular expression: missing ), unterminated subpattern at position 0"),
         (["--key", "0x0", "--key-format", "hex"], "--key: '0x0' is not hexadecimal: two digits a byte"),
         (["--key", "1_0", "--key-format", "long"], "--key: '1_0' is not an integer of 8 bytes"),
@@ -228,7 +230,9 @@ def test_where_the_marker_is_lost_the_transaction_index_says_what_was_aborted(tm
 def test_a_wrong_use_is_one_line(args: list[str], message: str, tmp_path: Path) -> None:
     run = run_kdump(["dump", *args, "no-such-file"], tmp_path)
     assert run.exit == 2
-    assert run.stderr.decode() == f"Usage: kdump dump [OPTIONS] FILE|DIR...\n\nError: {message}\n"
+    assert run.stderr.decode() == (
+        f"Usage: kdump dump [OPTIONS] FILE|DIR...\nTry 'kdump dump -h' for help.\n\nError: {message}\n"
+    )
 
 
 OWN = [

@@ -237,6 +237,12 @@ NOW = 1_795_269_780_000
         ("now+1d", NOW + 86_400_000), ("now-90s", NOW - 90_000), ("now-5ms", NOW - 5),
         ("2023-11-14T22:13:20Z", 1_700_000_000_000), ("2023-11-14T23:13:20.119+01:00", 1_700_000_000_119),
         ("2023-11-14", 1_699_920_000_000), ("1969-12-31T23:59:59.999Z", -1),
+        ("2023-11-14 22:13", 1_699_999_980_000), ("2023-11-14 22:13+02:00", 1_699_992_780_000),
+        # NOW is 2026-11-21T14:03:00Z
+        ("14:02", NOW - 60_000), ("14:03", NOW - 86_400_000), ("14:04", NOW + 60_000 - 86_400_000),
+        ("14:02:30", NOW - 30_000), ("9:00", NOW - 18_180_000), ("10:00+02:00", NOW - 21_780_000),
+        ("14:02Z", NOW - 60_000), ("15:30-01:00", NOW + 147 * 60_000 - 86_400_000), ("00:00", NOW - 50_580_000),
+        ("today", NOW - 50_580_000), ("yesterday", NOW - 50_580_000 - 86_400_000),
     ],
 )  # fmt: skip
 def test_a_time_is_ms_iso_or_relative(text: str, number: int) -> None:
@@ -245,15 +251,27 @@ def test_a_time_is_ms_iso_or_relative(text: str, number: int) -> None:
 
 
 def test_a_time_without_a_zone_is_utc_and_that_is_said() -> None:
+    assert time_query("2023-11-14").assumed == "2023-11-14 is 2023-11-14T00:00:00.000Z (UTC, no zone is given)"
     assert "UTC" in time_query("2023-11-14T22:13:20").assumed
     assert time_query("2023-11-14T22:13:20Z").assumed == ""
     moment = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
     assert time_query("2023-11-14T22:13:20").number == int(moment.timestamp()) * 1000
 
 
+@pytest.mark.parametrize("text", ["now-2h", "now", "10:00", "10:00+02:00", "yesterday", "today"])
+def test_the_moment_that_is_taken_for_a_relative_time_is_said(text: str) -> None:
+    query = time_query(text, NOW)
+    taken = datetime.fromtimestamp(query.number / 1000, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+    assert query.assumed == f"{text} is {taken}Z (UTC)"
+
+
 @pytest.mark.parametrize(
-    "text", ["", "x", "now-2", "now-2w", "2023-13-01", "9" * 20, "1.5", "now-99999999999999999999d"]
-)
+    "text",
+    [
+        "", "x", "now-2", "now-2w", "2023-13-01", "9" * 20, "1.5", "now-99999999999999999999d", "25:00", "10:0",
+        "Yesterday!", "10:00+99:00",
+    ],
+)  # fmt: skip
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a valid time|is too far away"):
         time_query(text)

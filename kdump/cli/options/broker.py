@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.broker.config import Config, read_config
+from kdump.broker.config import Config, check_name, read_config
 from kdump.broker.load.log_manager import LoadSettings
-from kdump.find.query import Ask, time_query
+from kdump.cli.options.times import clock_of
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
@@ -27,22 +26,38 @@ def settings(given: Mapping[str, Any]) -> LoadSettings:
     Raises:
         click.UsageError: one of them cannot be used.
     """
-    now = time.time_ns() // 1_000_000
-    if given["now"] is not None:
-        try:
-            query = time_query(given["now"], now)
-        except ValueError as error:
-            raise click.UsageError(escape(f"--now: {error}")) from None
-        if query.ask is not Ask.TIME:
-            raise click.UsageError(
-                f"--now: '{escape(given['now'])}' is not a valid time: ms since the epoch, or ISO 8601"
-            )
-        now = query.number
+    now = clock_of("--now", given["now"], quiet=bool(given.get("quiet")))
     try:
         config = Config(properties_of(given["config"]))
     except ValueError as error:
         raise click.UsageError(escape(f"--config {given['config']}: {error}")) from None
     return LoadSettings(now, config, given["index_interval_bytes"])
+
+
+def configured(given: Mapping[str, Any]) -> Config:
+    """Return the configuration that --config and --set say.
+
+    Args:
+        given: values of both; the settings of --set as `settings`.
+
+    Raises:
+        click.UsageError: one of them cannot be used.
+    """
+    values = properties_of(given["config"])
+    try:
+        Config(values)
+    except ValueError as error:
+        raise click.UsageError(escape(f"--config {given['config']}: {error}")) from None
+    try:
+        for text in given["settings"]:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise ValueError(f"--set wants NAME=VALUE, not '{text}'")
+            check_name(name.strip())
+            values[name.strip()] = value
+        return Config(values)
+    except ValueError as error:
+        raise click.UsageError(escape(str(error))) from None
 
 
 def properties_of(path: str | None) -> dict[str, str]:

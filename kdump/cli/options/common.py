@@ -17,7 +17,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 
 
 help_option = click.option(
-    "--help", is_flag=True, expose_value=False, is_eager=True, callback=_show, help="Show this message and exit."
+    "-h", "--help", is_flag=True, expose_value=False, is_eager=True, callback=_show, help="Show this message and exit."
 )
 
 raw_option = click.option("--raw", is_flag=True, help="On a terminal: write keys, payloads and names as they are.")
@@ -25,6 +25,7 @@ raw_option = click.option("--raw", is_flag=True, help="On a terminal: write keys
 max_batch_bytes_option = click.option(
     "--max-batch-bytes",
     type=click.IntRange(min=1024),
+    metavar="N",
     default=MAX_BATCH_BYTES,
     show_default=True,
     help="The records of a larger batch are not read.",
@@ -33,6 +34,7 @@ max_batch_bytes_option = click.option(
 max_uncompressed_bytes_option = click.option(
     "--max-uncompressed-bytes",
     type=click.IntRange(min=1024),
+    metavar="N",
     default=MAX_UNCOMPRESSED_BYTES,
     show_default=True,
     help="The records of one batch are read up to this size.",

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.options.help import Command
 from kdump.compat.dump_log_segments_options import STRING
 from kdump.format.batch import layout
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class KafkaCommand(click.Command):
+class KafkaCommand(Command):
     """Takes `-files` for `--files`, and `true` after a flag, as scripts for Kafka's tool may have them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

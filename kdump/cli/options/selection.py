@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump.cli.options.times import time_of
 from kdump.render.escape import escape
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _MAX_LONG = 2**63 - 1
 _OPTIONS = (
     click.option("--from-offset", type=_LONG, metavar="N", help="Only what is at or after this offset."),
     click.option("--to-offset", type=_LONG, metavar="N", help="Only what is before this offset."),
-    click.option("--from-time", metavar="TIME", help="Only what is at or after this time: ms, ISO 8601, now-2h."),
+    click.option("--from-time", metavar="TIME", help="Only what is at or after this time: 2026-11-21, 10:00, now-2h."),
     click.option("--to-time", metavar="TIME", help="Only what is before this time."),
     click.option("--from-position", type=_LONG, metavar="N", help="Only batches that begin at byte N or after."),
     click.option("--limit", type=_COUNT, metavar="N", help="Show N records, then stop."),
@@ -66,24 +67,7 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
     """
     if given["committed"] and given["aborted"]:
         raise click.UsageError("--committed and --aborted exclude each other.")
-    fields: dict[str, Any] = {
-        name: given[name]
-        for name in (
-            "from_offset", "to_offset", "from_position", "limit", "tail", "producers", "epochs", "control",
-            "transactional", "tombstones",
-        )
-        if given[name] or _is_zero(given[name])
-    }  # fmt: skip
-    for name in ("from_offset", "to_offset", "from_position", "limit", "tail"):
-        if name in fields:
-            fields[name] = min(fields[name], _MAX_LONG)  # nothing is above it
-    fields |= {name: _time(name, given[name]) for name in ("from_time", "to_time") if given[name] is not None}
-    if fields:
-        from kdump.dump.selection import contradiction
-
-        why = contradiction(fields, lambda name: f"--{name.replace('_', '-')}")
-        if why is not None:
-            raise click.UsageError(f"{why}.")
+    fields = _bounds(given)
     if given["committed"] or given["aborted"]:
         fields["outcome"] = "committed" if given["committed"] else "aborted"
     if given["keys"]:
@@ -99,22 +83,34 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
     return Selection(**fields)
 
 
+def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are numbers, times and flags."""
+    fields: dict[str, Any] = {
+        name: given[name]
+        for name in (
+            "from_offset", "to_offset", "from_position", "limit", "tail", "producers", "epochs", "control",
+            "transactional", "tombstones",
+        )
+        if given[name] or _is_zero(given[name])
+    }  # fmt: skip
+    for name in ("from_offset", "to_offset", "from_position", "limit", "tail"):
+        if name in fields:
+            fields[name] = min(fields[name], _MAX_LONG)  # nothing is above it
+    for name, option in (("from_time", "--from-time"), ("to_time", "--to-time")):
+        if given[name] is not None:
+            fields[name] = time_of(option, given[name], quiet=bool(given.get("quiet")))
+    if fields:
+        from kdump.dump.selection import contradiction
+
+        why = contradiction(fields, lambda name: f"--{name.replace('_', '-')}")
+        if why is not None:
+            raise click.UsageError(f"{why}.")
+    return fields
+
+
 def _is_zero(value: object) -> bool:
     """Whether it is the number: an end of 0 leaves nothing, no end leaves all."""
     return value == 0 and value is not False
-
-
-def _time(name: str, text: str) -> int:
-    from kdump.find.query import Ask, time_query
-    from kdump.render.commentary import say
-
-    option = f"--{name.replace('_', '-')}"
-    query = _read(option, time_query, text)
-    if query.ask is not Ask.TIME:
-        raise click.UsageError(f"{option}: '{escape(text)}' is not a valid time: ms, ISO 8601 or now-2h.")
-    if query.assumed:
-        say(f"kdump: {option}: {query.assumed}")
-    return int(query.number)
 
 
 def _read(option: str, read: Callable[[str], Any], text: str) -> Any:  # noqa: ANN401 (what `read` returns)

@@ -42,6 +42,7 @@ _LINE = cython.declare(cython.Py_ssize_t, 1024)  # more than any line without th
 
 Decode = Callable[[int, "bytes | None", "bytes | None"], bytes]
 Control = Callable[["bytes | None", "bytes | None"], bytes]
+Hide = Callable[[bytes], bytes]
 
 
 def is_compiled() -> bool:
@@ -255,14 +256,17 @@ def _text(
     b: cython.p_uchar,
     start: cython.Py_ssize_t,
     n: cython.longlong,
+    hide: object,
 ) -> cython.Py_ssize_t:
     """Append bytes of the buffer as a string, or as Base64 where they are not UTF-8; -1 when there is no room.
 
-    A size below 0 is null.
+    A size below 0 is null. With `hide` it is what that makes of the bytes.
     """
     size: cython.Py_ssize_t
     if n < 0:
         return wire.put(out, at, b"null", 4)
+    if hide is not None:
+        return _bytes(out, at, room, hide(bytes(b[start : start + n])))
     if at + n > room:
         return -1
     if _plain(b, start, n):
@@ -292,6 +296,7 @@ def _headers(
     p: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     count: cython.longlong,
+    hide: object,
 ) -> cython.Py_ssize_t:
     """Append `count` headers that begin at p and end before `end`; -1 when there is no room."""
     i: cython.longlong
@@ -303,14 +308,14 @@ def _headers(
         at = wire.put(out, at, b',{"key":', 8) if i else wire.put(out, at, b'{"key":', 7)
         after = wire.after_varint(b, p, end)
         size = wire.size_within(b, p, after, end)
-        at = _text(out, at, room, b, after, size if size > 0 else 0)
+        at = _text(out, at, room, b, after, size if size > 0 else 0, None)
         if at < 0 or at + 64 > room:
             return -1
         p = after + size if size > 0 else after
         after = wire.after_varint(b, p, end)
         size = wire.size_within(b, p, after, end)
         p = after
-        at = _text(out, wire.put(out, at, b',"value":', 9), room, b, p, size)
+        at = _text(out, wire.put(out, at, b',"value":', 9), room, b, p, size, hide)
         if at < 0 or at + 64 > room:
             return -1
         if size > 0:
@@ -342,6 +347,7 @@ def _record(
     contents: cython.bint,
     decode: object,
     control: object,
+    hide: object,
 ) -> cython.Py_ssize_t:
     """Append the line of one record behind the name of its file; -1 when there is no room for it."""
     new: cython.bint = q[c + layout.MAGIC] >= layout.MAGIC_V2
@@ -360,17 +366,19 @@ def _record(
     at = _int_if(out, wire.put(out, at, b',"sequence":', 12), p[i + layout.R_SEQUENCE], new)
     if new:
         at = wire.put(out, at, b',"headers":[', 12)
-        at = _headers(out, at, fits, b, p[i + layout.R_HEADERS_AT], p[i + layout.R_END], p[i + layout.R_HEADER_COUNT])
+        at = _headers(
+            out, at, fits, b, p[i + layout.R_HEADERS_AT], p[i + layout.R_END], p[i + layout.R_HEADER_COUNT], hide
+        )
         if at < 0:
             return at
         at = wire.put(out, at, b"]", 1)
     else:
         at = wire.put(out, at, b',"headers":null', 15)
     if contents:
-        at = _text(out, wire.put(out, at, b',"key":', 7), fits, b, p[i + layout.R_KEY_AT], key_size)
+        at = _text(out, wire.put(out, at, b',"key":', 7), fits, b, p[i + layout.R_KEY_AT], key_size, hide)
         if at < 0:
             return at
-        at = _text(out, wire.put(out, at, b',"payload":', 11), fits, b, p[i + layout.R_VALUE_AT], value_size)
+        at = _text(out, wire.put(out, at, b',"payload":', 11), fits, b, p[i + layout.R_VALUE_AT], value_size, hide)
         if at < 0:
             return at
     if new and q[c + layout.ATTRIBUTES] & layout.CONTROL_FLAG != 0:
@@ -411,6 +419,7 @@ def render(
     contents: bool,
     decode: Decode | None,
     control: Control,
+    hide: Hide | None,
 ) -> tuple[int, bool, int, int, int]:
     """Append the lines of batches and their records.
 
@@ -428,6 +437,7 @@ def render(
         decode: from offset, key and value to ',"decodedKey":...,"decodedPayload":...'; None where records are not
             decoded.
         control: from key and value of a control record to JSON.
+        hide: makes the JSON of a key, value or header value that may not be seen; None where all may.
 
     Returns:
         The batch to continue with, whether its line is printed, the record to continue with, the end of the text, and
@@ -465,7 +475,18 @@ def render(
                 return k, True, r, at, NO_ROOM
             at = _bytes(out, at, room, record_head)
             at = _record(
-                out, at, room, b, q, k * layout.BATCH_WIDTH, p, r * layout.RECORD_WIDTH, all_of_it, decode, control
+                out,
+                at,
+                room,
+                b,
+                q,
+                k * layout.BATCH_WIDTH,
+                p,
+                r * layout.RECORD_WIDTH,
+                all_of_it,
+                decode,
+                control,
+                hide,
             )
             if at < 0:
                 return k, True, r, start, TOO_LONG if start == 0 else NO_ROOM
@@ -493,6 +514,7 @@ def headers(
     begun: bool,
     target: cython.uchar[::1],
     to: cython.Py_ssize_t,
+    hide: Hide | None,
 ) -> tuple[int, int, int]:
     """Append headers as far as there is room: a line may have millions of them.
 
@@ -504,6 +526,7 @@ def headers(
         begun: headers were written before.
         target: the buffer for the text.
         to: where in it to continue.
+        hide: see `render`.
 
     Returns:
         The place of the next header, how many are left, the end of the text.
@@ -529,7 +552,7 @@ def headers(
         if comma:
             out[end] = 44
             end += 1
-        end = _headers(out, end, room - 64, b, at, stop, 1)
+        end = _headers(out, end, room - 64, b, at, stop, 1, hide)
         if end < 0:
             break
         to = end

@@ -1,0 +1,134 @@
+"""Help: the same ways to it everywhere, options in groups, examples that can be typed, lines that fit a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from kdump.cli.main import TASKS, kdump
+from kdump.cli.options.help import GROUPS, Command, group_of
+from tests.support.runs import run_kdump
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS: dict[str, click.Command] = {
+    name: command
+    for name in kdump.list_commands(click.Context(kdump))
+    if (command := kdump.get_command(click.Context(kdump), name))
+}
+
+
+def help_of(name: str, columns: int) -> str:
+    """Return the help of a command as a terminal of a width shows it; "" for that of kdump."""
+    context = click.Context(kdump, info_name="kdump", max_content_width=100, terminal_width=min(columns, 100) - 2)
+    if name:
+        context = click.Context(COMMANDS[name], info_name=name, parent=context)
+    return context.get_help()
+
+
+def options(command: click.Command) -> list[click.Option]:
+    return [one for one in command.params if isinstance(one, click.Option)]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_one_that_groups_its_options(name: str) -> None:
+    assert isinstance(COMMANDS[name], Command)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_group(name: str) -> None:
+    """One that has none stands in the last group, and here."""
+    known = {option for options in GROUPS.values() for option in options}
+    for option in options(COMMANDS[name]):
+        assert known & {*option.opts, *(f"{name} {one}" for one in option.opts)}, option.opts
+
+
+def test_an_option_of_no_group_is_shown_in_the_last_one() -> None:
+    unknown = Command("other", params=[click.Option(["--never-heard-of"], help="New.")])
+    assert group_of("other", click.Option(["--never-heard-of"])) == list(GROUPS)[-1]
+    text = unknown.get_help(click.Context(unknown, info_name="other"))
+    assert "--never-heard-of" in text.partition(f"{list(GROUPS)[-1]}:")[2]
+
+
+def test_an_option_that_means_something_else_in_one_command_has_a_group_of_its_own_there() -> None:
+    (cut,) = (one for one in options(COMMANDS["truncate"]) if "--to-offset" in one.opts)
+    (selection,) = (one for one in options(COMMANDS["dump"]) if "--to-offset" in one.opts)
+    assert (group_of("truncate", cut), group_of("dump", selection)) == ("Where to cut", "Selection")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_has_every_option_once(name: str) -> None:
+    said = [line.split() for line in help_of(name, 100).splitlines()]
+    words = [word.rstrip(",") for line in said for word in line[:2]]
+    for option in options(COMMANDS[name]):
+        assert words.count(max(option.opts, key=len)) == 1, option.opts
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_fits_the_terminal(name: str, columns: int) -> None:
+    for line in help_of(name, columns).splitlines():
+        assert len(line) <= columns, line
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_ends_with_examples_that_can_be_typed(name: str) -> None:
+    command = COMMANDS[name]
+    assert isinstance(command, Command)
+    assert len(command.examples) in (2, 3)
+    shown = [line.strip() for line in help_of(name, 80).partition("Examples:\n")[2].splitlines()]
+    assert shown == list(command.examples)
+    for example in command.examples:
+        words = shlex.split(example.partition(" > ")[0])
+        assert words[:2] == ["kdump", name]
+        with command.make_context(name, words[2:]):
+            pass
+
+
+def test_the_overview_has_every_command_by_its_task() -> None:
+    lines = help_of("", 80).splitlines()
+    for task, names in TASKS.items():
+        at = lines.index(f"{task}:")
+        block = lines[at + 1 : lines.index("", at)]
+        assert [line.split()[0] for line in block] == [name for name in names if name in (*COMMANDS, "help")]
+    assert {name for names in TASKS.values() for name in names} >= {*COMMANDS, "help"}
+
+
+@pytest.mark.parametrize("args", [["-h"], ["--help"], ["help"]], ids=" ".join)
+def test_there_are_three_ways_to_the_overview(args: list[str], tmp_path: Path) -> None:
+    run = run_kdump(args, tmp_path)
+    assert (run.exit, run.stdout, run.stderr) == (0, run_kdump(["--help"], tmp_path).stdout, b"")
+
+
+@pytest.mark.parametrize("name", ["dump", "verify", "undo"])
+def test_there_are_three_ways_to_the_help_of_a_command(name: str, tmp_path: Path) -> None:
+    asked = [run_kdump(args, tmp_path) for args in ([name, "-h"], [name, "--help"], ["help", name])]
+    assert {(run.exit, run.stdout, run.stderr) for run in asked} == {(0, asked[0].stdout, b"")}
+    assert asked[0].stdout.startswith(f"Usage: kdump {name} [OPTIONS] ".encode())
+
+
+def test_help_of_what_is_no_command_names_the_nearest_one(tmp_path: Path) -> None:
+    run = run_kdump(["help", "verfy"], tmp_path)
+    assert run.exit == 2
+    assert run.stderr.endswith(b"Error: no command 'verfy'; did you mean 'verify'?\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["dump", "--nothing", "x"], "Try 'kdump dump -h' for help."),
+        (["verify"], "Try 'kdump verify -h' for help."),
+        (["truncate", "x"], "Try 'kdump truncate -h' for help."),
+        (["nothing"], "Try 'kdump -h' for help."),
+    ],
+)
+def test_a_mistake_in_the_use_says_where_the_help_is(args: list[str], said: str, tmp_path: Path) -> None:
+    run = run_kdump(args, tmp_path)
+    lines = run.stderr.decode().splitlines()
+    assert (run.exit, lines[1]) == (2, said)
+    assert lines[0].startswith("Usage: kdump")
+    assert lines[3].startswith("Error: ")
