@@ -194,6 +194,8 @@ class Code(Enum):
     V02 = ("vanished", Severity.WARNING, "the file was there and is gone: retention or compaction at work", "look again, or at a copy")
     V03 = ("unfinished", Severity.NOTE, "the last batch is not finished: a broker is writing", "none")
     V04 = ("decoder-command", Severity.WARNING, "a payload is shown as it is, the decoder command did not decode it: {why}", "run the command by hand on such a payload")
+    V05 = ("bit-rot", Severity.ERROR, "{blocks} of 64 KiB changed since {seen}, and nothing writes to a closed segment{crc}",
+           "compare with another replica, and restore the segment from it; if these bytes are right: {accept}")
     # fmt: on
 
     @property

@@ -87,6 +87,7 @@ HELD = {
     "tests/state/test_transactions.py": (
         "cli.transactions state.doubt state.open_transactions state.transaction_coordinator"
     ),
+    "tests/storage/test_guest.py": "cli.options.guest",
     "tests/storage/test_names.py": "storage.paths",
     "tests/usage/test_du.py": (
         "cli.du render.json.usage render.text.usage usage.files usage.freeable usage.names usage.superseded"
