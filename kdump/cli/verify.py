@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kdump.checks.replicas import LocalReplicas
+    from kdump.checks.scrub import LocalScrub
     from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
     from kdump.render.redact import Redactor
@@ -228,7 +229,13 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
     )
     told: list[Scrubbed] = []
     redactor = redactor_of(given, [*paths, *options.accept])
-    items = scrub(paths, options)
+    spark = session(given, paths)
+    more: tuple[LocalScrub, ...] = ()
+    if spark is not None:
+        from kdump.spark.jobs import ScrubEngine
+
+        more = (ScrubEngine(spark),)
+    items = scrub(paths, options, *more)
     try:
         _show(_noting(items, told), paths, given, outcome, bar, redactor)
     except LedgerError as error:
