@@ -82,6 +82,8 @@ HELD = {
         "cli.groups cli.state render.terminal.coordinators render.text.coordinators state.copies"
         " state.group_coordinator state.messages state.share_coordinator state_rows"
     ),
+    "tests/state/test_cluster.py": "cli.cluster render.text.cluster state.metadata_image state.metadata_log",
+    "tests/state/test_cluster_check.py": "state.cluster_check",
     "tests/state/test_transactions.py": (
         "cli.transactions state.doubt state.open_transactions state.transaction_coordinator"
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump import __version__
 from kdump.checks.options import VerifyOptions
 from kdump.cli.options.common import (
     fail_on_option,
@@ -21,9 +22,12 @@ from kdump.cli.options.engine import demand_arrow, demand_outside, engine_option
 from kdump.cli.options.guest import be_guest, duration, guest_options
 from kdump.cli.options.help import Command
 from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Checked, Progress, Scrubbed
 from kdump.render.commentary import fail_to_write, say
+from kdump.render.shell import command_line
+from kdump.render.shell import named as as_argument
 from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted
 from kdump.spark.errors import SparkFailedError
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from kdump.checks.scrub import LocalScrub
     from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
+    from kdump.render.html.sections import ReportOrigin
     from kdump.render.redact import Redactor
     from kdump.render.terminal.progress import Bar
 
@@ -86,7 +91,9 @@ _TABLES = ("findings", "segments", "losses")
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )
 @click.option("--config", metavar="FILE", help="Configuration of the broker or a topic, for --start: Java properties.")
-@click.option("--now", metavar="TIME", help="The broker's clock, for --start: 2026-11-21, now+2d.  [default: now]")
+@click.option(
+    "--now", metavar="TIME", help="The clock, for --start and the report: 2026-11-21, now+2d.  [default: now]"
+)
 @jobs_option
 @click.option("--replicas", is_flag=True, help="The paths are replicas of each other: compare them as well.")
 @click.option(
@@ -110,8 +117,9 @@ _TABLES = ("findings", "segments", "losses")
 )
 @guest_options
 @click.option(
-    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+    "--format", "layout", type=click.Choice(["text", "json", "html"]), default="text", show_default=True, help="Layout."
 )
+@click.option("--with-host", is_flag=True, help="With --format html: say on which host it was made.")
 @engine_options
 @click.option("--out", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
 @click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
@@ -133,6 +141,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         context = click.get_current_context()
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
     named = [os.fspath(path) for path in given["paths"]]
+    if given["with_host"] and given["layout"] != "html":
+        raise click.UsageError("--with-host has a meaning with --format html only.")
     if given["scrub"] is not None:
         _demand_scrub(given, named)
     elif given["accept"] or given["seconds"] is not None:
@@ -147,9 +157,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
 
 def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
+    predictions = _predictions(given)
     roots = roots_of(named)
     paths = named if roots is None else [root.path for root in roots]
     redactor = redactor_of(given, paths)
+    origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
     spark = session(given, paths)
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = _bar(given)
@@ -161,13 +173,13 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
         progress=bar is not None,
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
-        **_predictions(given),
+        **predictions,
     )
     items = _items(paths, options, spark, replicas=given["replicas"])
     disks: list[LogDirRow] = []
     if spark is not None or given["out"] is not None:
         items = _with_tables(items, named, roots, given["out"], disks, redactor)
-    _show(items, paths, given, outcome, bar, redactor)
+    _show(items, paths, given, outcome, bar, redactor, origin)
     if spark is not None and not given["quiet"] and given["layout"] == "text":
         for disk in disks:
             say(f"kdump: {disk.sentence}")
@@ -181,9 +193,10 @@ def _show(
     outcome: RunStatus,
     bar: Bar | None,
     redactor: Redactor | None,
+    origin: ReportOrigin | None,
 ) -> None:
     """Show every item; end where the answer cannot be written, or Spark has failed."""
-    sink = _sink(paths if redactor is None else [redactor.path(path) for path in paths], given, outcome, bar)
+    sink = _sink(paths if redactor is None else [redactor.path(path) for path in paths], given, outcome, bar, origin)
     if redactor is not None:
         sink = redactor.before(sink)
     try:
@@ -235,9 +248,10 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
         from kdump.spark.jobs import ScrubEngine
 
         more = (ScrubEngine(spark),)
+    origin = _origin(paths, given, {}, redactor) if given["layout"] == "html" else None
     items = scrub(paths, options, *more)
     try:
-        _show(_noting(items, told), paths, given, outcome, bar, redactor)
+        _show(_noting(items, told), paths, given, outcome, bar, redactor, origin)
     except LedgerError as error:
         if bar is not None:
             bar.hide()
@@ -261,7 +275,7 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
     """The options about the next start of a broker, as fields; one without --start is a usage error."""
     if given["start"] is None:
         for option in ("index_interval_bytes", "config", "now"):
-            if given[option] is not None:
+            if given[option] is not None and (option, given["layout"]) != ("now", "html"):
                 raise click.UsageError(f"--{option.replace('_', '-')} has a meaning with --start only.")
         return {}
     from kdump.broker.load.facts import Start
@@ -312,7 +326,9 @@ def _bar(given: dict[str, Any]) -> Bar | None:
     return Bar("verify", sys.stderr)
 
 
-def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None) -> Sink:
+def _sink(
+    paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None, origin: ReportOrigin | None
+) -> Sink:
     tally = Tally(shallow=given["shallow"])
     wanted = outcome.matters if given["quiet"] else None
     error = _error(bar)
@@ -320,6 +336,11 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar 
         from kdump.render.json.verify import VerifyJson
 
         return VerifyJson(_write, error, tally, wanted=wanted)
+    if origin is not None:
+        from kdump.render.html.verify import VerifyHtml
+
+        fold, replicas = not given["no_fold"], given["replicas"]
+        return VerifyHtml(_write, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
     if not sys.stdout.isatty():
         from kdump.render.text.verify import VerifyText
 
@@ -341,6 +362,31 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar 
         raw=given["raw"],
         before=bar.hide if bar is not None else lambda: None,
     )
+
+
+def _origin(
+    named: Sequence[str], given: dict[str, Any], predictions: dict[str, Any], redactor: Redactor | None
+) -> ReportOrigin:
+    """Return how the run came about: the command without what does not change the answer, as engines and processes."""
+    import socket
+
+    from kdump.cli.options.broker import settings
+    from kdump.render.html.sections import ReportOrigin
+
+    flags = ("shallow", "no_resync", "contiguous", "replicas", "no_fold", "quiet", "redact")
+    parts = [f"--{name.replace('_', '-')}" for name in flags if given[name]]
+    usual = {"max_batch_bytes": MAX_BATCH_BYTES, "max_uncompressed_bytes": MAX_UNCOMPRESSED_BYTES}
+    for name in ("scrub", "start", "index_interval_bytes", "config", "now", *usual, "redact_key"):
+        if given[name] != usual.get(name):
+            parts += [f"--{name.replace('_', '-')}", str(given[name])]
+    host = socket.gethostname() if given["with_host"] else None
+    if redactor is not None:
+        parts = [redactor.text(part) for part in parts]
+        named = [redactor.path(path) for path in named]
+        host = None if host is None else redactor.name(host)
+    command = command_line("verify", "--format", "html", *parts, *map(as_argument, named))
+    now = (predictions.get("settings") or settings(given)).now
+    return ReportOrigin(command, __version__, now, host, given["start"] is not None)
 
 
 def _write(text: str) -> None:

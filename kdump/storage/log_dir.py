@@ -119,6 +119,20 @@ class LogDir:
             self.on_read(self._files[kind])
         return self._files[kind]
 
+    @cached_property
+    def properties(self) -> dict[str, str | int | None]:
+        """What meta.properties says: `node.id` (of old releases `broker.id`), `directory.id`, `cluster.id` ..."""
+        from kdump.format.checkpoint.text_lines import Property
+
+        entries = self.file(FileKind.META_PROPERTIES).entries
+        return {one.name: one.value for one in entries if isinstance(one, Property)}
+
+    @property
+    def node(self) -> int | None:
+        """The broker that it belongs to, None where meta.properties does not say it."""
+        text = str(self.properties.get("node.id", self.properties.get("broker.id")))
+        return int(text) if text.isascii() and text.isdigit() else None
+
     def offset(self, kind: FileKind, partition: tuple[str, int]) -> int | None:
         """Return what a checkpoint says of a partition (topic and number), None where it has no entry."""
         return self.file(kind).offsets.get(partition)

@@ -170,6 +170,9 @@ STAGED: dict[Code, tuple[str, Callable[[Path], list[Finding]]]] = {
 NOT_OF_VERIFY = {
     Code.L13: "the answer of a lookup: find-offset and find-time ask for one",
     Code.P05: "the coordinator's log decides: kdump transactions reads it",
+    **dict.fromkeys(
+        (Code.M01, Code.M02, Code.M03, Code.M04, Code.M05), "the metadata log decides: kdump cluster reads it"
+    ),
     Code.V04: "a program of the user: dump runs one",
     Code.R07: "what a decoder makes of a record: dump and find ask for one",
 }
