@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kdump.checks.replicas import LocalReplicas
+    from kdump.checks.scrub import LocalScrub
     from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
     from kdump.render.html.sections import ReportOrigin
@@ -241,8 +242,14 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
     )
     told: list[Scrubbed] = []
     redactor = redactor_of(given, [*paths, *options.accept])
+    spark = session(given, paths)
+    more: tuple[LocalScrub, ...] = ()
+    if spark is not None:
+        from kdump.spark.jobs import ScrubEngine
+
+        more = (ScrubEngine(spark),)
     origin = _origin(paths, given, {}, redactor) if given["layout"] == "html" else None
-    items = scrub(paths, options)
+    items = scrub(paths, options, *more)
     try:
         _show(_noting(items, told), paths, given, outcome, bar, redactor, origin)
     except LedgerError as error:
