@@ -116,6 +116,15 @@ def _tally() -> Any:
     return Tally()
 
 
+def test_the_head_says_what_starts_have_in_common(scene: tuple[Path, Path]) -> None:
+    same = "At the next start, however it was shut down, a broker loads everything as it is."
+    assert same in page_of(items_of_scene(scene[1]))
+    page = page_of(items_of_scene(scene[0]))
+    assert "At the next start after a clean shutdown a broker loads everything as it is." in page
+    lost = "a broker cuts away 49.1 kB with 651 readable records, and gives out offsets a second time."
+    assert f"At the next start after an unclean shutdown or the loss of its checkpoints {lost}" in page
+
+
 # --- nothing in a name or a key can do anything -------------------------------------------------------------
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
 def test_hostile_names_and_keys_are_inert(payload: str) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kdump.render.html.collected import PartitionFound
     from kdump.render.tally import Tally
 
-_AFTER = {"clean": "a clean shutdown", "unclean": "an unclean shutdown", "full": "one that has lost its checkpoints"}
+_AFTER = {"clean": "a clean shutdown", "unclean": "an unclean shutdown", "full": "the loss of its checkpoints"}
 
 
 def headline(found: Sequence[PartitionFound], tally: Tally, *, is_quiet: bool) -> tuple[str, str, list[str]]:
@@ -99,7 +99,10 @@ def _starts(found: Sequence[PartitionFound]) -> Iterator[str]:
     for start, rows in starts.items():
         said.setdefault(_start(rows), []).append(_AFTER[start])
     for sentence, kinds in said.items():
-        yield f"At the next start after {' or '.join(kinds)} {sentence}."
+        if len(kinds) == len(_AFTER):
+            yield f"At the next start, however it was shut down, {sentence}."
+        else:
+            yield f"At the next start after {' or '.join(kinds)} {sentence}."
 
 
 def _start(rows: Sequence[Prediction]) -> str:

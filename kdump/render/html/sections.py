@@ -689,7 +689,8 @@ def _outcomes(partitions: Iterable[PartitionFound]) -> Iterator[dict[str, Any]]:
     groups: dict[tuple[str, str], list[str]] = {}
     for one in partitions:
         for starts, row in _told(one):
-            text = "; ".join(prediction_sentences(row, _end(one)))
+            where = [_span_of(row.log_start_offset, row.log_end_offset)] if row.loads else []
+            text = "; ".join([*where, *prediction_sentences(row, _end(one))])
             groups.setdefault((", ".join(starts), text), []).append(one.predictions[0].partition)
     for (kinds, text), names in groups.items():
         yield {"starts": kinds, "text": text, "names": names, "count": len(names)}
