@@ -20,6 +20,7 @@ from kdump.render.html.damage_map import marks, outline, percent
 from kdump.render.html.headline import headline
 from kdump.render.html.page import MAX_BYTES, SectionForm, fitted
 from kdump.storage.file_source import OpenFailure
+from tests.support.damage_cases import Damage, damage_cases
 from tests.support.report_items import PAYLOADS, hostile, large
 from tests.support.report_pages import ORIGIN, demand_all, demand_inert, page_of, parsed, text_of
 from tests.support.report_scene import NOW, build, items_of_scene
@@ -67,6 +68,12 @@ def test_everything_of_a_damaged_directory_is_in_it(scene: tuple[Path, Path], fo
     assert page.count('<figure class="map">') == 4
 
 
+@pytest.mark.parametrize("case", damage_cases(FIXTURES / "damage")[::12], ids=lambda case: case.name)
+def test_everything_of_recorded_damage_is_in_it(case: Damage, tmp_path: Path) -> None:
+    items = items_of_scene(case.build(tmp_path / "logdir"))
+    demand_all(page_of(items), items)
+
+
 def test_replicas_stand_side_by_side(scene: tuple[Path, Path]) -> None:
     items = items_of_scene(*scene, replicas=True)
     page = page_of(items, replicas=True)
@@ -93,6 +100,19 @@ def test_a_file_that_was_named_has_a_row_and_a_map(scene: tuple[Path, Path]) -> 
     demand_all(page, items)
     assert f"{log.name} is damaged." in page
     assert page.count('<figure class="map">') == 1
+
+
+def test_a_partition_is_named_wherever_it_is_looked_at_from(
+    scene: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(scene[0] / "payments-7")
+    for path in (".", "../payments-7/", f"{scene[0]}//payments-7//"):
+        items = items_of_scene(path)
+        page = page_of(items, [path])
+        demand_all(page, items)
+        assert "payments-7 is damaged." in page
+    both = items_of_scene(".", "../txn-0")
+    assert "Both partitions are damaged." in page_of(both)
 
 
 def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:

@@ -66,6 +66,8 @@ def _verdict(found: Sequence[PartitionFound], tally: Tally) -> tuple[str, str]:
 def _of(some: Sequence[PartitionFound], whole: Sequence[PartitionFound], noun: str) -> str:
     if len(whole) == 1:
         return f"{whole[0].name} is"
+    if len(some) == len(whole) == 2:
+        return f"Both {noun}s are"
     if len(some) == len(whole):
         return f"All {counted(len(whole), noun)} are"
     return f"{len(some):,} of {counted(len(whole), noun)} {'is' if len(some) == 1 else 'are'}"
@@ -73,7 +75,7 @@ def _of(some: Sequence[PartitionFound], whole: Sequence[PartitionFound], noun: s
 
 def _lost(found: Sequence[PartitionFound], tally: Tally) -> str:
     if not tally.offsets_lost:
-        return "No records are known to be lost."
+        return "No records are known to be lost." if tally.partitions else ""
     offsets = counted(tally.offsets_lost, "offset")
     if tally.records_unknown:
         known = f", {counted(tally.records_lost, 'record')} of them known" if tally.records_lost else ""
