@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import shutil
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -145,6 +146,14 @@ def test_the_head_says_what_starts_have_in_common(scene: tuple[Path, Path]) -> N
     assert f"At the next start after an unclean shutdown or the loss of its checkpoints {lost}" in page
 
 
+def test_a_scrub_has_its_report(scene: tuple[Path, Path], tmp_path: Path) -> None:
+    done = run("verify", "--format", "html", "--now", NOW, "--scrub", str(tmp_path / "ledger"), str(scene[0]))
+    page = done.stdout.decode("utf-8")
+    demand_inert(page)
+    assert "1 of 5 partitions is damaged." in page
+    assert page.count('<figure class="map">') == 1
+
+
 # --- nothing in a name or a key can do anything -------------------------------------------------------------
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
 def test_hostile_names_and_keys_are_inert(payload: str) -> None:
@@ -156,10 +165,16 @@ def test_hostile_names_and_keys_are_inert(payload: str) -> None:
 
     seen = re.sub(r"\s+", " ", escape(payload))
     assert text_of(tree).count(seen) >= 9
-    plain = demand_inert(page_of(hostile("x"), ["dir"], origin=ORIGIN.replace(host="x"), replicas=True))
-    assert [one.tag for one in tree.iter()] == [one.tag for one in plain.iter()]  # it has added nothing
+    assert [one.tag for one in tree.iter()] == _plain_tags()  # it has added nothing
     for form in range(1, 4):  # of the forms for large runs too
         demand_inert("".join(_forms(items, form)))
+
+
+@cache
+def _plain_tags() -> list[Any]:
+    """The elements of the page about names that are harmless."""
+    page = page_of(hostile("x"), ["dir"], origin=ORIGIN.replace(host="x"), replicas=True)
+    return [one.tag for one in demand_inert(page).iter()]
 
 
 def _forms(items: list[Item], form: int) -> Iterator[str]:
@@ -249,15 +264,15 @@ def test_quiet_leaves_out_what_is_no_error(scene: tuple[Path, Path]) -> None:
 def test_a_large_run_stays_small(damaged: int) -> None:
     page = page_of(large(3000, damaged, 10_000))
     assert len(page.encode("utf-8")) < MOST
-    text = text_of(demand_inert(page))
-    for at in range(3000):
-        assert f"orders-{at}" in text
+    if damaged == 10:  # the others are parsed by Chromium: here it takes long
+        demand_inert(page)
+    names = set(re.findall(r"orders-\d+", page))
+    assert names == {f"orders-{at}" for at in range(3000)}
     for code in ("B01", "L09", "X04"):
         assert f'id="c-{code}"' in page
-    assert "10000 in all" in text
+    assert "10000 in all" in page
     if damaged <= 300:
-        for n in range(1, 3 * damaged + 1):
-            assert f'value="{n}"' in page
+        assert {int(n) for n in re.findall(r'<li value="(\d+)"', page)} == set(range(1, 3 * damaged + 1))
 
 
 def test_memory_of_a_page_does_not_grow_with_what_a_file_has() -> None:
