@@ -66,7 +66,7 @@ def environment(programs: Path) -> dict[str, str]:
     command = shlex.split(os.environ.get("KDUMP_COMMAND", "")) or [sys.executable, "-P", "-m", "kdump"]
     (programs / "kdump").write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', "utf-8")
     (programs / "kdump").chmod(0o755)
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([str(programs), os.environ["PATH"], os.defpath])
     return {**os.environ, "PATH": path, "PYTHONPATH": str(Path(kdump.__file__).parents[1])}
 
 
