@@ -18,10 +18,10 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
+from kdump.cli.options.guest import duration
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.selection import selection_of, selection_options
-from kdump.cli.options.times import duration
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import STRING, DumpOptions
 from kdump.exit_status import Exit, RunStatus
@@ -30,7 +30,7 @@ from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, FileTurn, Looked
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
-from kdump.render.text.dump import error_line, text_sink, write_text
+from kdump.render.text.dump import error_line, error_to, text_sink, write_text
 from kdump.storage.names import FileKind, parse_name, parse_partition
 
 if TYPE_CHECKING:
@@ -39,10 +39,11 @@ if TYPE_CHECKING:
 
     from kdump.decode.command import PayloadCommand
     from kdump.decode.file_decoder import FileDecoder
+    from kdump.dump.stats import StatsSink
     from kdump.item import Item
-    from kdump.render.json.dump import DumpJson
     from kdump.render.redact import Redactor
-    from kdump.render.text.dump import RecordFormat, TextSink
+    from kdump.render.text.dump import RecordFormat
+    from kdump.render.text.stats import StatsLines
     from kdump.workers import Output
 
     class Sink(Protocol):
@@ -213,7 +214,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
-    if given["jobs"] != 1 and selection is None and not (compat or given["stats"] or arguments or given["follow"]):
+    if given["jobs"] != 1 and selection is None and not (compat or arguments or given["follow"]):
         _run_in_turn(paths, options, given, shown, decodes, redactor)
     sink: Sink
     if is_json:
@@ -221,9 +222,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
         sink = json_sink(shown, decodes, outcome, deep=options.deep, stats=given["stats"], redactor=redactor)
     elif given["stats"]:
-        from kdump.render.text.stats import StatsLines
-
-        sink = StatsLines(write_text, error_line, careful=shown.careful)
+        sink = _stats_lines(shown, None)
     else:
         sink = text_sink(shown, dialect, decodes, redactor=redactor)
     if redactor is not None:
@@ -245,9 +244,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
         items = CheckedDump(options).files(paths)
     if given["stats"]:
-        from kdump.dump.stats import with_figures
+        from kdump.dump.stats import FiguresSink
 
-        items = with_figures(items)
+        folded: Any = sink  # one of those that --stats has
+        sink = FiguresSink(folded)
     try:
         with command or nullcontext():
             _run(items, sink, outcome, decodes, command, to_the_end=compat is None)
@@ -271,20 +271,29 @@ def _run_in_turn(
 
     outcome = RunStatus(given["fail_on"], compat=False)
 
-    def make_sink(output: Output | None) -> DumpJson | TextSink:
-        sink: DumpJson | TextSink
+    def make_sink(output: Output | None) -> StatsSink:
+        sink: StatsSink
+        stats = given["stats"]
         if given["layout"] == "text":
-            sink = text_sink(shown, DEFAULT, decodes, output, redactor)
+            sink = _stats_lines(shown, output) if stats else text_sink(shown, DEFAULT, decodes, output, redactor)
         else:
             from kdump.render.json.dump import json_sink
 
-            sink = json_sink(shown, decodes, outcome, output, deep=options.deep, stats=False, redactor=redactor)
+            sink = json_sink(shown, decodes, outcome, output, deep=options.deep, stats=stats, redactor=redactor)
         return sink if redactor is None else redactor.before(sink)
 
-    sink, ranges = make_sink(None), DumpRanges(paths, options)
+    def make(output: Output | None) -> StatsSink:
+        sink = make_sink(output)
+        if not given["stats"]:
+            return sink
+        from kdump.dump.stats import FiguresSink
+
+        return FiguresSink(sink)
+
+    sink, ranges = make(None), DumpRanges(paths, options)
     state: State = (None, sink.state, RunStatus(given["fail_on"], compat=False))
     try:
-        _, shown_so_far, seen = in_turn(ranges.units(), ShowInTurn(ranges, make_sink, decodes), given["jobs"], state)
+        _, shown_so_far, seen = in_turn(ranges.units(), ShowInTurn(ranges, make, decodes), given["jobs"], state)
         outcome.join(seen)
         sink.resume(shown_so_far)
         sink.end(dead=False)
@@ -292,6 +301,19 @@ def _run_in_turn(
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
+
+
+def _stats_lines(shown: RecordFormat, output: Output | None) -> StatsLines:
+    """The sink for figures as text, to stdout and stderr or to what takes their place."""
+    from kdump.render.text.stats import StatsLines
+
+    if output is None:
+        return StatsLines(write_text, error_line, careful=shown.careful)
+
+    def write(text: str) -> None:
+        output.write(text.encode("utf-8", "surrogateescape"))
+
+    return StatsLines(write, error_to(output), careful=shown.careful)
 
 
 def _run(

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--table",
     type=click.Choice(
-        ["records", "batches", "findings", "segments", "losses", "groups", "commits", "transactions", "open"]
+        ["records", "batches", "findings", "segments", "losses", "usage", "groups", "commits", "transactions", "open"]
     ),
     default="records",
     show_default=True,
@@ -219,6 +219,9 @@ class _Export:
         if self._target.table in STATE_TABLES:
             self._state(spark)
             return
+        if self._target.table == "usage":
+            self._usage(spark)
+            return
         engine: LocalVerify | None = None
         if spark is not None:
             from kdump.spark.jobs import VerifyEngine
@@ -245,10 +248,26 @@ class _Export:
             self._through(folded(spark, self._target.table, self._paths, limits))
             return
         if self._target.table in ("groups", "commits"):
-            wanted = GroupOptions(None, None, frozenset(), frozenset(), lag=False, limits=limits)
+            wanted = GroupOptions(
+                None, None, frozenset(), frozenset(), lag=False, limits=limits, jobs=self._given["jobs"]
+            )
             self._through(groups(list(self._paths), wanted))
         else:
-            self._through(transactions(list(self._paths), TransactionOptions(None, False, limits)))
+            self._through(transactions(list(self._paths), TransactionOptions(None, False, limits, self._given["jobs"])))
+
+    def _usage(self, spark: SparkSession | None) -> None:
+        """What uses the space, by partition."""
+        from kdump.usage.options import by_partition
+        from kdump.usage.run import placed_usage
+
+        limits = self._given["max_batch_bytes"], self._given["max_uncompressed_bytes"]
+        options = by_partition(*limits).replace(jobs=self._given["jobs"], progress=self._bar is not None)
+        if spark is not None:
+            from kdump.spark.jobs import placed
+
+            self._through(placed(spark, self._paths, options))
+            return
+        self._through(placed_usage(self._paths, options))
 
     def _through(self, items: Iterator[Any]) -> None:
         """Write the rows of items, and see how they went."""

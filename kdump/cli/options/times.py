@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 
 import click
@@ -36,16 +35,6 @@ def time_of(option: str, text: str, *, other: str = "", quiet: bool = False) -> 
     if query.assumed and not quiet:
         say(f"kdump: {option}: {query.assumed}")
     return query.number
-
-
-def duration(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
-    """Return the seconds of a span of time, as a callback of click: 90, 90s, 5m, 2h."""
-    if value is None:
-        return None
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smh]?)", value)
-    if found is None or not float(found[1]):
-        raise click.BadParameter(f"'{escape(value)}' is not a span of time: 90, 90s, 5m or 2h")
-    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def clock_of(option: str, text: str | None, *, quiet: bool = False) -> int:
