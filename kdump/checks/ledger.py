@@ -191,6 +191,8 @@ class Ledger:
     def enter(self, found: Iterable[Listed]) -> None:
         """Take note of logs that lie there now; a path that comes again is the same."""
         rows = ((it.path, os.fsencode(it.shown), it.base, it.next_base, it.dev, _in(it.inode), it.size) for it in found)
+        if not self._db.in_transaction:
+            self._run("UPDATE state SET turn = turn")  # one transaction for all of them
         self._db.executemany("INSERT OR IGNORE INTO here VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def forget(self, directory: str) -> None:

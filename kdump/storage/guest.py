@@ -28,6 +28,7 @@ _PIECE = 1024 * 1024  # bytes that are read at once at most
 _SMALLEST = 4096
 _OFTEN = 20  # pieces a second, so that the disk is free in between
 _SECOND = 1_000_000_000  # ns
+_LATE = _SECOND // 2  # of lost time is made good: a process is not always woken when it wants to be
 _CACHESTAT = 451  # its number on every machine of Linux
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
 _IDLE, _CLASS_SHIFT, _THIS_PROCESS = 3, 13, 1
@@ -59,7 +60,7 @@ class _Pace:
         lockf(self._file, take)
         try:
             now = time.monotonic_ns()
-            start = max(now, self._next[0])
+            start = max(now - _LATE, self._next[0] or now)
             self._next[0] = start + size * _SECOND // self._rate
         finally:
             lockf(self._file, let_go)
