@@ -67,7 +67,8 @@ def environment(programs: Path) -> dict[str, str]:
     (programs / "kdump").write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', "utf-8")
     (programs / "kdump").chmod(0o755)
     path = os.pathsep.join([str(programs), os.environ["PATH"], os.defpath])
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(Path(kdump.__file__).parents[1])}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}  # a session's
+    return {**inherited, "PATH": path, "PYTHONPATH": str(Path(kdump.__file__).parents[1])}
 
 
 def newcomer(folder: Path) -> tuple[Path, dict[str, str]]:
@@ -94,12 +95,13 @@ def run(block: list[Example], folder: Path, variables: Mapping[str, str]) -> lis
 
 def assert_shown(block: list[Example], folder: Path, variables: Mapping[str, str]) -> None:
     """Fail unless the commands print what stands below them."""
-    outputs = run(block, folder, variables)
-    shown = [
-        f"$ {example.command}\n{example.output if re.fullmatch(_pattern(example.output), output) else output}"
-        for example, output in zip(block, outputs, strict=True)
+    wrong = [
+        f"$ {example.command}\nshown:\n{example.output}printed:\n{output}"
+        for example, output in zip(block, run(block, folder, variables), strict=True)
+        if not re.fullmatch(_pattern(example.output), output)
     ]
-    assert "".join(shown) == "".join(f"$ {example.command}\n{example.output}" for example in block)
+    if wrong:
+        raise AssertionError("\n".join(wrong))
 
 
 def _examples(block: str) -> list[Example]:
