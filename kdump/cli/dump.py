@@ -15,6 +15,7 @@ from kdump.cli.options.common import (
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    notes_option,
     raw_option,
 )
 from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
@@ -23,18 +24,21 @@ from kdump.cli.options.selection import selection_of, selection_options
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import STRING, DumpOptions
 from kdump.exit_status import RunStatus
+from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart
-from kdump.render.commentary import fail_to_write
+from kdump.render.commentary import fail_to_write, say
 from kdump.render.text.dump import error_line, text_sink, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import NoReturn, Protocol
 
     from kdump.decode.command import PayloadCommand
     from kdump.decode.file_decoder import FileDecoder
+    from kdump.dump.fates import FateOptions
+    from kdump.dump.searched import Searched
     from kdump.item import Item
     from kdump.render.json.dump import DumpJson
     from kdump.render.text.dump import RecordFormat, TextSink
@@ -153,7 +157,12 @@ _KINDS = (
 )
 @selection_options
 @format_options
+@click.option("--fate", is_flag=True, help="Say what became of each record: its transaction, newer ones, retention.")
+@click.option("--config", metavar="FILE", help="Topic and broker settings for --fate, as Java properties.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting for --fate.")
 @click.option("--stats", is_flag=True, help="Show what the logs of each directory come to, not what is in them.")
+@notes_option
+@click.option("--quiet", is_flag=True, help="Nothing on stderr but errors.")
 @jobs_option
 @raw_option
 @max_batch_bytes_option
@@ -176,8 +185,13 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if compat and any(mine.values()):
         other = next(option for option, is_given in mine.items() if is_given)
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
+    fate = _fate(given)
     shown = record_format(given, terminal=sys.stdout.isatty())
-    by_record = given["stats"] or (selection is not None and selection.by_record)
+    if fate is not None and selection is None:
+        from kdump.dump.selection import Selection
+
+        selection = Selection()
+    by_record = given["stats"] or given["fate"] or (selection is not None and selection.by_record)
     options = DumpOptions(
         deep=shown.deep or by_record,
         contents=shown.contents,
@@ -202,13 +216,14 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if is_json:
         from kdump.render.json.dump import json_sink
 
-        sink = json_sink(shown, decodes, outcome, deep=options.deep, stats=given["stats"])
+        sink = json_sink(shown, decodes, outcome, deep=options.deep, stats=given["stats"], quiet=given["quiet"])
     elif given["stats"]:
         from kdump.render.text.stats import StatsLines
 
-        sink = StatsLines(write_text, error_line, careful=shown.careful)
+        sink = StatsLines(write_text, error_line, careful=shown.careful, listed=_listed(given, outcome))
     else:
-        sink = text_sink(shown, dialect, decodes)
+        sink = text_sink(shown, dialect, decodes, listed=_listed(given, outcome))
+    searched: Searched | None = None
     if compat:
         from kdump.compat.dump_log_segments import KafkaDump
 
@@ -216,7 +231,12 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     elif selection is not None:
         from kdump.dump.selected import SelectedDump
 
-        items = SelectedDump(options, selection).files(paths)
+        items = SelectedDump(options, selection, fate).files(paths)
+        if sys.stderr.isatty() and not given["quiet"]:
+            from kdump.dump.searched import Searched
+
+            searched = Searched(selection)
+            items = _watched(items, searched)
     else:
         from kdump.dump.checked import CheckedDump
 
@@ -228,9 +248,46 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     try:
         with command or nullcontext():
             _run(items, sink, outcome, decodes, command, to_the_end=compat is None)
+        for line in searched.lines() if searched is not None else ():
+            say(f"kdump: {line}")
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
+
+
+def _fate(given: dict[str, Any]) -> FateOptions | None:
+    """What decides over the fate of records; None where that is not asked for."""
+    if not given["fate"]:
+        for option in ("config", "settings"):
+            if given[option]:
+                name = "set" if option == "settings" else option
+                raise click.UsageError(f"--{name} has a meaning with --fate only.")
+        return None
+    for option in ("stats", "skip_record_metadata"):
+        if given[option]:
+            raise click.UsageError(f"--fate is said of each record: it does not go with --{option.replace('_', '-')}.")
+    from kdump.cli.options.broker import configured
+    from kdump.cli.options.times import clock_of
+    from kdump.dump.fates import FateOptions
+
+    if not (given["config"] or given["settings"] or given["quiet"]):
+        say("kdump: --fate: the settings of topics are not in their files: Kafka's defaults are taken; --config, --set")
+    return FateOptions(configured(given), clock_of("--now", None))
+
+
+def _listed(given: dict[str, Any], outcome: RunStatus) -> Callable[[object], bool]:
+    """What of the commentary is said."""
+    if given["quiet"]:
+        return outcome.matters
+    if given["notes"]:
+        return lambda _item: True
+    return lambda item: not (isinstance(item, Finding) and item.severity is Severity.NOTE)
+
+
+def _watched(items: Iterator[Item], searched: Searched) -> Iterator[Item]:
+    for item in items:
+        searched.see(item)
+        yield item
 
 
 def _run_in_turn(
@@ -245,10 +302,10 @@ def _run_in_turn(
 
     def make_sink(output: Output | None) -> DumpJson | TextSink:
         if given["layout"] == "text":
-            return text_sink(shown, DEFAULT, decodes, output)
+            return text_sink(shown, DEFAULT, decodes, output, listed=_listed(given, outcome))
         from kdump.render.json.dump import json_sink
 
-        return json_sink(shown, decodes, outcome, output, deep=options.deep, stats=False)
+        return json_sink(shown, decodes, outcome, output, deep=options.deep, stats=False, quiet=given["quiet"])
 
     sink, ranges = make_sink(None), DumpRanges(paths, options)
     state: State = (None, sink.state, RunStatus(given["fail_on"], compat=False))

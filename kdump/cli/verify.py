@@ -15,6 +15,7 @@ from kdump.cli.options.common import (
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    notes_option,
     raw_option,
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
@@ -89,6 +90,7 @@ _TABLES = ("findings", "segments", "losses")
 @click.option("--out", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
 @click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
 @click.option("--quiet", is_flag=True, help="Show errors only, and nothing at all when there are none.")
+@notes_option
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -202,7 +204,8 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar 
     if not sys.stdout.isatty():
         from kdump.render.text.verify import VerifyText
 
-        return VerifyText(_write, error, tally, fold=not given["no_fold"], wanted=wanted)
+        notes = given["notes"] is not False
+        return VerifyText(_write, error, tally, fold=not given["no_fold"], wanted=wanted, notes=notes)
     from rich.console import Console
 
     from kdump.render.terminal.verify import VerifyTable
@@ -217,6 +220,7 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar 
         paths,
         fold=not given["no_fold"],
         wanted=wanted,
+        notes=given["no_fold"] if given["notes"] is None else given["notes"],
         raw=given["raw"],
         before=bar.hide if bar is not None else lambda: None,
     )

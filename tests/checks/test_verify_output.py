@@ -350,7 +350,7 @@ def test_the_table_of_sound_partitions_is_one_line_each() -> None:
         "orders-0                    1 segment   offsets 42..9,041     5.0 MB   ok",
         "orders-0                    1 segment   offsets 42..9,041     5.0 MB   ok   1 note",
         "empty-3                    0 segments                            0 B   ok",
-        "3 partitions, 2 segments, 10.0 MB, 140 batches: no damage, 1 note (--no-fold lists notes)",
+        "3 partitions, 2 segments, 10.0 MB, 140 batches: no damage, 1 note (--notes lists them)",
         "2.0 s (5.0 MB/s)",
     ]
     assert as_table(CLEAN).splitlines()[-1] == (
@@ -378,7 +378,7 @@ def test_the_table_of_a_damaged_partition() -> None:
         f"  \u2503   {Code.F09.sentence}",
         f"  \u2503   -> {Code.F09.remedy}",
         "",
-        "1 partition, 1 segment, 5.0 MB, 70 batches: 2 errors, 2 warnings, 1 note (--no-fold lists notes), 1 not",
+        "1 partition, 1 segment, 5.0 MB, 70 batches: 2 errors, 2 warnings, 1 note (--notes lists them), 1 not",
         "checked",
         "2.0 s (2.5 MB/s)   exit 6",
     ]

@@ -65,6 +65,7 @@ class RecordFormat(Value):
         careful: escape what could drive a terminal.
         key_form, value_form: how keys and payloads are written; None for the classes.
         iso: times as ISO 8601.
+        key, payload: shown where contents are not: it is by them that records are selected.
     """
 
     deep: bool
@@ -78,16 +79,31 @@ class RecordFormat(Value):
     key_form: str | None = None
     value_form: str | None = None
     iso: bool = False
+    key: bool = False
+    payload: bool = False
 
 
 def text_sink(
-    shown: RecordFormat, dialect: Dialect, decodes: FileDecoder | None, output: Output | None = None
+    shown: RecordFormat,
+    dialect: Dialect,
+    decodes: FileDecoder | None,
+    output: Output | None = None,
+    *,
+    listed: Callable[[object], bool] = lambda _item: True,
 ) -> TextSink:
-    """Return the sink for stdout and stderr, or for what takes their place."""
+    """Return the sink for stdout and stderr, or for what takes their place.
+
+    Args:
+        shown: the form of records.
+        dialect: the release whose layout it is.
+        decodes: reads keys and values; None where nothing does.
+        output: takes the place of stdout and stderr.
+        listed: tells which findings and failures are said.
+    """
     first = b"| " if shown.skip_metadata else b" "
     contents = None if decodes is None else lambda: decodes.text(first, escape_bytes if shown.careful else None)
     writer = _writer(shown, dialect, sys.stdout.buffer.write if output is None else output.write)
-    return TextSink(writer, error_to(output), dialect, contents, careful=shown.careful, iso=shown.iso)
+    return TextSink(writer, error_to(output), dialect, contents, listed, careful=shown.careful, iso=shown.iso)
 
 
 def error_to(output: Output | None) -> Callable[[str], None]:
@@ -117,6 +133,8 @@ def _writer(shown: RecordFormat, dialect: Dialect, write: Write) -> TextWriter:
         | (_text.KAFKA if shown.compat else 0)
         | (_text.CAREFUL if shown.careful else 0)
         | (_text.ISO if shown.iso else 0)
+        | (_text.KEY if shown.key else 0)
+        | (_text.PAYLOAD if shown.payload else 0)
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
     return TextWriter(write, mode, slow_text, None, _control(shown, dialect), _broken(shown, dialect))
@@ -172,6 +190,7 @@ class TextSink:
         error: takes one line for stderr.
         dialect: the release whose layout it is.
         contents: at the start of each file, what makes the text of its keys and payloads; None for UTF-8.
+        listed: tells which findings and failures are said.
         careful: stdout is a terminal: no name may drive it.
         iso: times as ISO 8601.
     """
@@ -182,6 +201,7 @@ class TextSink:
         error: Callable[[str], None],
         dialect: Dialect,
         contents: Callable[[], Contents | None] | None = None,
+        listed: Callable[[object], bool] = lambda _item: True,
         *,
         careful: bool = False,
         iso: bool = False,
@@ -193,6 +213,7 @@ class TextSink:
         self._dialect = dialect
         self._contents = contents
         self._complaints = Complaints(dialect)
+        self._listed = listed
         self._findings = FindingLines(self._stderr)
 
     def __call__(self, item: Item) -> str | None:
@@ -203,6 +224,8 @@ class TextSink:
         """
         if isinstance(item, Chunk):
             return self._writer.chunk(item)
+        if isinstance(item, Finding | OpenFailure) and not self._listed(item):
+            return None
         if isinstance(item, Finding):
             self._findings(item)
         elif isinstance(item, Complaint):
