@@ -291,6 +291,18 @@ class Usage(Value):
         return self.log_size + self.index_size + self.other_size + self.leftover_size
 
 
+class PlacedUsage(Value):
+    """The row of a partition in one log directory.
+
+    Args:
+        path: of its directory; of a file of the log directory for what lies in no partition.
+        usage: the row.
+    """
+
+    path: str
+    usage: Usage
+
+
 class Growth(Value):
     """How fast something grows, by the timestamps of its batches.
 

@@ -30,7 +30,7 @@ UNREADABLE = (
 """Errors in batches with a right CRC over which a consumer does not get."""
 
 _MISPLACED = (Code.O01, Code.O02, Code.O03)
-_DISTRUSTED = (Code.B01, Code.B02)
+_DISTRUSTED = (Code.B01, Code.B02, Code.F06)
 _HOLE = (Code.O04, Code.O07)
 _MOST = 1000  # pieces between two batches, or ranges, that are held
 
@@ -89,7 +89,7 @@ class LossFold:
             return
         if finding.gap:
             self._gap(finding)
-        elif finding.code in _DISTRUSTED:
+        elif finding.code in _DISTRUSTED and (finding.code is not Code.F06 or finding.offset is not None):
             self._piece(finding, finding.offset, finding.last_offset, finding.count)
         elif finding.code in _MISPLACED and finding.expected is None:
             self._piece(finding, None, None, finding.count)
@@ -131,6 +131,11 @@ class LossFold:
     def _piece(self, finding: Finding, first: int | None, last: int | None, records: int | None) -> None:
         start = finding.position or 0
         end = start + (finding.length or 0)
+        if finding.code is Code.F06:  # the batch around it
+            start, end = (
+                one if isinstance(one := finding.values.get(key), int) else at
+                for key, at in (("batchStart", start), ("batchEnd", end))
+            )
         self._add(_Piece(start, end, first, last, records, Certainty.DOUBTFUL, (finding.code.name,)))
 
     def _add(self, piece: _Piece) -> None:

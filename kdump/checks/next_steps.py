@@ -196,15 +196,15 @@ class PartitionSteps:
             steps.append((command_line("patch-header", *map(named, patched)), why))
         indexed = [one.argument for one in kept if one.unsound]
         if indexed:
-            why = "builds the indexes anew that are missing or unsound, from their logs; nothing is lost"
+            why = "builds the indexes that are missing or unsound again, from their logs; nothing is lost"
             steps.append((command_line("reindex", *map(named, indexed)), why))
         if self._snapshots:
             logs = dict.fromkeys(self._snapshots)
-            why = "builds wrong producer snapshots anew from the logs; nothing is lost"
+            why = "builds wrong producer snapshots again, from the logs; nothing is lost"
             steps.append((command_line("reindex", *map(named, logs), "--snapshot"), why))
         witnesses = [one.log for one in kept if one.witnesses]
         if witnesses:
-            why = "builds indexes anew from a log that they do not belong to any more: what they tell of it is given up"
+            why = "builds indexes again from a log that they no longer belong to: what they tell of it is given up"
             steps.append((command_line("reindex", *map(named, witnesses), "--force"), why))
         alternatives: list[tuple[str | None, str]] = []
         causes = [one.causes[0] for one in self._segments if one.causes]
@@ -213,10 +213,12 @@ class PartitionSteps:
         if cut is not None:
             alternatives, last = self._of_cut(cut, causes[0] if alternatives else cut.damage[0])
             steps.append(last)
-        persons = [(None, why) for why in self._persons.sentences()]
-        first, count = len(alternatives) + len(persons), len(alternatives) + len(persons) + len(steps)
-        for at, (command, why) in enumerate((*alternatives, *persons, *steps), 1):
-            is_better = at <= len(alternatives)  # it makes a new copy of the partition, and nothing here is mended
+        urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
+        persons = [(None, why) for why in self._persons.sentences(urgent=False)]
+        before = len(urgent) + len(alternatives)
+        first, count = before + len(persons), before + len(persons) + len(steps)
+        for at, (command, why) in enumerate((*urgent, *alternatives, *persons, *steps), 1):
+            is_better = len(urgent) < at <= before  # it makes a new copy of the partition, and nothing here is mended
             behind = at if command is None else first
             yield Step(at, command, why, tuple(range(behind + 1, count + 1)) if is_better else ())
 
@@ -398,9 +400,15 @@ class PersonSteps:
             if finding.file not in files and len(files) <= _NAMED:
                 files.append(finding.file)
 
-    def sentences(self) -> Iterator[str]:
-        """Yield what a person does about them."""
+    def sentences(self, *, urgent: bool | None = None) -> Iterator[str]:
+        """Yield what a person does about them.
+
+        Args:
+            urgent: those only that come before all other steps, or all but those; None for all.
+        """
         for code, (finding, files) in self._found.items():
+            if urgent is not None and urgent is not (code is Code.F06):  # a disk that fails loses more while it is read
+                continue
             more = ", and others" if len(files) > _NAMED else ""
             what = f"{', '.join(files[:_NAMED])}{more}: {code.name} {code.slug}"
             yield f"{what}: {finding.remedy}"

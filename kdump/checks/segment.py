@@ -24,6 +24,7 @@ from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.segment import Segment
+from kdump.storage.tolerant import TolerantSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -107,11 +108,12 @@ class _SegmentCheck:
         self._path = job.files[FileKind.LOG]
         self._segment = Segment(self._path, job.base_offset, cache, follow=job.only is not None)
         self._maybe_compaction: list[Finding] = []
+        self._told: list[tuple[int, int]] = []  # what the disk could not read, as far as the walk has told it
         self._blamed: set[int] = set()
         self._folds: dict[FileKind, IndexFold] = {}
         self._sizes: dict[FileKind, int] = {}
         self._verdicts: dict[FileKind, IndexVerdict] = {}
-        self._log: CachedFile | None = None
+        self._log: TolerantSource | None = None
         self._cause: Code | None = None
         self._doubts = 0
         self._gap_end: int | None = None  # of the last gap
@@ -135,10 +137,10 @@ class _SegmentCheck:
 
     def walk(self) -> Iterator[Progress]:
         """Walk through the log, and judge everything."""
-        log = self._open(FileKind.LOG)
-        if log is None:
+        opened = self._open(FileKind.LOG)
+        if opened is None:
             return
-        self._log = log
+        self._log = log = TolerantSource(opened)
         self._open_indexes(log.size)
         self._producers = ProducerFold(
             self._path, self._report, self._options.max_uncompressed_bytes, report_controls=not self._options.deep
@@ -234,7 +236,7 @@ class _SegmentCheck:
                 self._found.append(broken_off(error, self._job.files[kind], self._sizes[kind]))
 
     # --- the walk -------------------------------------------------------------------------------------------
-    def _batches_of(self, log: CachedFile) -> Iterator[Progress]:
+    def _batches_of(self, log: TolerantSource) -> Iterator[Progress]:
         job, options = self._job, self._options
         if log.size > layout.MAX_INT:
             over = log.size - layout.MAX_INT
@@ -279,6 +281,7 @@ class _SegmentCheck:
         end = Progress(log.size, log.size, self._path)
         yield from self._handing_on(self._finish(log, walk.checks.offsets.last), end)
         self._lost_end(walk.checks.offsets.last)
+        self._unreadable(log)
 
     def _lost_end(self, last: int | None) -> None:
         """What is missing behind the last batch."""
@@ -348,7 +351,15 @@ class _SegmentCheck:
         except OSError:  # the fold will say so
             return ()
 
-    def _finish(self, log: CachedFile, last: int | None) -> Iterator[None]:
+    def _unreadable(self, log: TolerantSource) -> None:
+        """Report what the disk could not read where the walk has not told it: zeros stood there, and a CRC is right."""
+        at = 0
+        for start, end in [*sorted(self._told), (log.size, log.size)]:
+            for first, stop, why in log.unreadable(at, start) if start > at else ():
+                self._report(Finding(Code.F06, self._path, first, stop - first, values={"why": why}))
+            at = max(at, end)
+
+    def _finish(self, log: TolerantSource, last: int | None) -> Iterator[None]:
         if self._job.is_alone:
             return
         self._holes_inside = self._has_holes
@@ -418,6 +429,8 @@ class _SegmentCheck:
     def _explained(self, finding: Finding) -> Finding:
         """Note what a finding says of where the files are from; return it with its cause where that is known."""
         self._look_for_cause(finding)
+        if finding.code is Code.F06 and finding.file == self._path:
+            self._told.append((finding.position or 0, (finding.position or 0) + (finding.length or 0)))
         if finding.file == self._path and (finding.gap or finding.code in _SHIFTS):
             self._is_whole = False
         if finding.gap:

@@ -176,7 +176,7 @@ def check_epochs(file: StateFile, end: int, *, has_epochs: bool) -> Iterator[Fin
     if not epochs:
         if has_epochs:
             what = "is missing" if file.failure is not None and file.failure.missing else "has no entries"
-            why = f"the file {what}, and batches have leader epochs: a broker makes it anew from them"
+            why = f"the file {what}, and batches have leader epochs: a broker makes it again from them"
             yield Finding(Code.K04, path, values={"why": why}, severity_override=Severity.NOTE)
         return
     if not ascend(epochs):

@@ -58,11 +58,12 @@ def bug_lines(error: BaseException) -> list[str]:
 
 
 def _named(error: BaseException) -> str:
+    from kdump.render.commentary import hidden
     from kdump.render.escape import escape
 
     try:
         message = str(error)
     except Exception:
         message = ""
-    shown = message if len(message) <= _MOST else f"{message[:_MOST]}..."
+    shown = hidden(message if len(message) <= _MOST else f"{message[:_MOST]}...")
     return escape(f"{type(error).__name__}: {shown}" if shown else type(error).__name__)

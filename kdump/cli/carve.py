@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.options.common import fail_on_option, help_option, max_uncompressed_bytes_option
+from kdump.cli.options.common import fail_on_option, help_option, jobs_option, max_uncompressed_bytes_option
 from kdump.cli.options.help import Command
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
 )
+@jobs_option
 @max_uncompressed_bytes_option
 @fail_on_option
 @help_option
@@ -65,7 +66,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     bar = _bar()
     to = os.fspath(given["to"])
     options = CarveOptions(
-        to, tuple(given["like"]), given["min_batches"], given["max_uncompressed_bytes"], bar is not None
+        to, tuple(given["like"]), given["min_batches"], given["max_uncompressed_bytes"], bar is not None, given["jobs"]
     )
     sink = _sink(given["layout"], tally, to)
     try:

@@ -13,10 +13,12 @@ from kdump.cli.options.broker import configured
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
+    jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
 )
 from kdump.cli.options.help import Command
+from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
@@ -66,6 +68,8 @@ _TOP_KEYS = 20
 @click.option(
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
 )
+@jobs_option
+@redact_options
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -93,9 +97,14 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         given["max_batch_bytes"],
         given["max_uncompressed_bytes"],
         bar is not None,
+        given["jobs"],
     )
+    paths = [os.fspath(path) for path in given["paths"]]
+    redactor = redactor_of(given, paths)
     sink = _sink(given["layout"], tally)
-    for item in usage([os.fspath(path) for path in given["paths"]], options):
+    if redactor is not None:
+        sink = redactor.before(sink)
+    for item in usage(paths, options):
         if isinstance(item, Progress):
             if bar is not None and item.total:
                 bar.show(item)

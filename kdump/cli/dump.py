@@ -20,7 +20,8 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
-from kdump.cli.options.selection import selection_of, selection_options
+from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.selection import everything, selection_of, selection_options
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import STRING, DumpOptions
 from kdump.exit_status import RunStatus
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
     from kdump.decode.file_decoder import FileDecoder
     from kdump.dump.fates import FateOptions
     from kdump.dump.searched import Searched
+    from kdump.dump.selection import Selection
     from kdump.item import Item
     from kdump.render.json.dump import DumpJson
+    from kdump.render.redact import Redactor
     from kdump.render.text.dump import RecordFormat, TextSink
     from kdump.workers import Output
 
@@ -164,6 +167,7 @@ _KINDS = (
 @notes_option
 @click.option("--quiet", is_flag=True, help="Nothing on stderr but errors.")
 @jobs_option
+@redact_options
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -186,11 +190,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         other = next(option for option, is_given in mine.items() if is_given)
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
     fate = _fate(given)
+    selection = selection or (None if fate is None else everything())
+    redactor = redactor_of(given, paths)
     shown = record_format(given, terminal=sys.stdout.isatty())
-    if fate is not None and selection is None:
-        from kdump.dump.selection import Selection
-
-        selection = Selection()
     by_record = given["stats"] or given["fate"] or (selection is not None and selection.by_record)
     options = DumpOptions(
         deep=shown.deep or by_record,
@@ -209,42 +211,31 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     dialect = DEFAULT if compat is None else DIALECTS[compat]
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
-    decodes = file_decoder(shown, dialect, None if command is None else command.decode)
+    decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
     if given["jobs"] != 1 and selection is None and not (compat or given["stats"] or arguments):
-        _run_in_turn(paths, options, given, shown, decodes)
+        _run_in_turn(paths, options, given, shown, decodes, redactor)
     sink: Sink
     if is_json:
         from kdump.render.json.dump import json_sink
 
-        sink = json_sink(shown, decodes, outcome, deep=options.deep, stats=given["stats"], quiet=given["quiet"])
+        sink = json_sink(
+            shown, decodes, outcome, deep=options.deep, stats=given["stats"], quiet=given["quiet"], redactor=redactor
+        )
     elif given["stats"]:
         from kdump.render.text.stats import StatsLines
 
         sink = StatsLines(write_text, error_line, careful=shown.careful, listed=_listed(given, outcome))
     else:
-        sink = text_sink(shown, dialect, decodes, listed=_listed(given, outcome))
+        sink = text_sink(shown, dialect, decodes, redactor=redactor, listed=_listed(given, outcome))
+    if redactor is not None:
+        sink = redactor.before(sink)
     searched: Searched | None = None
-    if compat:
-        from kdump.compat.dump_log_segments import KafkaDump
+    items = _items(paths, options, given, selection, fate)
+    if selection is not None and sys.stderr.isatty() and not given["quiet"]:
+        from kdump.dump.searched import Searched
 
-        items = KafkaDump(DIALECTS[compat], options, late_failures(given)).files(paths)
-    elif selection is not None:
-        from kdump.dump.selected import SelectedDump
-
-        items = SelectedDump(options, selection, fate).files(paths)
-        if sys.stderr.isatty() and not given["quiet"]:
-            from kdump.dump.searched import Searched
-
-            searched = Searched(selection)
-            items = _watched(items, searched)
-    else:
-        from kdump.dump.checked import CheckedDump
-
-        items = CheckedDump(options).files(paths)
-    if given["stats"]:
-        from kdump.dump.stats import with_figures
-
-        items = with_figures(items)
+        searched = Searched(selection)
+        items = _watched(items, searched)
     try:
         with command or nullcontext():
             _run(items, sink, outcome, decodes, command, to_the_end=compat is None)
@@ -253,6 +244,34 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
+
+
+def _items(
+    paths: list[str],
+    options: DumpOptions,
+    given: dict[str, Any],
+    selection: Selection | None,
+    fate: FateOptions | None,
+) -> Iterator[Item]:
+    """What is shown."""
+    items: Iterator[Item]
+    if given["compat"]:
+        from kdump.compat.dump_log_segments import KafkaDump
+
+        items = KafkaDump(DIALECTS[given["compat"]], options, late_failures(given)).files(paths)
+    elif selection is not None:
+        from kdump.dump.selected import SelectedDump
+
+        items = SelectedDump(options, selection, fate).files(paths)
+    else:
+        from kdump.dump.checked import CheckedDump
+
+        items = CheckedDump(options).files(paths)
+    if given["stats"]:
+        from kdump.dump.stats import with_figures
+
+        items = with_figures(items)
+    return items
 
 
 def _fate(given: dict[str, Any]) -> FateOptions | None:
@@ -291,7 +310,12 @@ def _watched(items: Iterator[Item], searched: Searched) -> Iterator[Item]:
 
 
 def _run_in_turn(
-    paths: list[str], options: DumpOptions, given: dict[str, Any], shown: RecordFormat, decodes: FileDecoder | None
+    paths: list[str],
+    options: DumpOptions,
+    given: dict[str, Any],
+    shown: RecordFormat,
+    decodes: FileDecoder | None,
+    redactor: Redactor | None,
 ) -> NoReturn:
     """Show files by several processes, and end."""
     from kdump.dump.ranges import DumpRanges
@@ -301,11 +325,16 @@ def _run_in_turn(
     outcome = RunStatus(given["fail_on"], compat=False)
 
     def make_sink(output: Output | None) -> DumpJson | TextSink:
+        sink: DumpJson | TextSink
         if given["layout"] == "text":
-            return text_sink(shown, DEFAULT, decodes, output, listed=_listed(given, outcome))
-        from kdump.render.json.dump import json_sink
+            sink = text_sink(shown, DEFAULT, decodes, output, redactor, listed=_listed(given, outcome))
+        else:
+            from kdump.render.json.dump import json_sink
 
-        return json_sink(shown, decodes, outcome, output, deep=options.deep, stats=False, quiet=given["quiet"])
+            sink = json_sink(
+                shown, decodes, outcome, output, deep=options.deep, stats=False, quiet=given["quiet"], redactor=redactor
+            )
+        return sink if redactor is None else redactor.before(sink)
 
     sink, ranges = make_sink(None), DumpRanges(paths, options)
     state: State = (None, sink.state, RunStatus(given["fail_on"], compat=False))

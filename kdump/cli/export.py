@@ -18,6 +18,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.help import Command
+from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--table",
     type=click.Choice(
-        ["records", "batches", "findings", "segments", "losses", "groups", "commits", "transactions", "open"]
+        ["records", "batches", "findings", "segments", "losses", "usage", "groups", "commits", "transactions", "open"]
     ),
     default="records",
     show_default=True,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
 )
 @engine_options
 @jobs_option
+@redact_options
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
 @fail_on_option
@@ -132,12 +134,16 @@ class _Export:
         self._given = given
         self._paths = paths
         self._origins = origins
-        self._target: ExportTarget = ExportTarget(given["directory"], given["kind"], given["table"], columns)
+        redactor = redactor_of(given, paths)
+        self._redactor = redactor
+        self._target: ExportTarget = ExportTarget(given["directory"], given["kind"], given["table"], columns, redactor)
         self._asked: dict[str, object] = {
-            "paths": [absolute(path) for path in paths],
+            "paths": [absolute(path) if redactor is None else redactor.path(absolute(path)) for path in paths],
             **{name: given[name] for name in ("table", "kind", "decoder", "max_batch_bytes", "max_uncompressed_bytes")},
             "columns": [column.name for column in columns],
         }
+        if redactor is not None:
+            self._asked["redacted"] = redactor.token(b"")  # another key makes another export
         self._outcome = RunStatus(given["fail_on"], compat=False)
         self._bar = _bar()
         self._unchecked: list[tuple[str | None, str]] = []
@@ -179,9 +185,10 @@ class _Export:
             given["max_batch_bytes"],
             given["max_uncompressed_bytes"],
         )
-        plan = begun(target, self._asked)
+        plan = begun(target, self._asked, logs_of(self._paths, self._origins, WantedLogs()))
         if plan is None or not plan.parts:  # without parts nothing is written, and what was missing may be there by now
-            plan = plan_of(logs_of(self._paths, self._origins, WantedLogs()), SPLIT_SIZE[target.table])
+            logs = logs_of(self._paths, self._origins, WantedLogs())
+            plan = plan_of(logs, SPLIT_SIZE[target.table], target.redactor)
             begin(target, self._asked, plan)
         for problem in plan.problems:
             self._problem(problem)
@@ -212,6 +219,9 @@ class _Export:
         if self._target.table in STATE_TABLES:
             self._state(spark)
             return
+        if self._target.table == "usage":
+            self._usage(spark)
+            return
         engine: LocalVerify | None = None
         if spark is not None:
             from kdump.spark.jobs import VerifyEngine
@@ -238,10 +248,26 @@ class _Export:
             self._through(folded(spark, self._target.table, self._paths, limits))
             return
         if self._target.table in ("groups", "commits"):
-            wanted = GroupOptions(None, None, frozenset(), frozenset(), lag=False, limits=limits)
+            wanted = GroupOptions(
+                None, None, frozenset(), frozenset(), lag=False, limits=limits, jobs=self._given["jobs"]
+            )
             self._through(groups(list(self._paths), wanted))
         else:
-            self._through(transactions(list(self._paths), TransactionOptions(None, False, limits)))
+            self._through(transactions(list(self._paths), TransactionOptions(None, False, limits, self._given["jobs"])))
+
+    def _usage(self, spark: SparkSession | None) -> None:
+        """What uses the space, by partition."""
+        from kdump.usage.options import by_partition
+        from kdump.usage.run import placed_usage
+
+        limits = self._given["max_batch_bytes"], self._given["max_uncompressed_bytes"]
+        options = by_partition(*limits).replace(jobs=self._given["jobs"], progress=self._bar is not None)
+        if spark is not None:
+            from kdump.spark.jobs import placed
+
+            self._through(placed(spark, self._paths, options))
+            return
+        self._through(placed_usage(self._paths, options))
 
     def _through(self, items: Iterator[Any]) -> None:
         """Write the rows of items, and see how they went."""
@@ -268,6 +294,8 @@ class _Export:
     def _problem(self, problem: OpenFailure) -> None:
         self._hide()
         self._outcome.see(problem)
+        if self._redactor is not None:
+            problem = self._redactor.item(problem)
         self._unchecked.append((problem.path, problem.sentence))
         say(f"kdump: {problem.sentence}")
 

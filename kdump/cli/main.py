@@ -93,6 +93,7 @@ _KERNELS = (
     "render.text._text",
     "rescue._carving",
     "state._fold",
+    "usage._sums",
 )
 
 

@@ -11,6 +11,7 @@ import click
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
+    jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
     raw_option,
@@ -77,6 +78,7 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
     "--doubtful", type=click.Path(), metavar="FILE", help="A new file for records that no CRC vouches for, as JSON."
 )
 @format_option
+@jobs_option
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -101,6 +103,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         Limits(given["max_batch_bytes"], given["max_uncompressed_bytes"]),
         bar is not None,
         _doubtful(given),
+        given["jobs"],
     )
     sink, special = _sink(given), Exit.OK
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +16,7 @@ from kdump.cli.options.common import (
     max_uncompressed_bytes_option,
     raw_option,
 )
+from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.times import time_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.render.commentary import fail_to_write, say
@@ -48,7 +50,7 @@ def state_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that both have."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return command
+    return redact_options(command)
 
 
 _OPTIONS = (
@@ -90,7 +92,10 @@ def run(items: Iterator[Any], given: dict[str, Any], sink: StateSink | None = No
         sink: what writes them; None for the layout that was asked for.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
+    redactor = redactor_of(given, [os.fspath(path) for path in given["paths"]])
     sink = sink or _sink(given)
+    if redactor is not None:
+        sink = redactor.before(sink)
     try:
         for item in items:
             outcome.see(item)

@@ -20,6 +20,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.help import Command
+from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.exit_status import RunStatus
 from kdump.item import Checked, Progress
 from kdump.render.commentary import fail_to_write, say
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from kdump.checks.replicas import LocalReplicas
     from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
+    from kdump.render.redact import Redactor
     from kdump.render.terminal.progress import Bar
 
     class Sink(Protocol):
@@ -91,6 +93,7 @@ _TABLES = ("findings", "segments", "losses")
 @click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
 @click.option("--quiet", is_flag=True, help="Show errors only, and nothing at all when there are none.")
 @notes_option
+@redact_options
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -106,6 +109,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     named = [os.fspath(path) for path in given["paths"]]
     roots = roots_of(named)
     paths = named if roots is None else [root.path for root in roots]
+    redactor = redactor_of(given, paths)
     spark = session(given, paths)
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = _bar(given)
@@ -122,8 +126,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     items = _items(paths, options, spark, replicas=given["replicas"])
     disks: list[LogDirRow] = []
     if spark is not None or given["out"] is not None:
-        items = _with_tables(items, named, roots, given["out"], disks)
-    sink = _sink(paths, given, outcome, bar)
+        items = _with_tables(items, named, roots, given["out"], disks, redactor)
+    sink = _sink(paths if redactor is None else [redactor.path(path) for path in paths], given, outcome, bar)
+    if redactor is not None:
+        sink = redactor.before(sink)
     try:
         _run(items, sink, outcome, bar)
     except OSError as error:  # what is read has its own findings: this is where the text goes
@@ -240,7 +246,12 @@ def _error(bar: Bar | None) -> Callable[[str], None]:
 
 
 def _with_tables(
-    items: Iterator[Item], named: Sequence[str], roots: Sequence[Root] | None, out: str | None, disks: list[LogDirRow]
+    items: Iterator[Item],
+    named: Sequence[str],
+    roots: Sequence[Root] | None,
+    out: str | None,
+    disks: list[LogDirRow],
+    redactor: Redactor | None,
 ) -> Iterator[Item]:
     """Return items that are counted as they go by, and written as tables.
 
@@ -250,6 +261,7 @@ def _with_tables(
         roots: what they stand for; None where no manifest is among them.
         out: directory of the tables; None for no tables.
         disks: takes what each log directory comes to, at the end.
+        redactor: hides what the tables have; None where all may be seen.
     """
     demand_arrow()
     from kdump.export.job import ExportTarget, NotThisExportError
@@ -259,13 +271,13 @@ def _with_tables(
 
     roots = read_roots(named) if roots is None else roots
     origins = Origins(roots)
-    summary = Summary(origins)
+    summary = Summary(origins, redactor)
     items = summary.through(items)
     if out is not None:
         demand_outside(out, [root.path for root in roots], "--out")
         try:
             for table in _TABLES:
-                target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table))
+                target = ExportTarget(os.path.join(out, table), "parquet", table, columns_of(table), redactor)
                 items = VerdictFiles(target, origins, {"verify": table}).through(items)
         except NotThisExportError as error:
             refuse(str(error))

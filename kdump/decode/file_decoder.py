@@ -15,6 +15,7 @@ from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, Protocol
 
     from kdump.compat.dialect import Dialect
     from kdump.decode.decoded import Decoded, Decoder, Usual
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
     Texts = Callable[[int, bytes | None, bytes | None], bytes | tuple[bytes, str]]
     Objects = Callable[[int, bytes | None, bytes | None], bytes]
 
+    class Hides(Protocol):
+        """Makes of what may not be seen what may."""
+
+        def token(self, value: bytes) -> str:
+            """Return what stands for a value."""
+
+        def decoded(self, made: Any) -> Any:  # noqa: ANN401 (JSON)
+            """Return what may be seen of a decoded key or value."""
+
 
 class FileDecoder:
     """The decoder for the records of the file in hand.
@@ -39,12 +49,22 @@ class FileDecoder:
         dialect: the release whose words are wanted.
         plain: what reads keys and values that are one value each, in the place of a decoder; None for UTF-8.
         compat: a record at which Kafka's tool dies ends the text there; else it is a finding.
+        hides: makes what may be seen of keys and values, and of what a decoder made of them; None where all may.
 
     Raises:
         ValueError: the release has no such decoder.
     """
 
-    def __init__(self, named: str | None, dialect: Dialect, plain: Decoder | None = None, *, compat: bool) -> None:
+    def __init__(
+        self,
+        named: str | None,
+        dialect: Dialect,
+        plain: Decoder | None = None,
+        *,
+        compat: bool,
+        hides: Hides | None = None,
+    ) -> None:
+        self._hides = hides
         self._named = named
         self._dialect = dialect
         self._plain = plain
@@ -72,6 +92,8 @@ class FileDecoder:
             first: what stands before the first of them.
             escape: makes the text safe on a terminal; None where it goes out as it is.
         """
+        if self._hides is not None:
+            return self._hidden_text(first, self._hides)
         made = self._of_text()
         if made is None:
             return None
@@ -104,6 +126,8 @@ class FileDecoder:
 
     def json(self) -> Objects | None:
         """Return what makes the JSON of keys and payloads; None where nothing decodes them."""
+        if self._hides is not None:
+            return self._hidden_json(self._hides)
         made = self._of_json()
         if made is None:
             return None
@@ -122,6 +146,47 @@ class FileDecoder:
             return b',"decodedKey":%b,"decodedPayload":%b' % (shown_key, payload)
 
         return contents
+
+    def _hidden_text(self, first: bytes, hides: Hides) -> Texts:
+        """What makes text of keys and payloads of which not all may be seen."""
+        made = self._hidden(hides)
+
+        def contents(offset: int, key: bytes | None, value: bytes | None) -> bytes:
+            text, prefix = b"", first
+            for name, one in zip((b"key", b"payload"), made(offset, key, value), strict=True):
+                if one is not None:
+                    shown = one.encode() if isinstance(one, str) else _json(one)
+                    text, prefix = b"%b%b%b: %b" % (text, prefix, name, shown), b" "
+            return text
+
+        return contents
+
+    def _hidden_json(self, hides: Hides) -> Objects | None:
+        """What makes JSON of keys and payloads of which not all may be seen; None where nothing decodes them."""
+        if self._name is None and self._plain is None:
+            return None
+        made = self._hidden(hides)
+
+        def contents(offset: int, key: bytes | None, value: bytes | None) -> bytes:
+            return b',"decodedKey":%b,"decodedPayload":%b' % tuple(map(_json, made(offset, key, value)))
+
+        return contents
+
+    def _hidden(self, hides: Hides) -> Callable[[int, bytes | None, bytes | None], tuple[object, object]]:
+        """What makes of key and payload what may be seen; None for one that is not shown."""
+        known = None if self._name is None else self._of_json()
+
+        def made(offset: int, key: bytes | None, value: bytes | None) -> tuple[object, object]:
+            if known is None:  # one value each, in whatever form
+                if self._plain is not None:
+                    self._note(offset, self._plain(offset, key, value))
+                return None if key is None else hides.token(key), None if value is None else hides.token(value)
+            decoded = known[0](offset, key, value)
+            self._note(offset, decoded)
+            decoded = _going_on(offset, decoded)
+            return hides.decoded(decoded.shown_key), hides.decoded(decoded.shown_payload)
+
+        return made
 
     def findings(self, chunk: Chunk) -> list[Finding]:
         """Return what was odd in the records of a chunk that has been shown."""

@@ -16,6 +16,7 @@ from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, LogStart, SnapshotStart
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, java_file
+from kdump.storage.tolerant import TolerantSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,7 +146,7 @@ class CheckedLog:
 
     def __init__(self, file: InputFile, source: Source, options: DumpOptions) -> None:
         self.file = file
-        self.source = source
+        self.source = source = TolerantSource(source)
         self._options = options
         self._findings: list[Finding] = []
         self.walk = open_walk(file, source, options, self._findings)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from kdump.export.read import ReadOptions
     from kdump.export.tables import Column
+    from kdump.render.redact import Redactor
 
 STATE = "_kdump"  # readers leave names with such a beginning alone
 _PLAN = "plan.json"
@@ -79,12 +80,14 @@ class ExportTarget(Value):
         kind: parquet, json or csv.
         table: its name.
         columns: of the table.
+        redactor: hides what its files have, and their names; None where all may be seen.
     """
 
     directory: str
     kind: str
     table: str
     columns: tuple[Column, ...]
+    redactor: Redactor | None = None
 
     @property
     def state(self) -> str:
@@ -94,11 +97,13 @@ class ExportTarget(Value):
     def file(self, folder: str, name: str) -> RowFile:
         """Return the file of a part, to be written."""
         path = os.path.join(self.directory, folder, f"{name}.{self.kind}")
-        return RowFile(path, self.kind, self.table, self.columns)
+        return RowFile(path, self.kind, self.table, self.columns, redactor=self.redactor)
 
 
-def folder_of(topic: object, partition: object) -> str:
+def folder_of(topic: object, partition: object, redactor: Redactor | None = None) -> str:
     """Return the directories of a topic and its partition, in the form that readers take for columns."""
+    if redactor is not None and topic is not None:
+        topic = redactor.topic(str(topic))
     names = [_NULL if one is None else quote(str(one), safe="") for one in (topic, partition)]
     return os.path.join(f"topic={names[0]}", f"partition={names[1]}")
 
@@ -108,12 +113,13 @@ def name_of(*facts: object) -> str:
     return hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def plan_of(logs: Iterable[LogFile | OpenFailure], size: int) -> ExportPlan:
+def plan_of(logs: Iterable[LogFile | OpenFailure], size: int, redactor: Redactor | None = None) -> ExportPlan:
     """Return the plan for some logs, in which each is once.
 
     Args:
         logs: as they are listed: twice where a path of the user lies in another.
         size: bytes that a part should have.
+        redactor: hides what the names of its files say; None where all may be seen.
     """
     found = list(logs)
     each: dict[str, LogFile] = {}
@@ -121,18 +127,26 @@ def plan_of(logs: Iterable[LogFile | OpenFailure], size: int) -> ExportPlan:
         if isinstance(log, LogFile):
             each.setdefault(real(log.path), log)
     splits = [split for log in each.values() for split in splits_of(log, size)]
-    return ExportPlan(tuple(_parts(splits)), tuple(one for one in found if isinstance(one, OpenFailure)))
+    return ExportPlan(tuple(_parts(splits, redactor)), tuple(one for one in found if isinstance(one, OpenFailure)))
 
 
-def _parts(splits: Iterable[Split]) -> list[ExportPart]:
+def _parts(splits: Iterable[Split], redactor: Redactor | None) -> list[ExportPart]:
     return [
         ExportPart(
-            f"{split.log.base_offset or 0:020}-{split.border.position:010}-{name_of(split.log.path, split.log.origin)}",
-            folder_of(split.log.origin.topic, split.log.origin.partition),
+            f"{split.log.base_offset or 0:020}-{split.border.position:010}-{name_of(*_place(split.log, redactor))}",
+            folder_of(split.log.origin.topic, split.log.origin.partition, redactor),
             split,
         )
         for split in splits
     ]
+
+
+def _place(log: LogFile, redactor: Redactor | None) -> tuple[str, Origin]:
+    """Path and origin of a log as they may be seen."""
+    if redactor is None:
+        return log.path, log.origin
+    origin = {name: redactor.cell(name, one) for name, one in log.origin.columns().items()}
+    return redactor.path(log.path), Origin(*origin.values())
 
 
 class ExportPlan(Value):
@@ -147,12 +161,15 @@ class ExportPlan(Value):
     problems: tuple[OpenFailure, ...] = ()
 
 
-def begun(target: ExportTarget, asked: dict[str, object]) -> ExportPlan | None:
+def begun(
+    target: ExportTarget, asked: dict[str, object], logs: Iterable[LogFile | OpenFailure] = ()
+) -> ExportPlan | None:
     """Return the plan that lies in the directory of an export; None where there is none.
 
     Args:
         target: where the export goes.
         asked: what the user asked for, in JSON's types.
+        logs: that there are, to know those of a plan with tokens in it again.
 
     Raises:
         NotThisExportError: another export, or something else lies there.
@@ -180,7 +197,21 @@ def begun(target: ExportTarget, asked: dict[str, object]) -> ExportPlan | None:
         for name in names:
             if name.startswith(".") and name.endswith(TEMPORARY):
                 os.unlink(os.path.join(folder, name))  # noqa: PTH108
-    return ExportPlan(parts, problems)
+    return ExportPlan(parts if target.redactor is None else _known_again(parts, logs, target.redactor), problems)
+
+
+def _known_again(
+    parts: Iterable[ExportPart], logs: Iterable[LogFile | OpenFailure], redactor: Redactor
+) -> tuple[ExportPart, ...]:
+    """Parts of a plan with the paths of their logs; what is gone keeps its tokens, and is said to be missing."""
+    each = {_place(log, redactor): log for log in logs if isinstance(log, LogFile)}
+    found = []
+    for part in parts:
+        log = part.split.log
+        true = each.get((log.path, log.origin))
+        true = log if true is None else log.replace(path=true.path, origin=true.origin)
+        found.append(part.replace(split=part.split.replace(log=true)))
+    return tuple(found)
 
 
 def begin(target: ExportTarget, asked: dict[str, object], plan: ExportPlan) -> None:
@@ -192,14 +223,16 @@ def begin(target: ExportTarget, asked: dict[str, object], plan: ExportPlan) -> N
         plan: it.
     """
     os.makedirs(target.state, exist_ok=True)  # noqa: PTH103
-    problems = [[problem.path, problem.kind, problem.sentence] for problem in plan.problems]
-    facts = {"asked": asked, "parts": [_facts(part) for part in plan.parts], "problems": problems}
+    shown = plan.problems if target.redactor is None else [target.redactor.item(one) for one in plan.problems]
+    problems = [[problem.path, problem.kind, problem.sentence] for problem in shown]
+    facts = {"asked": asked, "parts": [_facts(part, target.redactor) for part in plan.parts], "problems": problems}
     _write(os.path.join(target.state, _PLAN), facts)
 
 
-def _facts(part: ExportPart) -> list[object]:
+def _facts(part: ExportPart, redactor: Redactor | None) -> list[object]:
     log, border = part.split.log, part.split.border
-    where = [log.path, log.size, log.base_offset, log.next_base, *log.origin.columns().values()]
+    path, origin = _place(log, redactor)
+    where = [path, log.size, log.base_offset, log.next_base, *origin.columns().values()]
     facts = [border.position, border.last_offset, border.epoch, border.floor, part.split.stop]
     return [part.name, part.folder, where, facts]
 
@@ -266,6 +299,10 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
                 file.write(batch)
                 batch = next(batches, None)
     result = Result(part.name, rows, errors, part.split.log.path, tuple(problems))
+    if target.redactor is not None:
+        result = result.replace(
+            path=target.redactor.path(result.path), problems=tuple(map(target.redactor.text, problems))
+        )
     note(target, result)
     return result
 

@@ -42,6 +42,7 @@ SPLIT_SIZE = {
     "findings": 512 * _MB,
     "segments": 512 * _MB,
     "losses": 512 * _MB,
+    "usage": 512 * _MB,
     **dict.fromkeys(STATE_TABLES, 512 * _MB),
 }
 """Bytes that a task should have, by table."""
@@ -103,6 +104,11 @@ class WantedLogs(Value):
     partitions: tuple[str, ...] | None = None
     offsets: tuple[int | None, int | None] = (None, None)
     times: tuple[int | None, int | None] = (None, None)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether rows of any topic and partition are asked for, and those of none."""
+        return self.topics is None and self.partitions is None
 
     def has_place(self, origin: Origin) -> bool:
         """Whether rows from a place are asked for."""

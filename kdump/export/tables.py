@@ -65,6 +65,12 @@ TABLES: dict[str, tuple[Column, ...]] = {
     + _columns("file:text baseOffset nextOffset size batches records firstTimestamp maxTimestamp status:text"),
     "losses": PLACE
     + _columns("file:text position length offset lastOffset records certainty:text because:texts elsewhere:texts"),
+    "usage": PLACE
+    + _columns(
+        "by:text name:text bytes logBytes indexBytes otherBytes leftoverBytes allocatedBytes files segments batches"
+        " records keyBytes valueBytes uncompressedBytes firstTimestamp maxTimestamp supersededRecords supersededBytes"
+        " exact:bool errorBytes freeable:json compactionWaits:texts assumed:texts"
+    ),
     "groups": PLACE + _columns("group:text groupType:text state:text epoch protocol:text members timestamp"),
     "commits": PLACE
     + _columns(

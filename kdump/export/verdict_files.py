@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kdump.export.origin import Origin, Origins
     from kdump.export.verdicts import Row
     from kdump.item import Item
+    from kdump.render.redact import Redactor
 
 _COUNTED = {Severity.ERROR: "errors", Severity.WARNING: "warnings", Severity.NOTE: "notes"}
 _HELD = 4096  # rows of one file
@@ -85,7 +86,7 @@ class VerdictFiles:
 
     def _take(self, rows: list[Row]) -> None:
         for row in rows:
-            folder = folder_of(row["topic"], row["partition"])
+            folder = folder_of(row["topic"], row["partition"], self._target.redactor)
             self._held[folder].append(row)
             self.rows += 1
             if len(self._held[folder]) >= _HELD:
@@ -116,9 +117,11 @@ class Summary:
 
     Args:
         origins: tells where files are from.
+        redactor: hides what the rows have; None where all may be seen.
     """
 
-    def __init__(self, origins: Origins) -> None:
+    def __init__(self, origins: Origins, redactor: Redactor | None = None) -> None:
+        self._redactor = redactor
         self._origins = origins
         self._counts: dict[Origin, Counter[str]] = defaultdict(Counter)
 
@@ -147,7 +150,8 @@ class Summary:
         """Return what each log directory comes to, the worst first."""
         found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for origin, counts in self._counts.items():
-            sums = found[origin.host or "", origin.log_dir or ""]
+            host = origin.host or ""
+            sums = found[host if self._redactor is None else self._redactor.name(host), origin.log_dir or ""]
             sums.update(counts)
             if origin.topic is not None:
                 sums["partitions"] += 1
@@ -164,7 +168,8 @@ class Summary:
         Args:
             directory: where to.
         """
-        with RowFile(os.path.join(directory, "summary.parquet"), "parquet", "summary", SUMMARY, placed=False) as file:
+        path = os.path.join(directory, "summary.parquet")
+        with RowFile(path, "parquet", "summary", SUMMARY, placed=False, redactor=self._redactor) as file:
             file.write(from_rows(self.rows(), SUMMARY))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
 from kdump.export.origin import printable
 from kdump.finding import Finding, Severity
-from kdump.item import Loss, PartitionChecked, SegmentChecked
+from kdump.item import Loss, PartitionChecked, PlacedUsage, SegmentChecked
 from kdump.render.json.coordinators import commit_fields, group_fields, open_fields, transaction_fields
+from kdump.render.json.usage import usage_fields
 from kdump.state_rows import CommitRow, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.storage.file_source import OpenFailure
 
@@ -77,14 +79,34 @@ def loss_row(loss: Loss, origins: Origins) -> Row:
     }
 
 
-def verdict_rows(table: str, item: Item, origins: Origins) -> list[Row]:
-    """Return the rows that one item of verify is in the table `findings` or `losses`.
+def usage_row(item: PlacedUsage, origins: Origins) -> Row:
+    """Return what uses the space in a partition as a row of the table `usage`.
+
+    Args:
+        item: the row of du, and its directory.
+        origins: tells where that is from.
+    """
+    row = usage_fields(item.usage)
+    free = row["freeable"]
+    row["freeable"] = None if free is None else json.dumps(free, separators=(",", ":"))
+    if isinstance(item.usage.name, str):
+        row["name"] = printable(item.usage.name)
+    place = origins.of(item.path).columns()
+    if item.usage.name is None:
+        place = {**place, "topic": None, "partition": None}
+    return {**place, **row}
+
+
+def verdict_rows(table: str, item: Item | PlacedUsage, origins: Origins) -> list[Row]:
+    """Return the rows that one item of verify is in the table `findings` or `losses`, or one of du in `usage`.
 
     Args:
         table: its name.
-        item: of verify.
+        item: of verify, or of du.
         origins: tells where files are from.
     """
+    if table == "usage":
+        return [usage_row(item, origins)] if isinstance(item, PlacedUsage) else []
     if table == "losses":
         return [loss_row(item, origins)] if isinstance(item, Loss) else []
     return [finding_row(item, origins)] if isinstance(item, Finding) else []

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kdump.export.tables import Column
+    from kdump.render.redact import Redactor
 
 FORMATS = ("parquet", "json", "csv")
 TEMPORARY = ".tmp"
@@ -25,6 +26,7 @@ _TYPES = {
     "findings": "finding",
     "segments": "segment",
     "losses": "loss",
+    "usage": "usage",
     "groups": "group",
     "commits": "commit",
     "transactions": "transaction",
@@ -52,12 +54,23 @@ class RowFile:
         columns: of the record batches.
         placed: the names of the directories above it have topic and partition: Parquet leaves them out then, as its
             readers take them from there.
+        redactor: hides what may not be seen; None where all may.
 
     Raises:
         OSError: it cannot be written.
     """
 
-    def __init__(self, path: str, kind: str, table: str, columns: Sequence[Column], *, placed: bool = True) -> None:
+    def __init__(
+        self,
+        path: str,
+        kind: str,
+        table: str,
+        columns: Sequence[Column],
+        *,
+        placed: bool = True,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._columns, self._redactor = columns, redactor
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103 (paths stay text)
         directory, name = os.path.split(path)
         self._path = path
@@ -67,6 +80,10 @@ class RowFile:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
+        if self._redactor is not None:
+            from kdump.export.redact import redacted
+
+            batch = redacted(batch, self._columns, self._redactor)
         self._writer.write(batch)
 
     def __enter__(self) -> Self:

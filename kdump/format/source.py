@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Source(Protocol):
@@ -30,6 +33,9 @@ class Source(Protocol):
     def next_data(self, position: int) -> int:
         """Return the first position at or after `position` that is not in a hole, `size` when there is none."""
 
+    def unreadable(self, start: int, end: int) -> Sequence[tuple[int, int, str]]:
+        """Return what of [start, end) reading has passed over: start and end of each range, and why it failed."""
+
 
 class BytesSource:
     """A Source over bytes in memory."""
@@ -52,3 +58,7 @@ class BytesSource:
     def next_data(self, position: int) -> int:
         """Return `position`: memory has no holes."""
         return min(position, self.size)
+
+    def unreadable(self, _start: int, _end: int) -> tuple[()]:
+        """Return none."""
+        return ()

@@ -5,11 +5,32 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from kdump.exit_status import Exit
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_hide: Callable[[str], str] = str
+
+
+def hide_in_messages(hide: Callable[[str], str]) -> None:
+    """From now on let messages of this process say only what `hide` makes of them.
+
+    Args:
+        hide: takes a text, and returns it without what may not be seen.
+    """
+    global _hide  # noqa: PLW0603 (stderr is one, too)
+    _hide = hide
+
+
+def hidden(text: str) -> str:
+    """Return a text as messages may say it."""
+    return _hide(text)
 
 
 def say(line: str) -> None:
@@ -40,5 +61,5 @@ def fail_to_write(error: OSError) -> NoReturn:
 def _to_stderr(line: str) -> None:
     if sys.stderr is not None:  # it is closed
         with suppress(OSError):
-            sys.stderr.write(f"{escape(line)}\n")
+            sys.stderr.write(f"{escape(_hide(line))}\n")
             sys.stderr.flush()

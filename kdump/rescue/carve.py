@@ -8,17 +8,20 @@ says what each run is, comes last: while it is missing, the run has not ended.
 from __future__ import annotations
 
 import os
+from array import array
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.item import CarvedRun, Checked, CheckedFile, Progress
 from kdump.rescue.carve_output import CarveOutput
-from kdump.rescue.image_search import ImageSearch
+from kdump.rescue.image_search import CarvedBatch, ImageSearch, RangeEnd
 from kdump.rescue.run_owners import RunOwner, RunOwners
 from kdump.rescue.runs import RunBuilder
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.value import Value
+from kdump.workers import in_order, processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 _COPIED = 8 << 20  # bytes of a run that wait to be copied
 _PIECE = 1 << 20
+_RANGE = 16 << 20  # bytes of an image that a process searches at a time
+_TOGETHER = 4096  # batches that go from one process to another at once
+_FIELDS = len(CarvedBatch._fields)
 LISTING = "carve.jsonl"
 
 
@@ -41,6 +47,7 @@ class CarveOptions(Value):
         min_batches: a run with fewer is left out.
         max_uncompressed_bytes: a limit.
         progress: say how far it is.
+        jobs: processes, one for a range of an image at a time; 0 for every core.
     """
 
     to: str
@@ -48,6 +55,7 @@ class CarveOptions(Value):
     min_batches: int = 1
     max_uncompressed_bytes: int = 1 << 30
     progress: bool = False
+    jobs: int = 1
 
 
 def carve(
@@ -81,16 +89,13 @@ def carve(
             with source:
                 copies = _Copies(output, source, number)
                 builder = RunBuilder(source, path, options.max_uncompressed_bytes, strict=bool(options.like))
-                held: list[Finding | Progress] = []
-                search = ImageSearch(source, held.append, _say(held, source, path, on=options.progress))
                 batches = records = 0
-                for found in search.batches():
-                    yield from held
-                    held.clear()
-                    run = builder.add(found)
+                for item in found_in(source, options.jobs, progress=options.progress):
+                    if not isinstance(item, CarvedBatch):
+                        yield item
+                        continue
                     batches += 1
-                    copies.see(run)
-                yield from held
+                    copies.see(builder.add(item))
                 copies.finish()
                 for run in builder.runs:
                     records += run.records
@@ -124,8 +129,86 @@ def _carved(file: str, run: Run, owner: RunOwner) -> CarvedRun:
     )
 
 
-def _say(held: list[Finding | Progress], source: FileSource, path: str, *, on: bool) -> Callable[[int], None]:
-    return (lambda done: held.append(Progress(done, source.size, path))) if on else (lambda _done: None)
+def found_in(source: FileSource, jobs: int, *, progress: bool) -> Iterator[CarvedBatch | Finding | Progress]:
+    """Yield the batches of an image by position, what is wrong with it, and how far the search is.
+
+    Each process searches ranges as if nothing lay before them. Where that may make a difference (a batch or a message
+    reaches over the border to what was found there, a large batch is open at the border, bytes cannot be read) the
+    range is searched again here, from what is known of all before: so what comes out is that of one search.
+
+    Args:
+        source: the image.
+        jobs: processes; 0 for every core.
+        progress: say how far it is.
+    """
+    held: list[Finding | Progress] = []
+    search = ImageSearch(source, held.append, _say(held, source, on=progress and processes(jobs) == 1))
+    if processes(jobs) == 1:
+        yield from _drained(search.batches(), held)
+        return
+    ranges = [(start, min(start + _RANGE, source.size)) for start in range(0, source.size, _RANGE)]
+    total = source.size if progress else None
+    with in_order(ranges, partial(_range, source), jobs, total=total) as searched:
+        for (_, stop), results in zip(ranges, searched, strict=True):
+            pieces: list[array[int]] = []
+            end: RangeEnd | None = None
+            for result in results:
+                if isinstance(result, Progress):
+                    yield result
+                elif isinstance(result, array):
+                    pieces.append(result)
+                else:
+                    end = result
+            assert end is not None
+            if search.adopt(pieces[0][0] if pieces else None, end):
+                for piece in pieces:
+                    for at in range(0, len(piece), _FIELDS):
+                        yield CarvedBatch._make(piece[at : at + _FIELDS])
+                search.pass_over(stop, sum(pieces[-1][-_FIELDS : -_FIELDS + 2]) if pieces else None, end)
+            else:
+                yield from _drained(search.batches(stop), held)
+        yield from _drained(search.batches(), held)
+
+
+def _range(source: FileSource, place: tuple[int, int]) -> Iterator[array[int] | RangeEnd | Progress]:
+    """Search a range of an image in any process: yield its batches as numbers, and what the search leaves."""
+    start, stop = place
+    findings: list[Finding] = []
+    held: list[Progress] = []
+    search = ImageSearch(source, findings.append, lambda at: held.append(Progress(at - start, 0, source.name)), start)
+    numbers = array("q")
+    end = RangeEnd(0, -1, whole=False)
+    try:
+        for found in search.batches(stop):
+            yield from held
+            held.clear()
+            numbers.extend(found)
+            if len(numbers) >= _TOGETHER * _FIELDS:
+                yield numbers
+                numbers = array("q")
+        end = search.end
+    except (OSError, OverflowError):  # it is met again where it can be told; an offset may leave 64 bits
+        pass
+    if numbers:
+        yield numbers
+    yield Progress(stop - start, 0, source.name)
+    yield end._replace(whole=end.whole and not findings)
+
+
+def _drained(
+    batches: Iterator[CarvedBatch], held: list[Finding | Progress]
+) -> Iterator[CarvedBatch | Finding | Progress]:
+    """Yield what was said before each batch, the batches, and what was said at the end."""
+    for found in batches:
+        yield from held
+        held.clear()
+        yield found
+    yield from held
+    held.clear()
+
+
+def _say(held: list[Finding | Progress], source: FileSource, *, on: bool) -> Callable[[int], None]:
+    return (lambda done: held.append(Progress(done, source.size, source.name))) if on else (lambda _done: None)
 
 
 class _Copies:

@@ -13,7 +13,7 @@ from kdump.format.record.reader import RecordReader
 from kdump.render.json.writer import JsonWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from kdump.rescue.log_facts import Limits
     from kdump.rescue.partition import ReadLog
@@ -25,58 +25,81 @@ _CODES = ("B01", "B02")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
+def doubtful_lines(read: Iterable[ReadLog], limits: Limits) -> Iterator[bytes]:
+    """Yield the records of the batches of some logs, as far as they can be read, as lines.
+
+    Args:
+        read: the logs.
+        limits: for reading records.
+    """
+    lines = _Lines()
+    writer = JsonWriter(lines.take, contents=True, control=_control)
+    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes)
+    for one in read:
+        writer.begin(one.log.path, None)
+        for place in one.facts.places:
+            if not place.is_batch or not set(_CODES) & set(place.codes):
+                continue
+            if place.length > limits.max_batch_bytes:
+                continue
+            data = one.source.read_at(place.position, place.length)
+            rows = array("q", bytes(8 * layout.BATCH_WIDTH))
+            magic = int.from_bytes(data[layout.MAGIC_AT : layout.MAGIC_AT + 1], "big", signed=True)
+            view = memoryview(data.ljust(layout.RECORDS_AT, b"\0"))
+            _scan.header_row(view, 0, place.position, place.length, magic, rows)
+            rows[layout.COMPUTED_CRC] = rows[layout.CRC]  # read as if it were right
+            for chunk in reader.chunks(Window(view, place.position, rows, 1)):
+                writer.chunk(chunk)
+                yield from lines.made()
+        writer.flush()
+        yield from lines.made()
+
+
+class _Lines:
+    """The lines of records among those of a writer."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._held: list[bytes] = []
+
+    def take(self, data: bytes | memoryview) -> None:
+        """Keep the lines of records of what a writer writes."""
+        *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
+        kept = b"".join(line[:-1] + _END for line in lines if line.startswith(_HEAD))
+        if kept:
+            self._held.append(kept)
+
+    def made(self) -> list[bytes]:
+        """Return what was kept since the last time."""
+        held, self._held = self._held, []
+        return held
+
+
 class DoubtfulFile:
     """The file that they go into.
 
     Args:
         path: of it; nothing may be there.
-        limits: for reading records.
         ops: makes the calls.
     """
 
-    def __init__(self, path: str, limits: Limits, ops: FileOps) -> None:
-        self._limits = limits
+    def __init__(self, path: str, ops: FileOps) -> None:
         self._ops = ops
         self._at = 0
-        self._rest = b""
         directory = os.open(os.path.dirname(path) or ".", _DIRECTORY)
         try:
             self._fd = ops.create(directory, os.path.basename(path))
         finally:
             os.close(directory)
 
-    def add(self, read: Iterable[ReadLog]) -> None:
-        """Write the records of the batches of some logs, as far as they can be read.
+    def write(self, data: bytes) -> None:
+        """Write lines behind those that are there.
 
         Raises:
             OSError: they cannot be written.
         """
-        writer = JsonWriter(self._take, contents=True, control=_control)
-        reader = RecordReader(self._limits.max_uncompressed_bytes, max_batch=self._limits.max_batch_bytes)
-        for one in read:
-            writer.begin(one.log.path, None)
-            for place in one.facts.places:
-                if not place.is_batch or not set(_CODES) & set(place.codes):
-                    continue
-                if place.length > self._limits.max_batch_bytes:
-                    continue
-                data = one.source.read_at(place.position, place.length)
-                rows = array("q", bytes(8 * layout.BATCH_WIDTH))
-                magic = int.from_bytes(data[layout.MAGIC_AT : layout.MAGIC_AT + 1], "big", signed=True)
-                view = memoryview(data.ljust(layout.RECORDS_AT, b"\0"))
-                _scan.header_row(view, 0, place.position, place.length, magic, rows)
-                rows[layout.COMPUTED_CRC] = rows[layout.CRC]  # read as if it were right
-                for chunk in reader.chunks(Window(view, place.position, rows, 1)):
-                    writer.chunk(chunk)
-            writer.flush()
-
-    def _take(self, data: bytes | memoryview) -> None:
-        """Keep the lines of records of what a writer writes."""
-        *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
-        kept = b"".join(line[:-1] + _END for line in lines if line.startswith(_HEAD))
-        if kept:
-            self._ops.write(self._fd, kept, self._at)
-            self._at += len(kept)
+        self._ops.write(self._fd, data, self._at)
+        self._at += len(data)
 
     def close(self) -> None:
         """Bring it to the disk.

@@ -26,7 +26,7 @@ from kdump.format.codec.signatures import SIGNATURES, VARINT_BYTES, VARLONG_BYTE
 from kdump.rescue import _carving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
 
     from kdump.format.source import Source
 
@@ -78,6 +78,20 @@ class CarvedBatch(NamedTuple):
         return self.position + self.size
 
 
+class RangeEnd(NamedTuple):
+    """What a search leaves at the end of a range.
+
+    Args:
+        hashed: bytes that it has put through a CRC.
+        legacy_end: of its last message of magic 0 or 1; -1 for none.
+        whole: nothing in it hangs on what lies before or behind it.
+    """
+
+    hashed: int
+    legacy_end: int
+    whole: bool
+
+
 class _Claim:
     """What may be a batch whose end has not been read yet."""
 
@@ -96,22 +110,28 @@ class ImageSearch:
     Args:
         source: the image.
         report: takes the findings.
-        progress: is told the bytes done, now and then.
+        progress: is told the position, now and then.
+        start: where to begin, as if nothing lay before it.
+
+    Attributes:
+        limited: more bytes would have been put through a CRC than may be.
 
     Reports: F06 for what cannot be read, L12 where claims are given up.
     """
 
-    def __init__(self, source: Source, report: Report, progress: Callable[[int], None]) -> None:
+    def __init__(self, source: Source, report: Report, progress: Callable[[int], None], start: int = 0) -> None:
         self._source = source
+        self._origin = start
         self._size = source.size
         self._report = report
         self._progress = progress
         self._rows = array("q", bytes(8 * _carving.CANDIDATE_WIDTH * _ROOM))
         self._buffer = bytearray(_WINDOW + _AHEAD)
         self._view = memoryview(self._buffer)
-        self._at = self._have = 0  # position of the first byte of the buffer; bytes in it
+        self._at, self._have = start, 0  # position of the first byte of the buffer; bytes in it
         self._hashed = 0
-        self._next = 0  # where the next batch may begin
+        self.limited = False
+        self._next = start  # where the next batch may begin
         self._legacy_end = -1  # of the last message of magic 0 or 1
         self._ready: list[CarvedBatch] = []
         self._held: list[CarvedBatch] = []
@@ -120,43 +140,86 @@ class ImageSearch:
         self._numbered = 0
         self._crc = self._crc_at = 0  # of the bytes since the oldest claim
 
-    def batches(self) -> Iterator[CarvedBatch]:
-        """Yield every batch, by position.
+    def batches(self, stop: int | None = None) -> Iterator[CarvedBatch]:
+        """Yield every batch that begins before `stop`, by position; the next call goes on there.
+
+        A claim that is open at `stop` is settled by the next call, with all that waits for it.
+
+        Args:
+            stop: position; None for the end of the image.
 
         Raises:
             OSError: the image cannot be read for another reason than bad bytes.
         """
-        position = 0
-        while position < self._size:
-            bad = yield from self._stretch(position)
+        end = self._size if stop is None else min(stop, self._size)
+        while self._at < end:
+            bad = self._step(end)
+            yield from self._take()
+            self._progress(self._at)
+            if bad is None:
+                continue
             self._give_up_all()
             yield from self._take()
-            if bad is None:
-                return
-            position = self._behind_bad(bad)
+            self._at = self._next = self._behind_bad(bad)
             self._report(
-                Finding(Code.F06, self._source.name, bad, position - bad, values={"why": "the disk cannot read it"})
+                Finding(Code.F06, self._source.name, bad, self._at - bad, values={"why": "the disk cannot read it"})
             )
+        if end >= self._size:
+            self._give_up_all()
+            yield from self._take()
+
+    # --- ranges ---------------------------------------------------------------------------------------------
+    @property
+    def end(self) -> RangeEnd:
+        """What a search that began at another place must know of this one, which ends at a border."""
+        whole = not (self.limited or self._claims)
+        return RangeEnd(self._hashed, self._legacy_end, whole)
+
+    def adopt(self, first: int | None, end: RangeEnd) -> bool:
+        """Tell whether what a search has found that began where this one is, is what this one would find.
+
+        Args:
+            first: position of the first batch that it has found; None for none.
+            end: what it has left.
+        """
+        at = self._at
+        if not end.whole or self._claims or self._hashed > _HASHED * (at - self._origin):
+            return False
+        if first is not None and first < self._next:
+            return False
+        return self._legacy_end < at or self._legacy_end == first  # a message may count for what lies before it
+
+    def pass_over(self, stop: int, last: int | None, end: RangeEnd) -> None:
+        """Go on behind a range that another search was right about.
+
+        Args:
+            stop: end of the range.
+            last: where its last batch ends; None where it has none.
+            end: what that search has left.
+        """
+        self._at, self._have = stop, 0
+        self._hashed += end.hashed
+        self._next = max(self._next, stop, last or 0)
+        self._legacy_end = max(self._legacy_end, end.legacy_end)
 
     # --- bytes ----------------------------------------------------------------------------------------------
-    def _stretch(self, start: int) -> Generator[CarvedBatch, None, int | None]:
-        """Search from a position up to what cannot be read; return where that is, None for the end of the image."""
-        self._at, self._have, self._next = start, 0, start
+    def _step(self, end: int) -> int | None:
+        """Search a window, no further than to `end`; return the position of what cannot be read."""
         view = self._view
-        while True:
-            bad = self._fill()
-            last = bad is not None or self._at + self._have >= self._size
-            stop = self._have if last else self._have - _AHEAD
-            self._judge(stop)
-            self._run_events(self._at + stop)
-            yield from self._take()
-            self._progress(self._at + stop)
-            if last:
-                return bad
-            view[: self._have - stop] = bytes(view[stop : self._have])
-            self._at += stop
-            self._have -= stop
-            self._skip_hole()
+        bad = self._fill()
+        last = bad is not None or self._at + self._have >= self._size
+        stop = min(self._have if last else self._have - _AHEAD, end - self._at)
+        self._judge(stop)
+        self._run_events(self._at + stop)
+        is_bad = bad is not None and stop == self._have
+        view[: self._have - stop] = bytes(view[stop : self._have])
+        self._at += stop
+        self._have -= stop
+        if is_bad:
+            return bad
+        if self._at < end:
+            self._skip_hole(end)
+        return None
 
     def _fill(self) -> int | None:
         """Fill the buffer; return the position of what cannot be read."""
@@ -200,9 +263,10 @@ class ImageSearch:
                 break
         return position
 
-    def _skip_hole(self) -> None:
-        """Go to the end of a hole of a sparse file; nothing but zeros is there."""
+    def _skip_hole(self, end: int) -> None:
+        """Go to the end of a hole of a sparse file, no further than to `end`; nothing but zeros is there."""
         target = self._source.next_data(self._at) - layout.RECORDS_AT  # a header may begin with zeros
+        target = min(target, end)
         if target - self._at < 2 * _AHEAD:
             return
         while self._events and self._events[0][0] <= target:
@@ -255,13 +319,18 @@ class ImageSearch:
                 self._accept(self._message(place, size, magic))
             return
         stored = int.from_bytes(self._view[place + layout.CRC_AT : place + layout.CRC_AT + 4], "big")
-        if size <= _AHEAD and self._hashed <= _HASHED * (self._at + place) + _HASHED_LEAST:
+        if size <= _AHEAD and self._may_hash(place):
             if place + size <= self._have:
                 self._hashed += size
                 if crc32c(self._view[place + layout.ATTRIBUTES_AT : place + size]) == stored:
                     self._accept(self._batch(place, size))
         elif size <= _AHEAD or self._is_plausible(place, size):
             self._claim(self._batch(place, size))
+
+    def _may_hash(self, place: int) -> bool:
+        """Whether not too much was put through a CRC for how far the search has come."""
+        self.limited |= self._hashed > _HASHED * (self._at + place - self._origin) + _HASHED_LEAST
+        return self._hashed <= _HASHED * (self._at + place - self._origin) + _HASHED_LEAST
 
     def _batch(self, place: int, size: int) -> CarvedBatch:
         base, _, epoch, magic, crc, attributes, delta, first, latest, producer, term, sequence, count = (
@@ -284,7 +353,7 @@ class ImageSearch:
     # --- magic 0 and 1 --------------------------------------------------------------------------------------
     def _is_message(self, place: int, size: int) -> bool:
         position, end = self._at + place, self._at + place + size
-        if self._hashed > _HASHED * position + _HASHED_LEAST:
+        if not self._may_hash(place):
             return False
         stored = int.from_bytes(self._view[place + layout.LEGACY_CRC_AT : place + layout.LEGACY_CRC_AT + 4], "big")
         try:

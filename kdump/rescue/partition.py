@@ -19,11 +19,11 @@ from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, L
 from kdump.rescue.log_facts import Limits, LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
 from kdump.rescue.losses import Missing, Spot, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
-from kdump.rescue.tolerant import TolerantSource
 from kdump.rescue.transactions import Fates, Hole, LeftOut
 from kdump.salvaged import Diverged, Kept, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import OpenFileCache
+from kdump.storage.tolerant import TolerantSource
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class SalvageOptions(Value):
         limits: for reading records.
         progress: somebody looks at the progress.
         doubtful: path of a new file for records that no CRC vouches for, None for none.
+        jobs: processes, one for a partition at a time; 0 for every core.
     """
 
     segment_bytes: int
@@ -66,6 +67,7 @@ class SalvageOptions(Value):
     limits: Limits
     progress: bool
     doubtful: str | None = None
+    jobs: int = 1
 
 
 class RefusalError(Exception):
@@ -117,6 +119,11 @@ class PartitionSalvage:
         """Return the path of the user for a copy."""
         return self._copies[copy].source
 
+    @property
+    def size(self) -> int:
+        """Bytes of all logs of the copies."""
+        return sum(log_size(log.path) for copy in self._copies for log in copy.logs)
+
     def close(self) -> None:
         """Close all files."""
         self._cache.close()
@@ -129,15 +136,14 @@ class PartitionSalvage:
             RefusalError: the copies are of different topics.
         """
         self._demand_one_topic()
-        total = sum(log_size(log.path) for copy in self._copies for log in copy.logs)
-        done = 0
+        total, done = self.size, 0
         for number, copy in enumerate(self._copies):
             for log in copy.logs:
                 opened = self._cache.open(log.path)
                 if isinstance(opened, OpenFailure):
                     self.problems.append(opened)
                     continue
-                self._load(number, copy, log, TolerantSource(opened))
+                self._load(number, copy, log, TolerantSource(opened, OSError))
                 done += opened.size
                 yield Progress(done, total, log.path)
             if not copy.is_run:
@@ -188,9 +194,8 @@ class PartitionSalvage:
     def _load(self, number: int, copy: Copy, log: SourceLog, raw: TolerantSource) -> None:
         facts = self._facts(copy, log, raw, ())
         self.findings.extend(facts.findings)
-        for position, length in raw.ranges():
-            why = raw.error.strerror if raw.error is not None else ""
-            sentence = f"{log.path}: bytes {position}..{position + length - 1} cannot be read: {why}"
+        for position, end, why in raw.unreadable(0, raw.size):
+            sentence = f"{log.path}: bytes {position}..{end - 1} cannot be read: {why}"
             self.problems.append(OpenFailure(log.path, "read", sentence))
         self.read.append(ReadLog(log, number, raw, facts.overlay(raw), facts))
 

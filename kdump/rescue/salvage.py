@@ -6,7 +6,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from kdump.rescue.doubtful import DoubtfulFile
+from kdump.item import Progress
+from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.partition import ChangedError, LineWriter, PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.sources import find_copies, is_partition_name
@@ -16,12 +17,12 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
 from kdump.storage.names import METADATA_TOPIC
 from kdump.storage.paths import base_name
+from kdump.workers import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.finding import Finding
-    from kdump.item import Progress
     from kdump.rescue.sources import Copy
 
     SalvageItem = Finding | OpenFailure | Progress | SalvageDone | SalvageRefused
@@ -68,23 +69,58 @@ def salvage(
     target = Target(wanted.to, ops)
     try:
         whole = target.check(sources, {name: work.sources for name, work in works.items()})
+        target.clean()
     except UnfitError as error:
         yield SalvageRefused("", str(error), failed=False)
         return
+    except OSError as error:
+        yield SalvageRefused("", _sentence(error), failed=True)
+        return
     doubtful = None
+    parts = list(works.items())
+
+    def make(number: int) -> Iterator[SalvageItem | bytes]:
+        name, work = parts[number]
+        return iter(()) if name in whole else _partition(work, target, options, ops)
+
     try:
-        doubtful = None if options.doubtful is None else DoubtfulFile(options.doubtful, options.limits, ops)
-        for name, work in works.items():
-            if name in whole:
-                yield _as_before(target, name)
-            else:
-                yield from _partition(work, target, options, ops, doubtful)
+        doubtful = None if options.doubtful is None else DoubtfulFile(options.doubtful, ops)
+        with in_order(range(len(parts)), make, options.jobs, total=_total(works) if options.progress else None) as made:
+            for (name, _), items in zip(parts, made, strict=False):
+                if name in whole:
+                    yield _as_before(target, name)
+                yield from _named_at_last(name, items, target, doubtful)
         if doubtful is not None:
             doubtful.close()
     except OSError as error:
         yield SalvageRefused("", f"{options.doubtful}: {_sentence(error)}", failed=True)
     finally:
         target.close()
+
+
+def _total(works: dict[str, PartitionSalvage]) -> int:
+    """Bytes that are read, and then written, as far as the sizes of the logs tell."""
+    return 2 * sum(work.size for work in works.values())
+
+
+def _named_at_last(
+    name: str, items: Iterable[SalvageItem | bytes], target: Target, doubtful: DoubtfulFile | None
+) -> Iterator[SalvageItem]:
+    """Hand on what became of a partition, and give it its final name: only this process does that, in order."""
+    failed: SalvageRefused | None = None
+    for item in items:
+        try:
+            if isinstance(item, bytes) and doubtful is not None and failed is None:
+                doubtful.write(item)
+            elif isinstance(item, SalvageDone) and failed is None:
+                target.publish(name)
+        except OSError as error:
+            failed = SalvageRefused(name, f"{name}: {_sentence(error)}", failed=True)
+        if not isinstance(item, bytes) and (failed is None or isinstance(item, Progress)):
+            yield item
+    if failed is not None:
+        target.forget(name)
+        yield failed
 
 
 def _order(pair: tuple[str, object]) -> tuple[str, int]:
@@ -128,20 +164,15 @@ def _is_named_file(copy: Copy) -> bool:
 
 
 def _partition(
-    work: PartitionSalvage,
-    target: Target,
-    options: SalvageOptions,
-    ops: FileOps,
-    doubtful: DoubtfulFile | None,
-) -> Iterator[SalvageItem]:
+    work: PartitionSalvage, target: Target, options: SalvageOptions, ops: FileOps
+) -> Iterator[SalvageItem | bytes]:
+    """Make a partition under temporary names; lines for the doubtful file are bytes."""
     try:
-        for progress in work.load():
-            if options.progress:
-                yield progress
+        yield from work.load()
         yield from work.findings
         yield from work.problems
-        if doubtful is not None:
-            doubtful.add(work.read)
+        if options.doubtful is not None:
+            yield from doubtful_lines(work.read, options.limits)
         if not work.has_batches:
             sentence = f"{work.name}: no batch of it was found in {', '.join(work.sources)}"
             yield OpenFailure(work.name, "missing", sentence)
@@ -163,18 +194,16 @@ def _partition(
 def _written(
     work: PartitionSalvage, writer: LineWriter, target: Target, options: SalvageOptions, ops: FileOps
 ) -> Iterator[SalvageItem]:
-    if target.fd < 0:
-        target.open()
+    target.open()
     need, free = int(writer.size * _SPARE) + _SMALL, target.free()
     if need > free:
         raise RefusalError(f"{work.name}: {target.path} has {free} bytes free, and {need} are needed")
-    staging = Staging(target, work.name, ops)
+    staging, read = Staging(target, work.name, ops), work.size
     try:
         staging.open()
         for progress in writer.write(staging, work.settings()):
-            if options.progress:
-                yield progress
-        staging.publish()
+            yield progress.replace(done=read + progress.done)
+        staging.finish()
     except (OSError, ChangedError):
         staging.discard()
         raise

@@ -110,20 +110,53 @@ class Target:
         return tuple(found) if isinstance(found, list) and all(isinstance(one, str) for one in found) else None
 
     def open(self) -> None:
-        """Make the directory where it is not there, open it, and remove what a killed run has left."""
+        """Open the directory, and make it where it is not there."""
+        if self.fd >= 0:
+            return
         if not os.path.isdir(self.path):
             above = os.open(parent(self.path) or ".", _DIRECTORY)
             try:
-                self._ops.make_directory(above, os.path.basename(os.path.normpath(self.path)))
+                with suppress(FileExistsError):  # another process has made it meanwhile
+                    self._ops.make_directory(above, os.path.basename(os.path.normpath(self.path)))
                 self._ops.sync(above)
             finally:
                 os.close(above)
         self.fd = os.open(self.path, _DIRECTORY)
+
+    def clean(self) -> None:
+        """Remove what a killed run has left, before anything is made."""
+        if not os.path.isdir(self.path):
+            return
+        self.open()
         for entry in sorted(os.listdir(self.fd)):
             if entry.startswith(_TEMPORARY):
                 self.discard(entry)
             elif entry.endswith(ROWS) and not os.path.lexists(os.path.join(self.path, entry.removesuffix(ROWS))):
                 self._ops.remove(self.fd, entry)
+
+    def publish(self, partition: str) -> None:
+        """Give what is whole under temporary names its final ones: the rows first.
+
+        Args:
+            partition: its name.
+        """
+        self.open()
+        self._ops.rename(self.fd, _rows_name(partition), f"{partition}{ROWS}")
+        self._ops.sync(self.fd)
+        self._ops.rename(self.fd, f"{_TEMPORARY}{partition}", partition)
+        self._ops.sync(self.fd)
+
+    def forget(self, partition: str) -> None:
+        """Remove what stands under temporary names, as far as that can be done.
+
+        Args:
+            partition: its name.
+        """
+        with suppress(OSError):
+            self.open()
+            for name in (f"{_TEMPORARY}{partition}", _rows_name(partition)):
+                with suppress(OSError):
+                    self.discard(name)
 
     def discard(self, name: str) -> None:
         """Remove a temporary file, or a temporary directory with its files."""
@@ -170,7 +203,7 @@ class Staging:
         self._partition = partition
         self._ops = ops
         self._name = f"{_TEMPORARY}{partition}"
-        self._rows_name = f"{_TEMPORARY}{partition}{ROWS}"
+        self._rows_name = _rows_name(partition)
         self._at = 0
         self._buffer: list[bytes] = []
         self._held = 0
@@ -204,16 +237,11 @@ class Staging:
         """The descriptor of the rows."""
         return self._rows
 
-    def publish(self) -> None:
-        """Give both their final names, once all of it is on the disk: the rows first."""
+    def finish(self) -> None:
+        """Bring all of it to the disk; `Target.publish` then gives it its names."""
         self._flush()
-        ops, target = self._ops, self._target
-        ops.sync(self._rows)
-        ops.sync(self.directory)
-        ops.rename(target.fd, self._rows_name, f"{self._partition}{ROWS}")
-        ops.sync(target.fd)
-        ops.rename(target.fd, self._name, self._partition)
-        ops.sync(target.fd)
+        self._ops.sync(self._rows)
+        self._ops.sync(self.directory)
 
     def close(self) -> None:
         """Close what is open."""
@@ -225,9 +253,11 @@ class Staging:
     def discard(self) -> None:
         """Remove what is under temporary names, as far as that can be done."""
         self.close()
-        for name in (self._name, self._rows_name):
-            with suppress(OSError):
-                self._target.discard(name)
+        self._target.forget(self._partition)
+
+
+def _rows_name(partition: str) -> str:
+    return f"{_TEMPORARY}{partition}{ROWS}"
 
 
 def parent_of(path: str) -> str:

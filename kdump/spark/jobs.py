@@ -19,6 +19,8 @@ from kdump.item import Progress
 from kdump.spark.errors import SparkFailedError
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
+from kdump.storage.file_source import OpenFailure
+from kdump.usage.run import PlacedRows, usage_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from kdump.item import Item
     from kdump.spark.state import StateUnit
     from kdump.state.partition_log import ReadLimits
+    from kdump.usage.options import UsageOptions
+    from kdump.usage.run import UsageUnit
 
     Judged = tuple[int, list[Item], list[Finding]]
 
@@ -155,6 +159,38 @@ def folded(spark: SparkSession, table: str, paths: Sequence[str], limits: ReadLi
             found[one[0]] = one[1]
     for number in range(len(units)):
         yield from found[number]
+
+
+def placed(spark: SparkSession, paths: Sequence[str], options: UsageOptions) -> Iterator[Any]:
+    """Yield what uses the space, by partition: the rows of the local engine.
+
+    Args:
+        spark: the session.
+        paths: as the user wrote them.
+        options: what was asked for.
+    """
+    units: list[UsageUnit] = []
+    for unit in usage_units(paths):
+        if isinstance(unit, OpenFailure):
+            yield unit
+        else:
+            units.append(unit)
+    work = partial(_place, options=options.replace(progress=False))
+    found: dict[int, list[Any]] = {}
+    sizes = [unit.size for unit in units]
+    for one in _run(spark.sparkContext, "usage", list(enumerate(units)), sizes, SPLIT_SIZE["usage"], work):
+        if isinstance(one, Progress):
+            yield one
+        else:
+            found[one[0]] = one[1]
+    for number in range(len(units)):
+        yield from found[number]
+
+
+def _place(share: Sequence[tuple[int, UsageUnit]], options: UsageOptions) -> Iterator[tuple[int, list[Any]]]:
+    rows = PlacedRows(options)
+    for number, unit in share:
+        yield number, list(rows.of(unit))
 
 
 def _fold(share: Sequence[tuple[int, StateUnit]], limits: ReadLimits) -> Iterator[tuple[int, list[Any]]]:

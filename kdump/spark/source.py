@@ -40,6 +40,8 @@ from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import is_remote
+from kdump.usage.options import by_partition
+from kdump.usage.run import PlacedRows, usage_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.item import Item
     from kdump.spark.state import StateUnit
+    from kdump.usage.run import UsageUnit
 
 _MB = 1024 * 1024
 _ROWS = 4096  # of findings and segments in one record batch
@@ -181,6 +184,8 @@ class KafkaSegments(DataSource):
         options = _Options({**dict(self.options), "columns": ",".join(schema.names)})
         if options.table in STATE_TABLES:
             return _StateReader(options)
+        if options.table == "usage":
+            return _UsageReader(options)
         return _SplitReader(options) if options.table in SPLIT_TABLES else _WholeReader(options)
 
 
@@ -271,6 +276,42 @@ class _StateReader(DataSourceReader):
                 if isinstance(item, OpenFailure):
                     _complain(item.sentence)
                 yield from (row for row in state.see(item) if options.wanted.has_row(row))
+
+
+class _UsageReader(DataSourceReader):
+    """What uses the space: partitions of log directories, a task for each unless they are small."""
+
+    def __init__(self, options: _Options) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan the partitions."""
+        options = self._options
+        roots, wanted = options.roots, options.wanted
+        units: list[UsageUnit] = []
+        for unit in usage_units([root.path for root in roots]):
+            if isinstance(unit, OpenFailure):
+                _left_out(unit, roots)
+            elif unit.name is not None or wanted.is_all:
+                units.append(unit)
+        return _tasks(pack(units, [unit.size for unit in units], options.split_size, options.tasks))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some partitions."""
+        from kdump.export.arrow import from_rows
+
+        assert isinstance(partition, _Task)
+        options, origins = self._options, Origins(self._options.roots)
+        given = options.verify
+        rows = PlacedRows(by_partition(given.max_batch_bytes, given.max_uncompressed_bytes))
+        found: list[dict[str, object]] = []
+        for unit in partition.work:
+            for item in rows.of(unit):
+                if isinstance(item, OpenFailure):
+                    _complain(item.sentence)
+                found += [row for row in verdict_rows("usage", item, origins) if options.wanted.has_row(row)]
+        if found:
+            yield from_rows(found, options.columns)
 
 
 class _WholeReader(DataSourceReader):

@@ -149,16 +149,34 @@ class FileSource:
         end, first, failed = position + length, None, 0
         at = position
         while at < end and failed < _MOST_FAILED:
-            step = min(_BLOCK - at % _BLOCK, end - at)
-            try:
-                os.pread(self._fd, step, at)
+            if self._can_read(at, end):
                 if first is not None:
                     return ReadFailedError(error, self.name, first, at - first)
-            except OSError:
+            else:
                 first = at if first is None else first
                 failed += 1
-            at += step
-        return ReadFailedError(error, self.name, *((position, length) if first is None else (first, end - first)))
+            at += _BLOCK - at % _BLOCK
+        if first is None:
+            return ReadFailedError(error, self.name, position, length)
+        return ReadFailedError(error, self.name, first, self._readable_again(at, end) - first)
+
+    def _can_read(self, at: int, end: int) -> bool:
+        """Whether the disk reads a block."""
+        try:
+            os.pread(self._fd, min(_BLOCK - at % _BLOCK, end - at), at)
+        except OSError:
+            return False
+        return True
+
+    def _readable_again(self, at: int, end: int) -> int:
+        """Where a long stretch of failing blocks ends, found by halves; `end` where its last block fails too."""
+        if at >= end or not self._can_read((end - 1) - (end - 1) % _BLOCK, end):
+            return end
+        low, high = at // _BLOCK - 1, (end - 1) // _BLOCK  # the first cannot be read, the second can
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._can_read(middle * _BLOCK, end) else (middle, high)
+        return high * _BLOCK
 
     def next_data(self, position: int) -> int:
         """Return the first position from `position` on that is not in a hole, the size when there is none."""
@@ -170,6 +188,10 @@ class FileSource:
             # ENXIO is a hole to the end, unless the end has moved; others mean that holes are not told
             is_hole = error.errno == errno.ENXIO and os.fstat(self._fd).st_size >= self.size
             return self.size if is_hole else position
+
+    def unreadable(self, _start: int, _end: int) -> tuple[()]:
+        """Return none: what cannot be read is an error here."""
+        return ()
 
     def close(self) -> None:
         """Close the file; a second time does nothing."""

@@ -177,6 +177,10 @@ class CachedFile:
         """Return the first position from `position` on that is not in a hole, the size when there is none."""
         return min(self._file().next_data(position), self.size)
 
+    def unreadable(self, _start: int, _end: int) -> tuple[()]:
+        """Return none: what cannot be read is an error here."""
+        return ()
+
     def close(self) -> None:
         """Close the file until it is read again."""
         self._cache.close_file(self.name)

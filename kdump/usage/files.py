@@ -70,7 +70,7 @@ def files_of(path: str, *, leftover: bool = False, without: Container[str] = ())
         elif stat.S_ISREG(status.st_mode):
             yield disk_file(below, status, leftover=leftover)
         elif not stat.S_ISLNK(status.st_mode):
-            yield OpenFailure(below, "skipped", f"{below}: not a regular file: not counted")
+            yield OpenFailure(below, "special", f"{below}: not a regular file: not counted")
 
 
 def disk_file(path: str, status: os.stat_result, *, leftover: bool = False) -> DiskFile:

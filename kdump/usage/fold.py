@@ -4,11 +4,15 @@ Strategy: the files of a directory are counted whole, whatever is in them, so th
 once, by its headers, and attributed batch by batch where the name is that of a batch; what belongs to no name (gaps,
 batches whose CRC is wrong, indexes) stays in the row without one. Records are read where keys or groups are asked for:
 the bytes of a record count where its batch is not compressed, for compressed bytes belong to no single key.
+
+A part (a directory) is counted by itself, in any process (`PartFold`), and what it comes to is joined in the order of
+the parts (`UsageFold`): so the rows are the same for any number of processes.
 """
 
 from __future__ import annotations
 
 import os
+from array import array
 from typing import TYPE_CHECKING
 
 from kdump.broker.segment_reading import Outline
@@ -16,33 +20,36 @@ from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
+from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, Growth, Progress, Usage
-from kdump.storage.file_source import OpenFailure
+from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name
-from kdump.usage import rows
+from kdump.usage import _sums, rows
 from kdump.usage.files import DiskFile, disk_file, files_of
 from kdump.usage.freeable import freeable, together
-from kdump.usage.names import codec_name, day, group_of
+from kdump.usage.key_sums import KeySums, empty
+from kdump.usage.names import codec_name, day
 from kdump.usage.options import BY_HEADERS, BY_RECORDS
 from kdump.usage.rows import Names
 from kdump.usage.superseded import KeyMap
+from kdump.value import Value
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
     from kdump.format.batch.window import Window
     from kdump.format.record.chunk import Chunk
     from kdump.item import Freeable, Item
+    from kdump.storage.file_source import FileSource
     from kdump.storage.names import PartitionName
     from kdump.storage.partition_dir import PartitionDir
+    from kdump.usage.key_sums import KeyTable
     from kdump.usage.options import UsageOptions
 
 GROUPS_TOPIC = "__consumer_offsets"
-_LEFT = ("delete", "stray")
 _OLDEST = 1_293_840_000_000  # 2011-01-01: before Kafka's first release
 _DAY = 86_400_000
 _NO_TIME = -1
@@ -54,8 +61,9 @@ class _Place:
     def __init__(self) -> None:
         self.parts = [0, 0, 0, 0]
         self.allocated = self.files = self.segments = 0
-        self.sums = rows.empty()
-        self.timed = [0, rows.NEVER, -rows.NEVER, 0]  # bytes, first and last timestamp, batches set aside
+        self.sums = empty()
+        self.timed = array("q", bytes(8 * _sums.T_WIDTH))
+        self.timed[_sums.T_FIRST], self.timed[_sums.T_LAST] = _sums.NEVER, _NO_TIME
         self.partitions: list[tuple[Freeable, tuple[str, ...], tuple[str, ...]]] = []
 
     def file(self, file: DiskFile) -> None:
@@ -84,34 +92,78 @@ class UsagePart:
             return base_name(self.path)
         return self.parsed.topic if by == "topic" else f"{self.parsed.topic}-{self.parsed.partition}"
 
+    def has_names(self, by: str) -> bool:
+        """Whether records of it have a name."""
+        is_groups = self.parsed is not None and self.parsed.topic == GROUPS_TOPIC
+        return by == "key" or (by == "group" and is_groups)
+
     def listed(self, log_dir: set[str]) -> Iterator[DiskFile | OpenFailure]:
-        """Yield the files; of a log.dir without those in its partition directories."""
-        if self.alone is not None:
-            yield disk_file(self.alone, os.stat(self.alone))
+        """Yield the files; of a log.dir without those in its partition directories. What vanishes is passed over."""
+        if self.alone is None:
+            yield from files_of(self.path, leftover=self.leftover, without=log_dir)
             return
-        yield from files_of(self.path, leftover=self.leftover, without=log_dir)
+        try:
+            yield disk_file(self.alone, os.stat(self.alone))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            yield OpenFailure(self.alone, "permission", f"{self.alone}: cannot be looked at: {error.strerror}")
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of its logs, about: how far a process is, is told by that."""
+        if self.directory is None:
+            return 0
+        if self.alone is not None:
+            return self.directory.listing.size(base_name(self.alone))
+        return sum(self.directory.listing.size(f"{base:020}.log") for base in self.directory.log_bases)
 
 
-class UsageFold:
-    """Adds up what some paths have.
+class UsageShare(Value):
+    """What one part comes to.
+
+    Args:
+        places: by name; None for what has none.
+        names, error: sums by the names of batches, and what they may miss.
+        keys: sums by the names of records, None where nobody asked.
+        logs: that were read, and the bytes of each that count.
+        exact: the keys of all records could be told apart.
+    """
+
+    places: dict[str | None, _Place]
+    names: dict[str, array[int]]
+    error: int
+    keys: KeyTable | None
+    logs: tuple[tuple[str, int], ...]
+    exact: bool
+
+
+class PartFold:
+    """Counts parts, one after the other; what it holds in between is room, and nothing else.
 
     Args:
         options: what was asked for.
+        keys: a table of names to be counted exactly; None for a table of its own.
     """
 
-    def __init__(self, options: UsageOptions) -> None:
+    def __init__(self, options: UsageOptions, keys: KeySums | None = None) -> None:
         self._options = options
-        self._places: dict[str | None, _Place] = {None: _Place()}
-        self._names = Names()
         self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
-        self._wanted: dict[object, list[int]] | None = None  # of the second pass: exact sums of some keys
-        self._null = rows.empty()  # records without a name
-        self._is_exact = True
+        self._keys = keys
+        self._done = 0  # bytes of the part
 
     # --- files ------------------------------------------------------------------------------------------------
-    def count(self, part: UsagePart, without: set[str]) -> Iterator[Item]:
-        """Count the files of a directory and read its logs, and yield what is wrong with them."""
+    def count(self, part: UsagePart, without: set[str]) -> Iterator[Item | UsageShare]:
+        """Count the files of a directory and read its logs; yield what is wrong with them, and last what it comes to.
+
+        Args:
+            part: the directory.
+            without: paths of directories in it that are other parts.
+        """
         options = self._options
+        self._done = 0
+        self._places: dict[str | None, _Place] = {None: _Place()}
+        self._names = Names()
         logs: list[tuple[DiskFile, _Place]] = []
         for file in part.listed(without):
             if isinstance(file, OpenFailure):
@@ -124,62 +176,73 @@ class UsageFold:
             place.file(file)
             if file.part == rows.LOG and part.directory is not None and parse_name(base_name(file.path)).is_live:
                 logs.append((file, place))
-        keys = KeyMap() if options.superseded else None
-        if keys is not None:
-            yield from self._put_keys(keys, logs)
+        read = tuple((file.path, file.size) for file, _ in logs)
+        if options.by in BY_RECORDS:
+            self._keys = self._keys or KeySums(_sums.OF_GROUPS if options.by == "group" else _sums.OF_KEYS)
+            self._keys.clear()
+        newest = KeyMap() if options.superseded else None
+        if newest is not None:
+            yield from self._put_keys(newest, read)
         seen: dict[int, Outline] = {}
         for file, place in logs:
-            yield from self._log(file, place, part, keys, seen)
+            yield from self._log(file, place, part, newest, seen)
         if logs and options.by in ("topic", "partition") and part.directory is not None and part.alone is None:
             found = freeable(part.directory, seen, options)
             part.directory.close()
             if found is not None:
                 logs[0][1].partitions.append(found)
+        keys = self._keys.table() if self._keys is not None and part.has_names(options.by) else None
+        is_exact = newest is None or not newest.is_full
+        yield UsageShare(self._places, self._names.sums, self._names.error, keys, read, is_exact)
 
-    def _put_keys(self, keys: KeyMap, logs: list[tuple[DiskFile, _Place]]) -> Iterator[Item]:
+    def again(self, logs: Sequence[tuple[str, int]]) -> Iterator[Progress | KeyTable]:
+        """Read logs a second time, for the names that are wanted; yield what they come to.
+
+        Args:
+            logs: paths, and the bytes that count.
+        """
+        assert self._keys is not None
+        self._done = 0
+        self._keys.fix()
+        newest = KeyMap() if self._options.superseded else None
+        if newest is not None:
+            yield from self._put_keys(newest, logs)
+        for chunk in self._chunks(logs):
+            if isinstance(chunk, Progress):
+                yield chunk
+            else:
+                self._keys.add(chunk, newest.kept(chunk) if newest is not None else None)
+        yield self._keys.table()
+
+    def _put_keys(self, newest: KeyMap, logs: Sequence[tuple[str, int]]) -> Iterator[Progress]:
         """Learn the last offset of each key of a partition; what is wrong is told when the logs are read again."""
-        for file, _ in logs:
-            source = open_source(file.path, follow=False)
+        for chunk in self._chunks(logs):
+            if isinstance(chunk, Progress):
+                yield chunk
+            else:
+                newest.put(chunk)
+
+    def _chunks(self, logs: Sequence[tuple[str, int]]) -> Iterator[Chunk | Progress]:
+        """Yield the records of logs, as far as they can be read, and how far that has got."""
+        for path, size in logs:
+            source = open_source(path, follow=False)
             if isinstance(source, OpenFailure):
                 continue
             with source:
+                source.size = min(source.size, size)
                 walk = CheckedWalk(source, lambda _one: None, max_batch_bytes=self._options.max_batch_bytes)
-                for window in walk.windows():
-                    for chunk in self._reader.chunks(window):
-                        keys.put(chunk)
-            yield Progress(0, 0, file.path)
-        self._is_exact &= not keys.is_full
-
-    def again(self, part: UsagePart) -> Iterator[Item]:
-        """Read the logs of a partition a second time, for the keys that are wanted."""
-        for file in part.listed(set()):
-            if isinstance(file, OpenFailure) or file.part != rows.LOG or part.directory is None:
-                continue
-            if not parse_name(base_name(file.path)).is_live:
-                continue
-            source = open_source(file.path, follow=False)
-            if isinstance(source, OpenFailure):
-                continue
-            with source:
-                walk = CheckedWalk(source, lambda _one: None, max_batch_bytes=self._options.max_batch_bytes)
-                for window in walk.windows():
-                    for chunk in self._reader.chunks(window):
-                        self._keys(chunk, None, group=self._options.by == "group")
-                    yield Progress(0, 0, file.path)
-
-    @property
-    def needs_second_pass(self) -> bool:
-        """Whether the sums of keys are not exact yet."""
-        return self._options.by in BY_RECORDS and self._names.error > 0
-
-    def want_largest(self) -> None:
-        """Begin the second pass: sums of the names that may be the largest."""
-        self._wanted = {name: rows.empty() for name, _ in self._names.largest(None)}
-        self._null = rows.empty()
+                try:
+                    for window in walk.windows():
+                        yield from self._reader.chunks(window)
+                        yield Progress(self._done + walk.border.position, 0, path)
+                except OSError:  # it is told by the pass that counts
+                    continue
+                finally:
+                    self._done += source.size
 
     # --- logs -------------------------------------------------------------------------------------------------
     def _log(
-        self, file: DiskFile, place: _Place, part: UsagePart, keys: KeyMap | None, seen: dict[int, Outline]
+        self, file: DiskFile, place: _Place, part: UsagePart, newest: KeyMap | None, seen: dict[int, Outline]
     ) -> Iterator[Item]:
         held: list[Finding] = []
         source = open_source(file.path, follow=False)
@@ -191,71 +254,65 @@ class UsageFold:
         base = parse_name(base_name(file.path)).base_offset
         batches = records = 0
         largest, end = _NO_TIME, None
+        checks = RecordChecks(file.path) if options.reads_records else None
         try:
             with source:
+                source.size = min(source.size, file.size)  # what a broker appends meanwhile is not counted
                 walk = CheckedWalk(
                     source,
                     held.append,
                     segment=layout.UNKNOWN if base is None else base,
                     max_batch_bytes=options.max_batch_bytes,
                 )
+                walk.checks.follow_producers = part.parsed is None or part.parsed.topic != GROUPS_TOPIC
                 for window in walk.windows():
                     yield from held
                     held.clear()
                     batches += window.count
-                    records += self._window(window, file, place, part, keys)
+                    if options.reads_records:
+                        yield from self._records(window, place, part, newest, checks)
+                    records += self._window(window, file, place)
                     if window.count:
                         largest = max(largest, *window.column(layout.MAX_TIMESTAMP))
                         end = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
                     if options.progress:
-                        yield Progress(walk.border.position, source.size, file.path)
-                yield from held
+                        yield Progress(self._done + walk.border.position, 0, file.path)
+                yield from _settled(held, source, file)
                 if base is not None:
                     seen[base] = Outline(largest, end, is_sound=True)
+        except FileShrankError:  # retention or a truncation at work
+            pass
         except OSError as error:
             yield OpenFailure(file.path, "read", f"{file.path}: cannot be read: {error.strerror}")
+        self._done += file.size
         yield Checked((CheckedFile(file.path, FileKind.LOG, file.size),), batches, records)
 
-    def _window(self, window: Window, file: DiskFile, place: _Place, part: UsagePart, keys: KeyMap | None) -> int:
+    def _window(self, window: Window, file: DiskFile, place: _Place) -> int:
         """Add up the batches of a window; return how many records they say they have."""
-        options = self._options
-        by = options.by
-        sizes, counts = window.column(layout.SIZE), window.column(layout.COUNT)
-        if not window.all_trusted:
-            crcs = zip(window.column(layout.CRC), window.column(layout.COMPUTED_CRC), strict=True)
-            sound = [found == computed for found, computed in crcs]
-        else:
-            sound = None
-        _add_headers(place.sums, window, sizes, counts, sound)
-        _add_times(place.timed, window, sizes, file.modified + _DAY, sound)
-        if by in BY_HEADERS:
-            self._headers(window, sizes, counts, sound)
-        is_group = by == "group" and part.parsed is not None and part.parsed.topic == GROUPS_TOPIC
-        if options.reads_records:
-            for chunk in self._reader.chunks(window):
-                _add_records(place.sums, chunk)
-                gone = keys.superseded(chunk) if keys is not None else None
-                if gone is not None:
-                    _add_superseded(place.sums, chunk, gone)
-                    if by in BY_HEADERS:
-                        self._superseded_by_header(chunk, gone)
-                if by == "key" or is_group:
-                    self._keys(chunk, gone, group=is_group)
-        return sum(counts)
+        records = _sums.headers(window.rows, window.count, _OLDEST, file.modified + _DAY, place.sums, place.timed)
+        if self._options.by in BY_HEADERS:
+            self._headers(window)
+        return records
 
-    def _headers(self, window: Window, sizes: array[int], counts: array[int], sound: list[bool] | None) -> None:
+    def _headers(self, window: Window) -> None:
         names = self._header_names(window)
+        sizes, counts = window.column(layout.SIZE), window.column(layout.COUNT)
         firsts, lasts = window.column(layout.BASE_TIMESTAMP), window.column(layout.MAX_TIMESTAMP)
+        found, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
         of = self._names.of
         for k, name in enumerate(names):
-            if name is None or (sound is not None and not sound[k]):
+            if name is None or found[k] != computed[k]:
                 continue
             sums = of(name)
-            sums[rows.WEIGHT] += sizes[k]
-            sums[rows.BYTES] += sizes[k]
-            sums[rows.RECORDS] += counts[k]
-            sums[rows.BATCHES] += 1
-            _see_time(sums, firsts[k] if firsts[k] >= 0 else lasts[k], lasts[k])
+            sums[_sums.WEIGHT] += sizes[k]
+            sums[_sums.BYTES] += sizes[k]
+            sums[_sums.RECORDS] += counts[k] if counts[k] >= 0 else 1
+            sums[_sums.BATCHES] += 1
+            first = firsts[k] if firsts[k] >= 0 else lasts[k]
+            if 0 <= first < sums[_sums.FIRST]:
+                sums[_sums.FIRST] = first
+            if lasts[k] > sums[_sums.LAST]:
+                sums[_sums.LAST] = lasts[k]
 
     def _header_names(self, window: Window) -> list[str | None]:
         by = self._options.by
@@ -265,68 +322,88 @@ class UsageFold:
             return [None if one < 0 else str(one) for one in window.column(layout.PRODUCER_ID)]
         return [day(one) for one in window.column(layout.MAX_TIMESTAMP)]
 
-    def _superseded_by_header(self, chunk: Chunk, gone: list[int]) -> None:
+    def _records(
+        self, window: Window, place: _Place, part: UsagePart, newest: KeyMap | None, checks: RecordChecks | None
+    ) -> Iterator[Finding]:
+        """Add up the records of a window."""
+        by, has_names = self._options.by, part.has_names(self._options.by)
+        for chunk in self._reader.chunks(window):
+            keep = newest.kept(chunk) if newest is not None else None
+            _sums.records(chunk.rows, chunk.filled, keep or b"", keep is not None, place.sums)
+            if keep is not None and by in BY_HEADERS:
+                self._superseded_by_header(chunk, keep)
+            if has_names and self._keys is not None:
+                self._keys.add(chunk, keep)
+            if checks is not None:
+                yield from checks.check(chunk)
+
+    def _superseded_by_header(self, chunk: Chunk, keep: bytearray) -> None:
         names = self._header_names(chunk.window)
-        for i in gone:
+        for i in range(chunk.filled):
             at = i * layout.RECORD_WIDTH
+            if keep[i] or chunk.rows[at + layout.R_KEY_SIZE] < 0:
+                continue
             name = names[chunk.rows[at + layout.R_BATCH]]
             if name is not None:
                 sums = self._names.of(name)
-                sums[rows.SUPERSEDED] += 1
-                sums[rows.SUPERSEDED_BYTES] += chunk.rows[at + layout.R_END] - chunk.rows[at + layout.R_AT]
+                sums[_sums.SUPERSEDED] += 1
+                sums[_sums.SUPERSEDED_BYTES] += chunk.rows[at + layout.R_END] - chunk.rows[at + layout.R_AT]
 
-    def _keys(self, chunk: Chunk, gone: list[int] | None, *, group: bool) -> None:
-        """Attribute the records of a chunk to their keys, or to the groups of them."""
-        if not chunk.filled:
-            return
-        window, view, wide = chunk.window, chunk.view, layout.RECORD_WIDTH
-        cells = chunk.rows[: chunk.filled * wide]
-        columns = [
-            cells[at::wide]
-            for at in (
-                layout.R_BATCH,
-                layout.R_KEY_AT,
-                layout.R_KEY_SIZE,
-                layout.R_VALUE_SIZE,
-                layout.R_AT,
-                layout.R_END,
-                layout.R_TIMESTAMP,
-            )
-        ]
-        attributes = window.column(layout.ATTRIBUTES)
-        plain = [one & layout.CODEC_MASK == 0 for one in attributes]
-        control = [one & layout.CONTROL_FLAG != 0 for one in attributes]
-        data = view.obj if isinstance(view.obj, bytes) else view
-        lost = set(gone or ())
-        of = self._names.of
-        wanted = self._wanted
-        for i, (k, at, size, value, begin, end, timestamp) in enumerate(zip(*columns, strict=True)):
-            name: object = None
-            if size >= 0 and not control[k]:
-                name = bytes(data[at : at + size])
-                if group:
-                    name = group_of(name)
-            if name is None:
-                continue
-            if wanted is None:
-                sums = of(name)
-            else:
-                known = wanted.get(name)
-                if known is None:
-                    continue
-                sums = known
-            content = size + (value if value > 0 else 0)
-            sums[rows.WEIGHT] += content
-            if plain[k]:
-                sums[rows.BYTES] += end - begin
-            sums[rows.RECORDS] += 1
-            sums[rows.KEY_BYTES] += size
-            sums[rows.VALUE_BYTES] += content - size
-            sums[rows.UNCOMPRESSED] += end - begin
-            _see_time(sums, timestamp, timestamp)
-            if i in lost:
-                sums[rows.SUPERSEDED] += 1
-                sums[rows.SUPERSEDED_BYTES] += end - begin
+
+def _settled(held: list[Finding], source: FileSource, file: DiskFile) -> Iterator[Finding]:
+    """Yield the last findings of a log; but not that its end is torn where a broker appends to it."""
+    try:
+        is_growing = os.stat(file.path).st_size > file.size
+    except OSError:
+        is_growing = False
+    for finding in held:
+        reaches = (finding.position or 0) + (finding.length or 0)
+        if not (is_growing and finding.gap and reaches >= source.size):
+            yield finding
+
+
+class UsageFold:
+    """Joins what parts come to, and makes the rows.
+
+    Args:
+        options: what was asked for.
+    """
+
+    def __init__(self, options: UsageOptions) -> None:
+        self._options = options
+        self._places: dict[str | None, _Place] = {None: _Place()}
+        self._names = Names()
+        self._keys: KeySums | None = None
+        if options.by in BY_RECORDS:
+            self._keys = KeySums(_sums.OF_GROUPS if options.by == "group" else _sums.OF_KEYS)
+        self._is_second = False  # the sums of keys are those of the second pass
+        self._is_exact = True
+
+    def join(self, share: UsageShare) -> None:
+        """Add what a part comes to."""
+        for name, place in share.places.items():
+            _merge(self._places.setdefault(name, _Place()), place)
+        self._names.join(share.names, share.error)
+        if share.keys is not None and self._keys is not None:
+            self._keys.join(share.keys)
+        self._is_exact &= share.exact
+
+    @property
+    def needs_second_pass(self) -> bool:
+        """Whether the sums of keys are not exact yet."""
+        return self._keys is not None and self._keys.error > 0
+
+    def begin_second_pass(self) -> PartFold:
+        """Return what counts the names that may be the largest; what it yields is for `join_again`."""
+        assert self._keys is not None
+        self._keys.fix()
+        self._is_second = True
+        return PartFold(self._options, self._keys.copy())
+
+    def join_again(self, table: KeyTable) -> None:
+        """Add what the second pass over a part comes to."""
+        assert self._keys is not None
+        self._keys.join(table.replace(error=0))
 
     # --- rows -------------------------------------------------------------------------------------------------
     def usages(self) -> Iterator[Usage]:
@@ -336,41 +413,48 @@ class UsageFold:
         if by in BY_HEADERS or by in BY_RECORDS:
             yield from self._by_names()
             return
-        null = self._places.pop(None)
-        named = sorted(self._places.items(), key=lambda one: (-sum(one[1].parts), one[0] or ""))
+        null = _Place()
+        _merge(null, self._places[None])
+        named = sorted(
+            ((name, place) for name, place in self._places.items() if name is not None),
+            key=lambda one: (-sum(one[1].parts), one[0]),
+        )
         for name, place in named[:top]:
             yield self._usage(name, place)
         for _, place in named[len(named) if top is None else top :]:
             _merge(null, place)
         yield self._usage(None, null)
 
-    def _by_names(self) -> Iterator[Usage]:
-        options = self._options
-        names = self._names
-        null = self._places[None]
-        if self._wanted is not None:
-            exact = Names()
-            exact.sums = self._wanted
-            chosen = exact.largest(options.top)
+    def _chosen(self) -> tuple[list[tuple[str | bytes, array[int]]], int, bool]:
+        """The names that have a row, what their sums may miss, and whether they are exact all the same."""
+        by, top = self._options.by, self._options.top
+        if self._keys is None:
+            found: list[tuple[str | bytes, array[int]]] = sorted(
+                self._names.sums.items(), key=lambda one: (-one[1][_sums.WEIGHT], one[0])
+            )
+            chosen, error, counted = found[:top], self._names.error, False
         else:
-            chosen = names.largest(options.top)
-        if options.by != "key":
-            chosen.sort(key=lambda one: (-one[1][rows.BYTES], str(one[0])))
-        rest = list(null.sums)
+            chosen, error, counted = list(self._keys.largest(top, texts=by == "group")), self._keys.error, True
+        if by != "key":
+            chosen.sort(key=lambda one: (-one[1][_sums.BYTES], str(one[0])))
+        return chosen, error, counted and self._is_second
+
+    def _by_names(self) -> Iterator[Usage]:
+        chosen, error, counted = self._chosen()
+        null = self._places[None]
+        rest = null.sums[:]
         for name, sums in chosen:
-            is_exact = self._is_exact and (self._wanted is not None or not names.error)
-            is_exact &= not names.error or sums[rows.WEIGHT] >= names.error
+            is_exact = self._is_exact and (not error or (counted and sums[_sums.WEIGHT] >= error))
             place = _Place()
-            place.parts = [sums[rows.BYTES], 0, 0, 0]
+            place.parts = [sums[_sums.BYTES], 0, 0, 0]
             place.sums = sums
-            null.parts[rows.LOG] -= sums[rows.BYTES]
+            null.parts[rows.LOG] -= sums[_sums.BYTES]
             for column in (
-                rows.RECORDS, rows.KEY_BYTES, rows.VALUE_BYTES, rows.UNCOMPRESSED, rows.SUPERSEDED,
-                rows.SUPERSEDED_BYTES, rows.BATCHES,
+                _sums.RECORDS, _sums.KEY_BYTES, _sums.VALUE_BYTES, _sums.UNCOMPRESSED, _sums.SUPERSEDED,
+                _sums.SUPERSEDED_BYTES, _sums.BATCHES,
             ):  # fmt: skip
                 rest[column] -= sums[column]
-            shown = name if isinstance(name, bytes | str) else str(name)
-            yield self._usage(shown, place).replace(exact=is_exact, error=0 if is_exact else names.error)
+            yield self._usage(name, place).replace(exact=is_exact, error=0 if is_exact else error)
         null.sums = rest
         yield self._usage(None, null)
 
@@ -389,15 +473,15 @@ class UsageFold:
             allocated=place.allocated,
             files=place.files,
             segments=place.segments,
-            batches=sums[rows.BATCHES],
-            records=sums[rows.RECORDS],
-            key_size=sums[rows.KEY_BYTES] if read else None,
-            value_size=sums[rows.VALUE_BYTES] if read else None,
-            uncompressed=sums[rows.UNCOMPRESSED] if read else None,
-            first_timestamp=sums[rows.FIRST] if sums[rows.FIRST] != rows.NEVER else None,
-            max_timestamp=sums[rows.LAST] if sums[rows.LAST] != -rows.NEVER else None,
-            superseded=sums[rows.SUPERSEDED] if options.superseded else None,
-            superseded_size=sums[rows.SUPERSEDED_BYTES] if options.superseded else None,
+            batches=sums[_sums.BATCHES],
+            records=sums[_sums.RECORDS],
+            key_size=sums[_sums.KEY_BYTES] if read else None,
+            value_size=sums[_sums.VALUE_BYTES] if read else None,
+            uncompressed=sums[_sums.UNCOMPRESSED] if read else None,
+            first_timestamp=sums[_sums.FIRST] if sums[_sums.FIRST] != _sums.NEVER else None,
+            max_timestamp=sums[_sums.LAST] if sums[_sums.LAST] != _NO_TIME else None,
+            superseded=sums[_sums.SUPERSEDED] if options.superseded else None,
+            superseded_size=sums[_sums.SUPERSEDED_BYTES] if options.superseded else None,
             exact=self._is_exact,
             error=0,
             freeable=free,
@@ -453,60 +537,8 @@ def _merge(place: _Place, other: _Place) -> None:
     place.segments += other.segments
     place.partitions += other.partitions
     rows.add(place.sums, other.sums)
-    size, first, last, aside = other.timed
-    timed = place.timed
-    place.timed = [timed[0] + size, min(timed[1], first), max(timed[2], last), timed[3] + aside]
-
-
-def _see_time(sums: list[int], first: int, last: int) -> None:
-    if first >= 0:
-        sums[rows.FIRST] = min(sums[rows.FIRST], first)
-    if last >= 0:
-        sums[rows.LAST] = max(sums[rows.LAST], last)
-
-
-def _add_headers(
-    sums: list[int], window: Window, sizes: array[int], counts: array[int], sound: list[bool] | None
-) -> None:
-    """Add up what headers say; a batch whose CRC is wrong counts as a batch, and nothing else of it is believed."""
-    sums[rows.BATCHES] += window.count
-    sums[rows.RECORDS] += sum(counts)
-    firsts, lasts = window.column(layout.BASE_TIMESTAMP), window.column(layout.MAX_TIMESTAMP)
-    if sound is not None:
-        firsts, lasts = (
-            type(one)("q", [value for value, ok in zip(one, sound, strict=True) if ok]) for one in (firsts, lasts)
-        )
-    if not lasts:
-        return
-    earliest = min((one for one in firsts if one >= 0), default=_NO_TIME)
-    _see_time(
-        sums, earliest if earliest >= 0 else min((one for one in lasts if one >= 0), default=_NO_TIME), max(lasts)
-    )
-
-
-def _add_times(timed: list[int], window: Window, sizes: array[int], latest: int, sound: list[bool] | None) -> None:
-    """Take the batches into account whose timestamps make sense."""
-    for k, (size, time) in enumerate(zip(sizes, window.column(layout.MAX_TIMESTAMP), strict=True)):
-        if sound is not None and not sound[k]:
-            continue
-        if _OLDEST <= time <= latest:
-            timed[0] += size
-            timed[1] = min(timed[1], time)
-            timed[2] = max(timed[2], time)
-        else:
-            timed[3] += 1
-
-
-def _add_records(sums: list[int], chunk: Chunk) -> None:
-    """Add up the sizes of keys, values and records."""
-    cells, wide = chunk.rows[: chunk.filled * layout.RECORD_WIDTH], layout.RECORD_WIDTH
-    sums[rows.KEY_BYTES] += sum(one for one in cells[layout.R_KEY_SIZE :: wide] if one > 0)
-    sums[rows.VALUE_BYTES] += sum(one for one in cells[layout.R_VALUE_SIZE :: wide] if one > 0)
-    sums[rows.UNCOMPRESSED] += sum(cells[layout.R_END :: wide]) - sum(cells[layout.R_AT :: wide])
-
-
-def _add_superseded(sums: list[int], chunk: Chunk, gone: list[int]) -> None:
-    sums[rows.SUPERSEDED] += len(gone)
-    for i in gone:
-        at = i * layout.RECORD_WIDTH
-        sums[rows.SUPERSEDED_BYTES] += chunk.rows[at + layout.R_END] - chunk.rows[at + layout.R_AT]
+    timed, more = place.timed, other.timed
+    timed[_sums.T_BYTES] += more[_sums.T_BYTES]
+    timed[_sums.T_FIRST] = min(timed[_sums.T_FIRST], more[_sums.T_FIRST])
+    timed[_sums.T_LAST] = max(timed[_sums.T_LAST], more[_sums.T_LAST])
+    timed[_sums.T_ASIDE] += more[_sums.T_ASIDE]

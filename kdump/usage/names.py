@@ -41,20 +41,3 @@ def day(timestamp: int) -> str | None:
         except (ValueError, OverflowError, OSError):
             _days[number] = None
     return _days[number]
-
-
-def group_of(key: bytes) -> str | None:
-    """Return the group that a record of __consumer_offsets is about, None where the key names none.
-
-    Args:
-        key: of the record.
-
-    Source: org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde: each key begins with version and group.
-    """
-    end = 4 + int.from_bytes(key[2:4], "big")
-    if len(key) < 4 or len(key) < end or key[0] != 0 or key[2] > 127:
-        return None
-    try:
-        return key[4:end].decode()
-    except UnicodeDecodeError:
-        return None

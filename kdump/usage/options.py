@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
 
+from kdump.broker.config import Config
 from kdump.value import Value
-
-if TYPE_CHECKING:
-    from kdump.broker.config import Config
 
 BY_HEADERS = ("codec", "producer", "day")
 BY_RECORDS = ("group", "key")
@@ -26,6 +24,7 @@ class UsageOptions(Value):
         config: of the broker and its topics.
         max_batch_bytes, max_uncompressed_bytes: limits.
         progress: say how far it is.
+        jobs: processes, one for a directory at a time; 0 for every core.
     """
 
     by: str
@@ -37,8 +36,19 @@ class UsageOptions(Value):
     max_batch_bytes: int
     max_uncompressed_bytes: int
     progress: bool = False
+    jobs: int = 1
 
     @property
     def reads_records(self) -> bool:
         """Whether headers are not enough."""
         return self.superseded or self.by in BY_RECORDS
+
+
+def by_partition(max_batch_bytes: int, max_uncompressed_bytes: int) -> UsageOptions:
+    """Return what the table `usage` has: all partitions, with the defaults of a broker, now.
+
+    Args:
+        max_batch_bytes, max_uncompressed_bytes: limits.
+    """
+    now = time.time_ns() // 1_000_000
+    return UsageOptions("partition", None, False, None, now, Config({}), max_batch_bytes, max_uncompressed_bytes)

@@ -1,44 +1,33 @@
 """Sums by name, and the rows that they become: all of them together are the sizes of all files.
 
-Names without bound (keys, producers, groups) are kept in a sketch: where there are more than it has room for, the
-smallest lose what the others keep (Misra and Gries, by weight), and no sum is wrong by more than what was lost.
+Names of batches (codecs, producers, days) are kept in a sketch: where there are more than it has room for, the smallest
+lose what the others keep (Misra and Gries, by weight), and no sum is wrong by more than what was lost. Those of
+records are in `key_sums`.
 """
 
 from __future__ import annotations
 
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
-ROOM = 50_000  # names; up to twice as many are held
+from kdump.usage._sums import FIRST, LAST, WEIGHT
+from kdump.usage.key_sums import empty
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Mapping
+
+ROOM = 1 << 15  # names; up to twice as many are held
 LOG, INDEX, OTHER, LEFTOVER = range(4)
-(
-    WEIGHT,
-    BYTES,
-    RECORDS,
-    KEY_BYTES,
-    VALUE_BYTES,
-    UNCOMPRESSED,
-    FIRST,
-    LAST,
-    SUPERSEDED,
-    SUPERSEDED_BYTES,
-    BATCHES,
-    WIDTH,
-) = range(12)
-NEVER = 2**63
 
 
-def empty() -> list[int]:
-    """Return the sums of nothing."""
-    sums = [0] * WIDTH
-    sums[FIRST], sums[LAST] = NEVER, -NEVER
-    return sums
-
-
-def add(sums: list[int], more: list[int]) -> None:
+def add(sums: array[int], more: array[int]) -> None:
     """Add sums to others."""
     first, last = min(sums[FIRST], more[FIRST]), max(sums[LAST], more[LAST])
+    sums[FIRST] = sums[LAST] = 0
     for number, value in enumerate(more):
-        sums[number] += value
+        if number not in (FIRST, LAST):
+            sums[number] += value
     sums[FIRST], sums[LAST] = first, last
 
 
@@ -54,11 +43,11 @@ class Names:
     """
 
     def __init__(self, room: int = ROOM) -> None:
-        self.sums: dict[object, list[int]] = {}
+        self.sums: dict[str, array[int]] = {}
         self.error = 0
         self._room = room
 
-    def of(self, name: object) -> list[int]:
+    def of(self, name: str) -> array[int]:
         """Return the sums of a name, to be added to."""
         sums = self.sums.get(name)
         if sums is None:
@@ -75,11 +64,8 @@ class Names:
             sums[WEIGHT] -= lost
         self.sums = {name: sums for name, sums in self.sums.items() if sums[WEIGHT] > 0}
 
-    def largest(self, count: int | None) -> list[tuple[object, list[int]]]:
-        """Return names and sums by weight, the largest first.
-
-        Args:
-            count: how many; None for all.
-        """
-        by_name = sorted(self.sums.items(), key=lambda one: repr(one[0]))
-        return sorted(by_name, key=lambda one: -one[1][WEIGHT])[:count]
+    def join(self, sums: Mapping[str, array[int]], error: int) -> None:
+        """Add the sums of another one, with its error."""
+        for name, more in sums.items():
+            add(self.of(name), more)
+        self.error += error

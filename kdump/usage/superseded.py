@@ -11,7 +11,7 @@ from kdump.format.batch import layout
 if TYPE_CHECKING:
     from kdump.format.record.chunk import Chunk
 
-_SLOTS = 5 << 20  # 24 bytes each
+_SLOTS = (1 << 16, 1 << 18, 1 << 20, 5 << 20)  # 24 bytes each; it grows from one to the next
 _LOAD = 0.8
 _MAX_LONG = 2**63 - 1
 
@@ -20,45 +20,50 @@ class KeyMap:
     """The last offset of each key of a partition.
 
     Args:
-        slots: room; four fifths of it are used.
+        sizes: room, ascending; four fifths of it are used.
 
     Attributes:
         is_full: there are more keys: records of those that came too late count as the newest.
     """
 
-    def __init__(self, slots: int = _SLOTS) -> None:
-        self._slots = slots
-        self._table = array("q", bytes(24)) * slots
-        self._most = int(slots * _LOAD)
+    def __init__(self, sizes: tuple[int, ...] = _SLOTS) -> None:
+        self._slots, *self._more = sizes
+        self._table = array("q", bytes(24)) * self._slots
         self._state = array("q", (0, -1))
         self.is_full = False
 
     def put(self, chunk: Chunk) -> None:
         """Learn the keys of a chunk; those of control records do not count."""
-        if chunk.filled and not self.is_full:
+        if not chunk.filled or self.is_full:
+            return
+        flags = _flags(chunk)
+        while True:
+            most = int(self._slots * _LOAD)
+            if self._state[0] + chunk.filled > most and self._more:
+                self._grow()
+                continue
             done = _cleaning.put(
-                chunk.view,
-                chunk.rows,
-                chunk.filled,
-                _flags(chunk),
-                0,
-                self._table,
-                self._slots,
-                self._most,
-                self._state,
+                chunk.view, chunk.rows, chunk.filled, flags, 0, self._table, self._slots, most, self._state
             )
             self.is_full = done < chunk.filled
+            return
 
-    def superseded(self, chunk: Chunk) -> list[int]:
-        """Return which records of a chunk a newer one replaces, as numbers of its rows."""
+    def _grow(self) -> None:
+        slots = self._more.pop(0)
+        table = array("q", bytes(24)) * slots
+        _cleaning.move(self._table, self._slots, table, slots)
+        self._table, self._slots = table, slots
+
+    def kept(self, chunk: Chunk) -> bytearray:
+        """Return for each record of a chunk 0 where a newer one replaces it, or where it has no key, else 1."""
         count = chunk.filled
-        if not count:
-            return []
         keep = bytearray(count)
-        stats = array("q", bytes(8 * layout.S_WIDTH * chunk.window.count))
-        _cleaning.judge(chunk.view, chunk.rows, count, _flags(chunk), self._table, self._slots, _MAX_LONG, keep, stats)
-        sizes = chunk.rows[layout.R_KEY_SIZE : count * layout.RECORD_WIDTH : layout.RECORD_WIDTH]
-        return [i for i, (kept, size) in enumerate(zip(keep, sizes, strict=True)) if not kept and size >= 0]
+        if count:
+            stats = array("q", bytes(8 * layout.S_WIDTH * chunk.window.count))
+            _cleaning.judge(
+                chunk.view, chunk.rows, count, _flags(chunk), self._table, self._slots, _MAX_LONG, keep, stats
+            )
+        return keep
 
 
 def _flags(chunk: Chunk) -> array[int]:

@@ -14,6 +14,7 @@ from kdump.dump.fates import KeysFound
 from kdump.dump.searched import Searched
 from kdump.dump.selected import SelectedDump
 from kdump.dump.selection import Selection
+from kdump.finding import Finding
 from kdump.format.record.chunk import Fate
 from kdump.render.json.writer import fate_json
 from kdump.render.text.writer import fate_text
@@ -160,7 +161,7 @@ def test_keys_beyond_the_limit_are_said_to_be_unknown(logdir: Path, monkeypatch:
     from kdump.dump.fates import FateOptions
 
     dump = SelectedDump(DumpOptions(deep=True), Selection(), FateOptions(Config({}), T))
-    codes = [item.code.name for item in dump.files([str(logdir / "orders-0")]) if hasattr(item, "code")]
+    codes = [item.code.name for item in dump.files([str(logdir / "orders-0")]) if isinstance(item, Finding)]
     assert codes.count("L12") == 1
     assert KeysFound().is_full is False
 
@@ -229,6 +230,16 @@ def test_values_are_searched_as_they_are_in_the_log(logdir: Path) -> None:
         found = [one["offset"] for one in map(json.loads, run.stdout.splitlines()) if one["type"] == "record"]
         assert found == wanted
         assert wanted
+
+
+@pytest.mark.parametrize("layout", ["text", "json"])
+def test_what_a_selection_shows_is_redacted_too(layout: str, tmp_path: Path) -> None:
+    batch = at(0, T, record("secret-key", "secret-value"))
+    write(tmp_path, {f"orders-0/{name}": data for name, data in segment(0, [batch]).items()})
+    for args in (["--key-regex", "cret"], ["--value-regex", "cret"], ["--key", "secret-key", "--value-regex", "c"]):
+        run = run_kdump(["dump", "orders-0", "--redact", "--fate", "--format", layout, *args], tmp_path)
+        assert b"secret" not in run.stdout + run.stderr
+        assert (b"key: " in run.stdout or b'"key":' in run.stdout) == ("--value-regex" not in args[:1])
 
 
 # --- nothing found -------------------------------------------------------------------------------------------

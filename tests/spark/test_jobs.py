@@ -81,7 +81,7 @@ def test_the_bad_disk_is_named(tree: list[str], tmp_path: Path) -> None:
     assert sum(row["severity"] == "error" for row in findings) == sum(row["errors"] for row in summary)
 
 
-@pytest.mark.parametrize("table", ["records", "batches", "findings", "segments"])
+@pytest.mark.parametrize("table", ["records", "batches", "findings", "segments", "usage"])
 def test_both_engines_export_the_same_files(table: str, tree: list[str], tmp_path: Path) -> None:
     local = run("export", "--engine", "local", "--table", table, "--to", tmp_path / "local", *tree)
     there = run("export", "--engine", "spark", "--table", table, "--to", tmp_path / "spark", *tree)

@@ -17,6 +17,8 @@ from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
 from kdump.state.groups import GroupOptions, groups
 from kdump.state.partition_log import ReadLimits
 from kdump.state.transactions import TransactionOptions, transactions
+from kdump.usage.options import by_partition
+from kdump.usage.run import placed_usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +49,13 @@ def split_table(
 
 
 def whole_table(paths: Sequence[str], table: str) -> pa.Table:
-    """Judge some paths with the local engine, and make the rows of findings, segments or losses."""
+    """Judge or count some paths with the local engine, and make the rows of findings, segments, losses or usage."""
+    if table == "usage":
+        origins, limits = Origins(read_roots(paths)), (1 << 28, 1 << 28)
+        found = [
+            row for item in placed_usage(paths, by_partition(*limits)) for row in verdict_rows(table, item, origins)
+        ]
+        return pa.Table.from_batches([from_rows(found, columns_of(table))])
     items = list(verify(list(paths), VerifyOptions()))
     origins = Origins(read_roots(paths))
     rows = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import subprocess
@@ -19,6 +18,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.render.text.findings import finding_line
 from kdump.storage import file_source as source
 from kdump.storage.file_source import OpenFailure
+from tests.support.bad_sectors import unreadable
 from tests.support.make_fixtures import EXPECT, INTACT, LOG
 from tests.support.partitions import write
 from tests.support.runs import FIXTURES
@@ -135,21 +135,7 @@ def _vanished(folder: Path) -> list[Finding]:
 def _unreadable(folder: Path) -> list[Finding]:
     """The second block of the log cannot be read."""
     path = write(folder, {**INTACT, LOG: INTACT[LOG] * 40}) / LOG
-    reading = os.pread
-
-    def failing(fd: int, length: int, position: int) -> bytes:
-        if os.path.samestat(os.fstat(fd), path.stat()) and position < 8192 and position + length > 4096:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return reading(fd, length, position)
-
-    def into(fd: int, targets: list[memoryview], position: int) -> int:
-        data = failing(fd, len(targets[0]), position)
-        targets[0][: len(data)] = data
-        return len(data)
-
-    with MonkeyPatch.context() as patch:
-        patch.setattr(os, "pread", failing)
-        patch.setattr(os, "preadv", into)
+    with unreadable(path, range(4096, 8192)):
         return findings_of(folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -12,10 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kdump.usage import rows as sums
+from kdump.broker.config import Config
+from kdump.finding import Finding
+from kdump.item import Checked, Usage
+from kdump.storage.file_source import FileSource, OpenFailure
+from kdump.storage.open_files import open_source
+from kdump.usage import _sums as sums
+from kdump.usage import fold
+from kdump.usage.key_sums import KeySums
+from kdump.usage.options import UsageOptions
 from kdump.usage.rows import Names
+from kdump.usage.run import usage
+from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, run_kdump
-from tests.support.segments import GZIP, batch
+from tests.support.segments import GZIP, batch, varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -205,17 +216,15 @@ def test_a_full_sketch_is_wrong_by_at_most_what_it_says() -> None:
     for n in range(20_000):
         key = n % 7 if n % 3 else n % 3001
         truth[key] += 1 + n % 5
-        names.of(key)[sums.WEIGHT] += 1 + n % 5
+        names.of(str(key))[sums.WEIGHT] += 1 + n % 5
     assert 0 < names.error < sum(truth.values()) / 40
     for key, weight in truth.items():
-        found = names.sums.get(key)
+        found = names.sums.get(str(key))
         assert weight - names.error <= (found[sums.WEIGHT] if found else 0) <= weight
 
 
 def test_the_largest_of_too_many_keys_are_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kdump.usage import fold
-
-    monkeypatch.setattr(fold, "Names", lambda: Names(room=20))
+    monkeypatch.setattr(fold, "KeySums", lambda mode: KeySums(mode, room=40))
     from tests.support.segments import Record
 
     parts = []
@@ -224,15 +233,31 @@ def test_the_largest_of_too_many_keys_are_exact(tmp_path: Path, monkeypatch: pyt
         parts.append(batch(2 * n, [few, Record(b"x", b"k%d" % n)]))
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{0:020}.log").write_bytes(b"".join(parts))
-    from kdump.broker.config import Config
-    from kdump.item import Usage
-    from kdump.usage.options import UsageOptions
-    from kdump.usage.run import usage
-
     options = UsageOptions("key", 3, False, None, 0, Config({}), 1 << 30, 1 << 30)
     found = [one for one in usage([str(tmp_path / "t-0")], options) if isinstance(one, Usage)]
     assert [(one.name, one.records, one.exact) for one in found[:3]] == [(b"big%d" % n, 100, True) for n in range(3)]
     assert sum(one.size for one in found) == len(b"".join(parts))
+    alone, several = (list(usage([str(tmp_path)] * 2, options.replace(jobs=jobs))) for jobs in (1, 3))
+    assert alone == several
+
+
+def test_of_a_million_keys_that_are_all_the_same_the_stated_error_holds(tmp_path: Path) -> None:
+    count, in_batch = 1_000_000, 4000
+    heads = [b"\0\0" + varint(delta) + b"\x0e" for delta in range(in_batch)]
+    heads = [varint(len(head) + 13) + head for head in heads]
+    (tmp_path / "t-0").mkdir()
+    with (tmp_path / "t-0" / f"{0:020}.log").open("wb") as log:
+        for start in range(0, count, in_batch):
+            body = b"".join(b"%b%07d\x08abcd\0" % (head, start + n) for n, head in enumerate(heads))
+            log.write(batch(start, body=body, count=in_batch, last_delta=in_batch - 1))
+    found = named(du("--by", "key", "--top", "30", "t-0", cwd=tmp_path))
+    rest = found.pop(None)
+    assert len(found) == 30
+    assert all(row["records"] == 1 and row["keyBytes"] + row["valueBytes"] == 11 for row in found.values())
+    for row in found.values():
+        assert not row["exact"]
+        assert 11 <= row["errorBytes"] <= count * 11 // 10_000
+    assert rest["records"] == count - 30
 
 
 # --- damage, growth, retention -----------------------------------------------------------------------------------
@@ -296,3 +321,126 @@ def test_wrong_uses_are_said(tmp_path: Path) -> None:
     assert run_kdump(["du", "--full-at", "much", "."], tmp_path).exit == 2
     assert run_kdump(["du", "nothing"], tmp_path).exit == 10
     assert b"neither a partition directory nor a log directory" in run_kdump(["du", "."], tmp_path).stderr
+
+
+# --- what is damaged, alive or out of reach -----------------------------------------------------------------------
+def options_of(by: str, **more: Any) -> UsageOptions:
+    return UsageOptions(by, None, False, None, 0, Config({}), 1 << 26, 1 << 26).replace(**more)
+
+
+@pytest.mark.parametrize("by", ["partition", "codec", "key"])
+def test_every_damaged_log_is_counted_whole_and_told_as_verify_does(by: str, tmp_path: Path) -> None:
+    told = 0
+    for number, case in enumerate(damage_cases(FIXTURES / "damage")[::9]):
+        tree = case.build(tmp_path / f"d{number}")
+        run = run_kdump(["du", "--by", by, "--superseded", "--format", "json", str(tree)], tmp_path)
+        assert run.exit in (0, 3, 5, 6), (case.name, run.stderr)
+        found = [json.loads(line) for line in run.stdout.splitlines()]
+        rows = [row for row in found if row["type"] == "usage"]
+        assert (sum(row["bytes"] for row in rows), sum(row["files"] for row in rows)) == on_disk(tree), case.name
+        codes = {row["code"] for row in found if row["type"] == "finding" and row["severity"] == "error"}
+        assert run.exit in ((3, 6) if codes else (0, 5)), case.name
+        told += bool(codes)
+    assert told > 5
+
+
+def test_a_log_that_grows_while_it_is_read_counts_as_it_was_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t-0").mkdir()
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    whole = batch(0) + batch(1)
+    torn = batch(2)
+    log.write_bytes(whole + torn[:70])
+    once = open_source
+
+    def grown(path: str, **given: Any) -> Any:
+        with log.open("ab") as file:
+            file.write(torn[70:] if log.stat().st_size == len(whole) + 70 else batch(3))
+        return once(path, **given)
+
+    monkeypatch.setattr(fold, "open_source", grown)
+    for by in ("partition", "key"):
+        found = list(usage([str(tmp_path)], options_of(by, superseded=True)))
+        assert not [one for one in found if isinstance(one, Finding)]
+        assert next(one.batches for one in found if isinstance(one, Checked)) >= 2
+        log.write_bytes(whole + torn[:70])
+
+
+def test_a_torn_end_that_nobody_mends_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(batch(0) + batch(1)[:70])
+    assert [row["code"] for row in du("t-0", cwd=tmp_path, status=3) if row["type"] == "finding"]
+
+
+@pytest.mark.parametrize("by", ["topic", "group", "key"])
+def test_what_vanishes_or_shrinks_meanwhile_is_neither_damage_nor_unchecked(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (0, 5, 9):
+        (tmp_path / "t-0").mkdir(exist_ok=True)
+        (tmp_path / "t-0" / f"{number:020}.log").write_bytes(batch(number) * 3000)
+    once = open_source
+
+    def gone(path: str, **given: Any) -> Any:
+        source = once(path, **given)
+        if path.endswith("5.log"):
+            (tmp_path / "t-0" / f"{9:020}.log").unlink(missing_ok=True)
+            os.truncate(path, 100)
+        return source
+
+    monkeypatch.setattr(fold, "open_source", gone)
+    found = list(usage([str(tmp_path)], options_of(by)))
+    assert not [one for one in found if isinstance(one, OpenFailure)]
+    assert sum(one.files for one in found if isinstance(one, Usage)) == 3
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("t-0", "u-0", "v-0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{0:020}.log").write_bytes(batch(0))
+    os.mkfifo(tmp_path / "t-0" / "pipe")
+    once, read = open_source, FileSource.read_into
+
+    def refused(path: str, **given: Any) -> Any:
+        if path.endswith(f"u-0/{0:020}.log"):
+            return OpenFailure(path, "permission", f"{path}: Permission denied")
+        return once(path, **given)
+
+    def failing(self: FileSource, position: int, target: memoryview) -> int:
+        if "v-0" in self.name:
+            raise OSError(errno.EIO, "Input/output error", self.name)
+        return read(self, position, target)
+
+    monkeypatch.setattr(fold, "open_source", refused)
+    monkeypatch.setattr(FileSource, "read_into", failing)
+    for by in ("partition", "key"):
+        found = list(usage([str(tmp_path)], options_of(by, superseded=True)))
+        said = sorted(one.path.removeprefix(f"{tmp_path}/") for one in found if isinstance(one, OpenFailure))
+        assert said == ["t-0/pipe", f"u-0/{0:020}.log", f"v-0/{0:020}.log"]
+        assert sum(one.size for one in found if isinstance(one, Usage)) == 3 * len(batch(0))
+
+
+def test_a_directory_that_cannot_be_listed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("t-0", "u-0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{0:020}.log").write_bytes(batch(0))
+    once = os.scandir
+
+    def closed(path: str) -> Any:
+        if str(path).endswith("u-0"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return once(path)
+
+    monkeypatch.setattr("os.scandir", closed)
+    found = list(usage([str(tmp_path)], options_of("partition")))
+    assert [one.path for one in found if isinstance(one, OpenFailure)] == [str(tmp_path / "u-0")]
+    assert sum(one.size for one in found if isinstance(one, Usage)) == len(batch(0))
+
+
+def test_a_path_inside_another_one_counts_once(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.write_bytes(batch(0))
+    for paths in ((".", "t-0", log), ("t-0", ".", log), (log, ".")):
+        assert sum(row["bytes"] for row in du(*paths, cwd=tmp_path) if row["type"] == "usage") == len(batch(0))

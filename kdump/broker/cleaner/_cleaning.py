@@ -143,15 +143,22 @@ def _slot(
     digest: cython.p_longlong,
 ) -> cython.longlong:
     """The place of a key in the table: where it is, or the empty one where it belongs; -1 when all are taken."""
-    place: cython.longlong
-    step: cython.longlong
-    tries: cython.longlong = 0
     if cython.compiled:
         _md5(b, at, size, digest)
     else:
         data = hashlib.md5(bytes(b[at : at + size]), usedforsecurity=False).digest()
         digest[0] = int.from_bytes(data[:8], "little", signed=True)
         digest[1] = int.from_bytes(data[8:], "little", signed=True)
+    return _slot_of(table, slots, digest)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _slot_of(table: cython.p_longlong, slots: cython.longlong, digest: cython.p_longlong) -> cython.longlong:
+    """The place of the digest of a key, as `_slot` has it."""
+    place: cython.longlong
+    step: cython.longlong
+    tries: cython.longlong = 0
     place = (digest[0] & 0x7FFFFFFF) % slots
     step = (digest[1] & 0x7FFFFFFF) % slots
     while tries < slots + _TRIES:
@@ -233,6 +240,36 @@ def put(
         t[3 * place + 2] = wire.add(row[r + layout.R_OFFSET], 1)
         state[1] = row[r + layout.R_OFFSET]
     return n
+
+
+def move(
+    table: cython.longlong[::1], slots: cython.longlong, target: cython.longlong[::1], target_slots: cython.longlong
+) -> None:
+    """Move an offset map into a larger one.
+
+    Args:
+        table, slots: the map.
+        target, target_slots: an empty one.
+    """
+    t: cython.p_longlong
+    digest: cython.p_longlong
+    space = cython.declare(cython.longlong[2])
+    if cython.compiled:
+        t = cython.address(target[0])
+        digest = cython.address(space[0])
+    else:
+        t = target
+        digest = [0, 0]
+    i: cython.Py_ssize_t
+    place: cython.longlong
+    for i in range(slots):
+        if table[3 * i + 2] != 0:
+            digest[0] = table[3 * i]
+            digest[1] = table[3 * i + 1]
+            place = _slot_of(t, target_slots, digest)
+            t[3 * place] = digest[0]
+            t[3 * place + 1] = digest[1]
+            t[3 * place + 2] = table[3 * i + 2]
 
 
 def judge(

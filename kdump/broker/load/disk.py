@@ -50,6 +50,10 @@ class FilePart:
         """Return the first position at or after `position` that is not in a hole, `size` when there is none."""
         return min(self._source.next_data(self._start + position) - self._start, self.size)
 
+    def unreadable(self, _start: int, _end: int) -> tuple[()]:
+        """Return none: a broker that cannot read a log fails."""
+        return ()
+
 
 class Disk:
     """The regular files of a directory.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kdump.compat.dialect import Dialect
     from kdump.decode.decoded import Decoder
     from kdump.decode.file_decoder import FileDecoder
+    from kdump.render.redact import Redactor
 
 FORMATS = ("utf8", "hex", "base64", "int", "long", "json")
 
@@ -144,13 +145,16 @@ def record_format(given: Mapping[str, Any], *, terminal: bool) -> RecordFormat:
     )
 
 
-def file_decoder(shown: RecordFormat, dialect: Dialect, command: Decoder | None) -> FileDecoder | None:
+def file_decoder(
+    shown: RecordFormat, dialect: Dialect, command: Decoder | None, redactor: Redactor | None = None
+) -> FileDecoder | None:
     """Return what decodes keys and values; None where they are plain.
 
     Args:
         shown: how records are shown.
         dialect: the release whose words are wanted.
         command: decodes payloads; None where the layout says how.
+        redactor: hides what they have; None where all may be seen.
 
     Raises:
         click.BadParameter: a decoder does not exist.
@@ -161,11 +165,12 @@ def file_decoder(shown: RecordFormat, dialect: Dialect, command: Decoder | None)
 
         plain = of_forms(shown.key_form or "utf8", shown.value_form or "utf8")
     if plain is None and shown.decoder is None:
-        if not shown.contents or (shown.key_class, shown.value_class) == (STRING, STRING):
+        is_plain = (shown.key_class, shown.value_class) == (STRING, STRING)
+        if not shown.contents or (is_plain and redactor is None):
             return None
         from kdump.decode import classes
 
-        found = classes(shown.key_class, shown.value_class, dialect.release)
+        found = None if is_plain else classes(shown.key_class, shown.value_class, dialect.release)
         if isinstance(found, str):
             if shown.compat:
                 return None  # Kafka's tool dies of it when it comes to the first log
@@ -174,6 +179,6 @@ def file_decoder(shown: RecordFormat, dialect: Dialect, command: Decoder | None)
     from kdump.decode.file_decoder import FileDecoder
 
     try:
-        return FileDecoder(shown.decoder, dialect, plain, compat=shown.compat)
+        return FileDecoder(shown.decoder, dialect, plain, compat=shown.compat, hides=redactor)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None

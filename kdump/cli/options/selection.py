@@ -88,6 +88,13 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
     return Selection(**fields)
 
 
+def everything() -> Selection:
+    """Return a selection of all that a log has."""
+    from kdump.dump.selection import Selection
+
+    return Selection()
+
+
 def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are numbers, times and flags."""
     fields: dict[str, Any] = {

@@ -45,7 +45,7 @@ class Judge:
         report: takes each finding.
         resync: searches the log.
 
-    Reports: F10, L01-L09, L12, B01-B04.
+    Reports: F06, F10, L01-L09, L12, B01-B04.
     """
 
     def __init__(self, source: Source, report: Report, resync: Resync) -> None:
@@ -57,6 +57,10 @@ class Judge:
     def wrong_crc(self, window: Window, k: int) -> None:
         """Report the batch in row k, whose length is right and whose CRC is not."""
         legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
+        self._distrusted = window.end(k + 1), window.cell(k, layout.LAST_OFFSET)
+        if self._source.unreadable(window.cell(k, layout.POSITION), window.end(k + 1)):
+            self._unreadable(window, k, None if legacy else window.cell(k, layout.COUNT))
+            return
         stored, computed = window.cell(k, layout.CRC), window.cell(k, layout.COMPUTED_CRC)
         code = Code.B02 if legacy else Code.B01
         finding = self._of_batch(code, window, k, field="crc", found=stored, expected=computed)
@@ -64,7 +68,18 @@ class Judge:
             "why": f"stored {stored:#010x}, computed {computed:#010x}",
         }
         self._report(finding.replace(count=None if legacy else window.cell(k, layout.COUNT), values=values))
-        self._distrusted = window.end(k + 1), window.cell(k, layout.LAST_OFFSET)
+
+    def _unreadable(self, window: Window, k: int, count: int | None) -> None:
+        """Report what the disk could not read of a batch: nobody knows whether its CRC is right."""
+        start, end = window.cell(k, layout.POSITION), window.end(k + 1)
+        first, last, is_after = offsets_at(window, k)
+        for number, (begin, stop, why) in enumerate(self._source.unreadable(start, end)):
+            finding = Finding(Code.F06, self._source.name, begin, stop - begin, values={"why": why})
+            if not number:  # what is lost is told once
+                values: dict[str, int | str | None] = {"why": why, "batchStart": start, "batchEnd": end}
+                finding = finding.replace(offset=first, last_offset=last, count=count, by_neighbours=is_after)
+                finding = finding.replace(values=values)
+            self._report(finding)
 
     def unknown_magic(self, window: Window, k: int) -> None:
         """Report a magic of 3 to 127 under which the CRC of magic 2 is right, and put the row right."""

@@ -66,12 +66,14 @@ class _Part(Value):
         start, end: file positions, half-open.
         is_zero: nothing but zeros.
         header: that stands at the start of them; None for none.
+        unreadable: why the disk could not read them; None where it could.
     """
 
     start: int
     end: int
     is_zero: bool
     header: StandingHeader | None = None
+    unreadable: str | None = None
 
 
 class Gap:
@@ -111,7 +113,7 @@ class Gap:
             spent: the search for the end of the gap was cut short.
             searched: there was a search: what reaches to the end of the file does so because no batch was found.
 
-        Reports: F10, L01-L06, L08, L09, L12.
+        Reports: F06, F10, L01-L06, L08, L09, L12.
         """
         at_end = searched and self._end == self._source.size
         if spent or not searched:
@@ -120,6 +122,8 @@ class Gap:
             if spent:
                 code, values = Code.L12, {"why": BUDGET_SPENT}
             yield self._finding(whole, code, values, free)
+            for start, end, why in self._source.unreadable(self._start, self._end):
+                yield Finding(Code.F06, self._source.name, start, end - start, values={"why": why})
             return
         parts = self._parts()
         offsets = self._offsets(parts)
@@ -136,19 +140,24 @@ class Gap:
 
     # --- parts ----------------------------------------------------------------------------------------------
     def _parts(self) -> list[_Part]:
-        """Cut the gap where zeros begin and end, and where a header stands."""
+        """Cut the gap where zeros begin and end, where a header stands, and where the disk could not read."""
         found: list[_Part] = []
         at = self._start
         while at < self._end and len(found) < _MOST_PARTS:
+            bad = next(iter(self._source.unreadable(at, self._end)), (self._end, self._end, ""))
+            if bad[0] == at < bad[1]:
+                found.append(_Part(at, bad[1], False, unreadable=bad[2]))
+                at = bad[1]
+                continue
             is_first = at == self._start
             header = self._header_at(at)
-            zeros = _zeros_until(self._source, at, self._end) if header is None else at
+            zeros = _zeros_until(self._source, at, bad[0]) if header is None else at
             is_tail = zeros == self._end
             if zeros - at >= (_NO_HEADER if is_first else _HOLE) or (is_tail and zeros > at):
                 found.append(_Part(at, zeros, True))
                 at = zeros
                 continue
-            stop = self._next_zeros(at)
+            stop = min(self._next_zeros(at), bad[0])
             inner = self._next_header(at + 1, stop)
             stop = stop if inner is None else inner
             found.append(_Part(at, stop, False, None if header is None else header.up_to(stop)))
@@ -260,6 +269,8 @@ class Gap:
 
     def _code(self, part: _Part, *, at_end: bool) -> tuple[Code, dict[str, int | str | None]]:
         source, position, end = self._source, part.start, part.end
+        if part.unreadable is not None:
+            return Code.F06, {"why": part.unreadable}
         is_first = position == self._start
         reaches_end = at_end and end == source.size
         if is_first and reaches_end and end - position < layout.SIZE_AT:

@@ -14,7 +14,7 @@ from kdump.format.batch import layout
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from kdump.format.source import Source
 
@@ -109,6 +109,10 @@ class Overlay:
     def next_data(self, position: int) -> int:
         """Return the first position at or after `position` that is not in a hole, `size` when there is none."""
         return self._source.next_data(position)
+
+    def unreadable(self, start: int, end: int) -> Sequence[tuple[int, int, str]]:
+        """Return what of [start, end) reading has passed over: start and end of each range, and why it failed."""
+        return self._source.unreadable(start, end)
 
     def _put(self, position: int, target: memoryview, size: int) -> None:
         for one in self._patches[bisect_right(self._ends, position) :]:

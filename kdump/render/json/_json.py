@@ -50,6 +50,7 @@ _DECODED = cython.declare(cython.Py_ssize_t, DECODED)
 
 Decode = Callable[[int, "bytes | None", "bytes | None"], bytes]
 Control = Callable[["bytes | None", "bytes | None"], bytes]
+Hide = Callable[[bytes], bytes]
 
 
 def is_compiled() -> bool:
@@ -263,14 +264,17 @@ def _text(
     b: cython.p_uchar,
     start: cython.Py_ssize_t,
     n: cython.longlong,
+    hide: object,
 ) -> cython.Py_ssize_t:
     """Append bytes of the buffer as a string, or as Base64 where they are not UTF-8; -1 when there is no room.
 
-    A size below 0 is null.
+    A size below 0 is null. With `hide` it is what that makes of the bytes.
     """
     size: cython.Py_ssize_t
     if n < 0:
         return wire.put(out, at, b"null", 4)
+    if hide is not None:
+        return _bytes(out, at, room, hide(bytes(b[start : start + n])))
     if at + n > room:
         return -1
     if _plain(b, start, n):
@@ -300,6 +304,7 @@ def _headers(
     p: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     count: cython.longlong,
+    hide: object,
 ) -> cython.Py_ssize_t:
     """Append `count` headers that begin at p and end before `end`; -1 when there is no room."""
     i: cython.longlong
@@ -311,14 +316,14 @@ def _headers(
         at = wire.put(out, at, b',{"key":', 8) if i else wire.put(out, at, b'{"key":', 7)
         after = wire.after_varint(b, p, end)
         size = wire.size_within(b, p, after, end)
-        at = _text(out, at, room, b, after, size if size > 0 else 0)
+        at = _text(out, at, room, b, after, size if size > 0 else 0, None)
         if at < 0 or at + 64 > room:
             return -1
         p = after + size if size > 0 else after
         after = wire.after_varint(b, p, end)
         size = wire.size_within(b, p, after, end)
         p = after
-        at = _text(out, wire.put(out, at, b',"value":', 9), room, b, p, size)
+        at = _text(out, wire.put(out, at, b',"value":', 9), room, b, p, size, hide)
         if at < 0 or at + 64 > room:
             return -1
         if size > 0:
@@ -351,6 +356,7 @@ def _record(
     decode: object,
     control: object,
     fate: object,
+    hide: object,
 ) -> cython.Py_ssize_t:
     """Append the line of one record behind the name of its file; -1 when there is no room for it."""
     new: cython.bint = q[c + layout.MAGIC] >= layout.MAGIC_V2
@@ -369,18 +375,20 @@ def _record(
     at = _int_if(out, wire.put(out, at, b',"sequence":', 12), p[i + layout.R_SEQUENCE], new)
     if new:
         at = wire.put(out, at, b',"headers":[', 12)
-        at = _headers(out, at, fits, b, p[i + layout.R_HEADERS_AT], p[i + layout.R_END], p[i + layout.R_HEADER_COUNT])
+        at = _headers(
+            out, at, fits, b, p[i + layout.R_HEADERS_AT], p[i + layout.R_END], p[i + layout.R_HEADER_COUNT], hide
+        )
         if at < 0:
             return at
         at = wire.put(out, at, b"]", 1)
     else:
         at = wire.put(out, at, b',"headers":null', 15)
     if contents & _KEY:
-        at = _text(out, wire.put(out, at, b',"key":', 7), fits, b, p[i + layout.R_KEY_AT], key_size)
+        at = _text(out, wire.put(out, at, b',"key":', 7), fits, b, p[i + layout.R_KEY_AT], key_size, hide)
         if at < 0:
             return at
     if contents & _PAYLOAD:
-        at = _text(out, wire.put(out, at, b',"payload":', 11), fits, b, p[i + layout.R_VALUE_AT], value_size)
+        at = _text(out, wire.put(out, at, b',"payload":', 11), fits, b, p[i + layout.R_VALUE_AT], value_size, hide)
         if at < 0:
             return at
     if new and q[c + layout.ATTRIBUTES] & layout.CONTROL_FLAG != 0:
@@ -426,6 +434,7 @@ def render(
     decode: Decode | None,
     control: Control,
     fates: Sequence[bytes] | None,
+    hide: Hide | None,
 ) -> tuple[int, bool, int, int, int]:
     """Append the lines of batches and their records.
 
@@ -444,6 +453,7 @@ def render(
             decoded.
         control: from key and value of a control record to JSON.
         fates: the last member of each record's line, by its row; None for nothing.
+        hide: makes the JSON of a key, value or header value that may not be seen; None where all may.
 
     Returns:
         The batch to continue with, whether its line is printed, the record to continue with, the end of the text, and
@@ -482,7 +492,19 @@ def render(
             at = _bytes(out, at, room, record_head)
             fate = None if fates is None else fates[r]
             at = _record(
-                out, at, room, b, q, k * layout.BATCH_WIDTH, p, r * layout.RECORD_WIDTH, shown, decode, control, fate
+                out,
+                at,
+                room,
+                b,
+                q,
+                k * layout.BATCH_WIDTH,
+                p,
+                r * layout.RECORD_WIDTH,
+                shown,
+                decode,
+                control,
+                fate,
+                hide,
             )
             if at < 0:
                 return k, True, r, start, TOO_LONG if start == 0 else NO_ROOM
@@ -510,6 +532,7 @@ def headers(
     begun: bool,
     target: cython.uchar[::1],
     to: cython.Py_ssize_t,
+    hide: Hide | None,
 ) -> tuple[int, int, int]:
     """Append headers as far as there is room: a line may have millions of them.
 
@@ -521,6 +544,7 @@ def headers(
         begun: headers were written before.
         target: the buffer for the text.
         to: where in it to continue.
+        hide: see `render`.
 
     Returns:
         The place of the next header, how many are left, the end of the text.
@@ -546,7 +570,7 @@ def headers(
         if comma:
             out[end] = 44
             end += 1
-        end = _headers(out, end, room - 64, b, at, stop, 1)
+        end = _headers(out, end, room - 64, b, at, stop, 1, hide)
         if end < 0:
             break
         to = end

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kdump.exit_status import RunStatus
     from kdump.item import Item
     from kdump.render.json._json import Decode
+    from kdump.render.redact import Redactor
     from kdump.render.text.buffer import Write
     from kdump.render.text.dump import RecordFormat
     from kdump.workers import Output
@@ -45,6 +46,7 @@ def json_sink(
     deep: bool,
     stats: bool,
     quiet: bool = False,
+    redactor: Redactor | None = None,
 ) -> DumpJson:
     """Return the sink for stdout and stderr.
 
@@ -56,9 +58,14 @@ def json_sink(
         deep: records are read.
         stats: figures and findings only.
         quiet: nothing on stderr but errors.
+        redactor: makes tokens of what may not be seen of records; None where all may.
     """
     writer = json_writer(
-        contents=shown.contents, write=None if output is None else output.write, key=shown.key, payload=shown.payload
+        contents=shown.contents,
+        write=None if output is None else output.write,
+        redactor=redactor,
+        key=shown.key,
+        payload=shown.payload,
     )
     error = error_to(output)
     decode = (lambda: None) if decodes is None else decodes.json
@@ -73,21 +80,31 @@ def json_sink(
     )
 
 
-def json_writer(*, contents: bool, write: Write | None = None, key: bool = False, payload: bool = False) -> JsonWriter:
+def json_writer(
+    *,
+    contents: bool,
+    write: Write | None = None,
+    redactor: Redactor | None = None,
+    key: bool = False,
+    payload: bool = False,
+) -> JsonWriter:
     """Return what writes batches and records to stdout.
 
     Args:
         contents: keys and payloads too.
         write: takes the bytes in the place of stdout.
+        redactor: makes tokens of what may not be seen of records; None where all may.
         key, payload: these alone, where contents are not wanted.
     """
 
     def control(key: bytes | None, value: bytes | None) -> bytes:
         from kdump.decode.control import control_object
 
-        return json.dumps(control_object(key, value), separators=(",", ":")).encode()
+        made = control_object(key, value)
+        return json.dumps(made if redactor is None else redactor.decoded(made), separators=(",", ":")).encode()
 
-    return JsonWriter(write or sys.stdout.buffer.write, contents=contents, control=control, key=key, payload=payload)
+    to = write or sys.stdout.buffer.write
+    return JsonWriter(to, contents=contents, control=control, redactor=redactor, key=key, payload=payload)
 
 
 _NO_TIMESTAMP = -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Finding
 from kdump.item import Growth, Usage
@@ -16,46 +16,48 @@ if TYPE_CHECKING:
     from kdump.render.tally import Tally
 
 
+def usage_fields(one: Usage) -> dict[str, Any]:
+    """Return the keys and values of a name."""
+    free = one.freeable
+    return {
+        "by": one.by,
+        "name": _named(one.name),
+        "bytes": one.size,
+        "logBytes": one.log_size,
+        "indexBytes": one.index_size,
+        "otherBytes": one.other_size,
+        "leftoverBytes": one.leftover_size,
+        "allocatedBytes": one.allocated,
+        "files": one.files,
+        "segments": one.segments,
+        "batches": one.batches,
+        "records": one.records,
+        "keyBytes": one.key_size,
+        "valueBytes": one.value_size,
+        "uncompressedBytes": one.uncompressed,
+        "firstTimestamp": one.first_timestamp,
+        "maxTimestamp": one.max_timestamp,
+        "supersededRecords": one.superseded,
+        "supersededBytes": one.superseded_size,
+        "exact": one.exact,
+        "errorBytes": one.error,
+        "freeable": None
+        if free is None
+        else {
+            "bytes": free.size,
+            "segments": free.segments,
+            "nextAt": free.next_at,
+            "nextBytes": free.next_size,
+            "why": free.why,
+        },
+        "compactionWaits": [safe_text(why) for why in one.waits],
+        "assumed": [safe_text(what) for what in one.assumed],
+    }
+
+
 def usage_json(one: Usage) -> str:
     """Return the line of a name."""
-    free = one.freeable
-    return line(
-        "usage",
-        {
-            "by": one.by,
-            "name": _named(one.name),
-            "bytes": one.size,
-            "logBytes": one.log_size,
-            "indexBytes": one.index_size,
-            "otherBytes": one.other_size,
-            "leftoverBytes": one.leftover_size,
-            "allocatedBytes": one.allocated,
-            "files": one.files,
-            "segments": one.segments,
-            "batches": one.batches,
-            "records": one.records,
-            "keyBytes": one.key_size,
-            "valueBytes": one.value_size,
-            "uncompressedBytes": one.uncompressed,
-            "firstTimestamp": one.first_timestamp,
-            "maxTimestamp": one.max_timestamp,
-            "supersededRecords": one.superseded,
-            "supersededBytes": one.superseded_size,
-            "exact": one.exact,
-            "errorBytes": one.error,
-            "freeable": None
-            if free is None
-            else {
-                "bytes": free.size,
-                "segments": free.segments,
-                "nextAt": free.next_at,
-                "nextBytes": free.next_size,
-                "why": free.why,
-            },
-            "compactionWaits": [safe_text(why) for why in one.waits],
-            "assumed": [safe_text(what) for what in one.assumed],
-        },
-    )
+    return line("usage", usage_fields(one))
 
 
 def growth_json(one: Growth) -> str:

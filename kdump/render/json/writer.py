@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.record.chunk import Chunk, Event, Fate
+    from kdump.render.redact import Pieces, Redactor
     from kdump.render.text.buffer import Write
 
 _BITS = {layout.AT_KEY: _json.KEY, layout.AT_VALUE: _json.PAYLOAD}
@@ -44,13 +45,23 @@ class JsonWriter(LineBuffer):
         write: takes the bytes; they are valid until it returns.
         contents: keys, payloads and what is decoded of them.
         control: makes JSON of key and value of a control record.
+        redactor: makes tokens of keys, values and header values; None where they may be seen.
         key, payload: these alone, where contents are not wanted.
     """
 
     def __init__(
-        self, write: Write, *, contents: bool, control: _json.Control, key: bool = False, payload: bool = False
+        self,
+        write: Write,
+        *,
+        contents: bool,
+        control: _json.Control,
+        redactor: Redactor | None = None,
+        key: bool = False,
+        payload: bool = False,
     ) -> None:
         super().__init__(write)
+        self._redactor = redactor
+        self._hide = None if redactor is None else redactor.json_token
         self._shown = _json.KEY * (contents or key) | _json.PAYLOAD * (contents or payload) | _json.DECODED * contents
         self._control = control
         self._decode: _json.Decode | None = None
@@ -90,6 +101,7 @@ class JsonWriter(LineBuffer):
                 self._decode,
                 self._control,
                 fates,
+                self._hide,
             )
             if why == _json.DONE:
                 if chunk.cut is not None:
@@ -151,6 +163,7 @@ class JsonWriter(LineBuffer):
                 if not field.begun:
                     is_key = what == layout.AT_HEADER_KEY
                     self.text(('{"key":', ',{"key":')[begun] if is_key else ',"value":')
+                    field.is_open = is_key
                 field.add(data, left, is_text=texts[number])
                 if not left:
                     number, begun = number + 1, True
@@ -161,14 +174,14 @@ class JsonWriter(LineBuffer):
         at = 0
         while count:
             start = at
-            at, count, self._at = _json.headers(view, at, len(view), count, begun, self._room, self._at)
+            at, count, self._at = _json.headers(view, at, len(view), count, begun, self._room, self._at, self._hide)
             begun = begun or at > start
             if count:
                 self.flush()
             if at == start:  # one is longer than the room for text
                 key_at, key_size, value_at, size = next(header_places_at(view, at, len(view), 1))
                 self.text(',{"key":' if begun else '{"key":')
-                self._field(view[key_at : key_at + key_size])
+                self._field(view[key_at : key_at + key_size], is_open=True)
                 self.text(',"value":')
                 self._field(None if size < 0 else view[value_at : value_at + size])
                 self.text("}")
@@ -189,14 +202,16 @@ class JsonWriter(LineBuffer):
         for label in missing.values():
             self.text(f"{label}null")
 
-    def _field(self, data: memoryview | None) -> None:
+    def _field(self, data: memoryview | None, *, is_open: bool = False) -> None:
         """Write a field that is all in a buffer."""
         texts = Texts()
         texts.add(data, 0)
-        self._in_pieces().add(data, 0, is_text=texts.found[0])
+        field = self._in_pieces()
+        field.is_open = is_open
+        field.add(data, 0, is_text=texts.found[0])
 
     def _in_pieces(self) -> _FieldInPieces:
-        return _FieldInPieces(self.text)
+        return _FieldInPieces(self.text, self._redactor)
 
 
 class _FieldInPieces:
@@ -204,13 +219,18 @@ class _FieldInPieces:
 
     Args:
         write: takes the text.
+        redactor: makes tokens of fields; None where they may be seen.
 
     Attributes:
         begun: a field is in hand.
+        is_open: the field may be seen.
     """
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None], redactor: Redactor | None = None) -> None:
         self._write = write
+        self._redactor = redactor
+        self._hidden: Pieces | None = None
+        self.is_open = redactor is None
         self._before = b""
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self.begun = False
@@ -219,6 +239,9 @@ class _FieldInPieces:
         """Take a piece of a field after which so many bytes follow."""
         if data is None:
             self._write("null")
+            return
+        if self._redactor is not None and not self.is_open:
+            self._hide(self._redactor, data, left)
             return
         if not self.begun:
             self._write('"' if is_text else '{"base64":"')
@@ -233,6 +256,14 @@ class _FieldInPieces:
             self._write('"' if is_text else '"}')
             self._decoder.reset()
         self.begun = bool(left)
+
+    def _hide(self, redactor: Redactor, data: memoryview, left: int) -> None:
+        self._hidden = self._hidden or redactor.pieces()
+        self._hidden.add(data)
+        self.begun = bool(left)
+        if not left:
+            self._write(f'"{self._hidden.token}"')
+            self._hidden = None
 
     def _base64(self, data: bytes, *, is_last: bool) -> None:
         end = len(data) if is_last else len(data) // 3 * 3

@@ -11,6 +11,7 @@ import re
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from kdump.render.commentary import hidden
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import size
 
@@ -77,7 +78,9 @@ class Bar:
         line.append_text(_bar(share, width, console))
         line.append(f"  {int(100 * share):3d} %  {size(progress.done)} of {size(progress.total)}")
         if not is_narrow:
-            line.append(f"  {size(int(speed))}/s  {_left(progress, speed)}  {escape(short_path(progress.path))}")
+            line.append(
+                f"  {size(int(speed))}/s  {_left(progress, speed)}  {escape(short_path(hidden(progress.path)))}"
+            )
         line.truncate(console.width - 1, overflow="ellipsis")
         self._erase(console)
         console.print(line, end="", soft_wrap=True)

@@ -7,6 +7,7 @@ in hash maps keyed by absolute path, so the order of the files is that of the ma
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kdump.compat.dialect import DEFAULT
@@ -44,9 +45,12 @@ if TYPE_CHECKING:
     from kdump.compat.kafka_legacy import LegacyMessage
     from kdump.decode.file_decoder import FileDecoder
     from kdump.item import Item
+    from kdump.render.redact import Redactor
     from kdump.render.text._text import Contents
     from kdump.render.text.buffer import Write
     from kdump.workers import Output
+
+    Broken = Callable[[int, LegacyMessage], tuple[bytes, str | None]]
 
 _TABLE_SIZE = 16
 _INT = 0xFFFFFFFF
@@ -88,6 +92,7 @@ def text_sink(
     dialect: Dialect,
     decodes: FileDecoder | None,
     output: Output | None = None,
+    redactor: Redactor | None = None,
     *,
     listed: Callable[[object], bool] = lambda _item: True,
 ) -> TextSink:
@@ -98,11 +103,14 @@ def text_sink(
         dialect: the release whose layout it is.
         decodes: reads keys and values; None where nothing does.
         output: takes the place of stdout and stderr.
+        redactor: makes tokens of what may not be seen of records; None where all may.
         listed: tells which findings and failures are said.
     """
     first = b"| " if shown.skip_metadata else b" "
     contents = None if decodes is None else lambda: decodes.text(first, escape_bytes if shown.careful else None)
-    writer = _writer(shown, dialect, sys.stdout.buffer.write if output is None else output.write)
+    if redactor is not None and not shown.contents and (shown.key or shown.payload):
+        contents = partial(_hidden_fields, shown, redactor)
+    writer = _writer(shown, dialect, sys.stdout.buffer.write if output is None else output.write, redactor)
     return TextSink(writer, error_to(output), dialect, contents, listed, careful=shown.careful, iso=shown.iso)
 
 
@@ -124,7 +132,7 @@ def text_writer(*, careful: bool) -> TextWriter:
     )
 
 
-def _writer(shown: RecordFormat, dialect: Dialect, write: Write) -> TextWriter:
+def _writer(shown: RecordFormat, dialect: Dialect, write: Write, redactor: Redactor | None = None) -> TextWriter:
     mode = (
         (_text.CONTENTS if shown.contents else 0)
         | (_text.SKIP_METADATA if shown.skip_metadata else 0)
@@ -137,7 +145,53 @@ def _writer(shown: RecordFormat, dialect: Dialect, write: Write) -> TextWriter:
         | (_text.PAYLOAD if shown.payload else 0)
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
-    return TextWriter(write, mode, slow_text, None, _control(shown, dialect), _broken(shown, dialect))
+    control, broken = _control(shown, dialect), _broken(shown, dialect)
+    if redactor is not None:
+        control, broken = _hidden_control(redactor), _hidden(broken, redactor)
+    return TextWriter(write, mode, slow_text, None, control, broken, redactor)
+
+
+def _hidden_control(redactor: Redactor) -> _text.Contents:
+    """Return the writer of control records that may not all be seen: markers have numbers only, voters have hosts."""
+
+    def control(_offset: int, key: bytes | None, value: bytes | None) -> bytes:
+        import json
+
+        from kdump.decode.control import Stopped, control_object, control_text
+
+        made = control_object(key, value)
+        text = control_text(key, value, DEFAULT.release)
+        if isinstance(text, Stopped):
+            return b""
+        if made is None or b"{" not in text:
+            return text
+        shown = json.dumps(redactor.decoded(made)["data"], separators=(",", ":"))
+        return text[: text.index(b"{")] + shown.encode()
+
+    return control
+
+
+def _hidden_fields(shown: RecordFormat, redactor: Redactor) -> _text.Contents:
+    """Return the writer of the key, or the payload, that records are selected by, where they may not be seen."""
+
+    def fields(_offset: int, key: bytes | None, value: bytes | None) -> bytes:
+        text = f" key: {redactor.token(key)}" if shown.key and key is not None else ""
+        return (text + (f" payload: {redactor.token(value)}" if shown.payload and value is not None else "")).encode()
+
+    return fields
+
+
+def _hidden(broken: Broken, redactor: Redactor) -> Broken:
+    """The same writer of broken messages; what it writes of them may not be seen."""
+
+    def hidden(offset: int, message: LegacyMessage) -> tuple[bytes, str | None]:
+        text, why = broken(offset, message)
+        before, mark, shown = text.partition(b": ")
+        if not mark or shown.startswith(b"Error at "):
+            return text, why
+        return before + mark + redactor.token(shown).encode(), why
+
+    return hidden
 
 
 def _java_utf8(data: bytes) -> bytes:
@@ -337,7 +391,7 @@ def _edge(item: Item, dialect: Dialect, *, iso: bool) -> Iterable[str]:
     return state_text(item, dialect, iso=iso)
 
 
-def _broken(shown: RecordFormat, dialect: Dialect) -> Callable[[int, LegacyMessage], tuple[bytes, str | None]]:
+def _broken(shown: RecordFormat, dialect: Dialect) -> Broken:
     """Return the writer of messages whose key or value cannot be read."""
     first = b"| " if shown.skip_metadata else b" "
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kdump.compat.kafka_legacy import LegacyMessage
     from kdump.format.record.chunk import Chunk, Event, Fate
+    from kdump.render.redact import Redactor
     from kdump.render.text.buffer import Write
 
 _NO_HEADERS = b" headerKeys: []"
@@ -46,6 +47,7 @@ class TextWriter(LineBuffer):
         control: makes the text of a control record.
         broken: makes the text of a message of magic 0 or 1 whose key or value cannot be read, and says why Kafka's tool
             ends there; None for the reason where it does not.
+        redactor: makes tokens of keys and payloads that are too long for `contents`; None where they may be seen.
     """
 
     def __init__(
@@ -56,8 +58,10 @@ class TextWriter(LineBuffer):
         contents: _text.Contents | None,
         control: _text.Contents,
         broken: Callable[[int, LegacyMessage], tuple[bytes, str | None]],
+        redactor: Redactor | None = None,
     ) -> None:
         super().__init__(write)
+        self._redactor = redactor
         self._broken = broken
         self._mode = mode
         self._slow_text = slow_text
@@ -233,15 +237,23 @@ class TextWriter(LineBuffer):
         names = {layout.AT_KEY: "key: ", layout.AT_VALUE: "payload: "}
         bits = {layout.AT_KEY: _text.KEY, layout.AT_VALUE: _text.PAYLOAD}
         text = self._in_pieces()
+        hidden = None
         for what, data, left in pieces:
             if what not in names:
                 return
             if data is None or not self._mode & (_text.CONTENTS | bits[what]):
                 continue
-            if not text.begun:
+            if not (text.begun or hidden):
                 self.text(prefix + names[what])
                 prefix = " "
-            text.add(data, left)
+            if self._redactor is None:
+                text.add(data, left)
+                continue
+            hidden = hidden or self._redactor.pieces()
+            hidden.add(data)
+            if not left:
+                self.text(hidden.token)
+                hidden = None
 
     def _made(self, make: _text.Contents, row: array[int], key: bytes | None, value: bytes | None) -> str | None:
         """Write what the decoder makes of a long record; why the tool ends here, or None."""

@@ -1,0 +1,86 @@
+"""The options that hide names, keys and values."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.exit_status import Exit
+from kdump.render.commentary import hide_in_messages, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kdump.render.redact import Redactor
+
+_OPTIONS = (
+    click.option(
+        "--redact",
+        is_flag=True,
+        help="Show tokens in place of keys, values, header values, ids, hosts, and names of topics and groups.",
+    ),
+    click.option(
+        "--redact-key",
+        metavar="FILE",
+        help="--redact with the key in FILE (mode 0600): equal values have equal tokens in every run with it.",
+    ),
+)
+_OTHERS = 0o077
+_MOST = 4096  # bytes of a key
+
+
+def redact_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def redactor_of(given: dict[str, Any], paths: Sequence[str]) -> Redactor | None:
+    """Return what hides names, keys and values, and let no message have them; None where nothing is to be hidden.
+
+    Args:
+        given: the values of the options.
+        paths: that are read.
+
+    Raises:
+        click.UsageError: another option shows what would be hidden, or there is no such key.
+    """
+    if not given["redact"] and given["redact_key"] is None:
+        return None
+    for name, option in (("compat", "--compat"), ("raw", "--raw"), ("decoder_command", "--decoder-command")):
+        if given.get(name):
+            raise click.UsageError(f"--redact hides what {option} shows: they exclude each other.")
+    from kdump.render.redact import Redactor
+
+    path = given["redact_key"]
+    redactor = Redactor(os.urandom(32) if path is None else _key(path))
+    redactor.learn(paths)
+    hide_in_messages(redactor.text)
+    return redactor
+
+
+def _key(path: str) -> bytes:
+    """The key in a file; ends with one line where others can read it."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise click.UsageError(f"--redact-key {path}: {why}.") from None
+    try:
+        mode = os.fstat(file).st_mode
+        if not stat.S_ISREG(mode):
+            raise click.UsageError(f"--redact-key {path}: not a regular file.")
+        if mode & _OTHERS:
+            say(f"kdump: {path}: others may read this key (mode {stat.S_IMODE(mode):04o}): chmod 600, or make another")
+            sys.exit(Exit.REFUSED)
+        key = os.read(file, _MOST)
+    finally:
+        os.close(file)
+    if not key:
+        raise click.UsageError(f"--redact-key {path}: the file is empty: head -c 32 /dev/urandom makes a key.")
+    return key
