@@ -21,6 +21,7 @@ from kdump.cli.options.common import (
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.help import Command
 from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.exit_status import RunStatus
 from kdump.item import Checked, Progress
 from kdump.render.commentary import fail_to_write, say
@@ -93,6 +94,7 @@ _TABLES = ("findings", "segments", "losses")
 @click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
 @click.option("--quiet", is_flag=True, help="Show errors only, and nothing at all when there are none.")
 @notes_option
+@color_option
 @redact_options
 @raw_option
 @max_batch_bytes_option
@@ -112,7 +114,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     redactor = redactor_of(given, paths)
     spark = session(given, paths)
     outcome = RunStatus(given["fail_on"], compat=False)
-    bar = _bar(given)
+    bar = bar_of("verify", quiet=given["quiet"])
     options = VerifyOptions(
         deep=not given["shallow"],
         resync=not given["no_resync"],
@@ -190,15 +192,6 @@ def _items(paths: list[str], options: VerifyOptions, spark: SparkSession | None,
     return verify(paths, options, *more)
 
 
-def _bar(given: dict[str, Any]) -> Bar | None:
-    """The progress bar; none where nobody looks at it, or nobody wants to."""
-    if given["quiet"] or sys.stderr is None or not sys.stderr.isatty():
-        return None
-    from kdump.render.terminal.progress import Bar
-
-    return Bar("verify", sys.stderr)
-
-
 def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None) -> Sink:
     tally = Tally(shallow=given["shallow"])
     wanted = outcome.matters if given["quiet"] else None
@@ -207,18 +200,14 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar 
         from kdump.render.json.verify import VerifyJson
 
         return VerifyJson(_write, error, tally, wanted=wanted)
-    if not sys.stdout.isatty():
+    console = console_of(given)
+    if console is None:
         from kdump.render.text.verify import VerifyText
 
         notes = given["notes"] is not False
         return VerifyText(_write, error, tally, fold=not given["no_fold"], wanted=wanted, notes=notes)
-    from rich.console import Console
-
     from kdump.render.terminal.verify import VerifyTable
 
-    # names may have what this terminal, or with --raw any Unicode, has no characters for
-    sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     return VerifyTable(
         console,
         error,

@@ -72,7 +72,7 @@ class KeysFound:
                 self.keys[key] = array("q")
 
 
-class Fates:
+class RecordFates:
     """Knows what became of the records in the logs of one directory.
 
     Args:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
-    from kdump.dump.fates import FateOptions, Fates
+    from kdump.dump.fates import FateOptions, RecordFates
     from kdump.dump.input_file import InputFile
     from kdump.dump.transaction_outcomes import Outcomes
     from kdump.format.batch.walk import CheckedWalk
@@ -75,7 +75,7 @@ class SelectedLog:
         selection: Selection,
         wanted: Filter,
         outcomes: Outcomes | None,
-        fates: Fates | None = None,
+        fates: RecordFates | None = None,
     ) -> None:
         self.file = file
         self.path = file.path
@@ -289,16 +289,16 @@ class SelectedDump:
 
         return Outcomes(logs, self._options)
 
-    def _fates(self, all_logs: list[InputFile], logs: list[InputFile], wanted: FateOptions) -> Fates:
+    def _fates(self, all_logs: list[InputFile], logs: list[InputFile], wanted: FateOptions) -> RecordFates:
         """Run the selection once for the keys of what it finds."""
-        from kdump.dump.fates import Fates, KeysFound
+        from kdump.dump.fates import KeysFound, RecordFates
 
         found, rehearsal = KeysFound(), SelectedDump(self._options, self._selection)
         rehearsal._filter.left = self._filter.left
         for item in rehearsal._partition(all_logs):
             if isinstance(item, Chunk):
                 found.see(item)
-        return Fates(logs, self._options, wanted, found)
+        return RecordFates(logs, self._options, wanted, found)
 
     def _is_outside(self, log: InputFile, after: list[InputFile]) -> bool:
         """Whether the names say that nothing of a log of a directory is in the range of offsets."""
