@@ -30,7 +30,7 @@ from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart
 from kdump.render.commentary import fail_to_write, say
-from kdump.render.text.dump import error_line, text_sink, write_text
+from kdump.render.text.dump import error_line, error_to, text_sink, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,10 +41,11 @@ if TYPE_CHECKING:
     from kdump.dump.fates import FateOptions
     from kdump.dump.searched import Searched
     from kdump.dump.selection import Selection
+    from kdump.dump.stats import StatsSink
     from kdump.item import Item
-    from kdump.render.json.dump import DumpJson
     from kdump.render.redact import Redactor
-    from kdump.render.text.dump import RecordFormat, TextSink
+    from kdump.render.text.dump import RecordFormat
+    from kdump.render.text.stats import StatsLines
     from kdump.workers import Output
 
     class Sink(Protocol):
@@ -212,7 +213,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
-    if given["jobs"] != 1 and selection is None and not (compat or given["stats"] or arguments):
+    if given["jobs"] != 1 and selection is None and not (compat or arguments):
         _run_in_turn(paths, options, given, shown, decodes, redactor)
     sink: Sink
     if is_json:
@@ -222,13 +223,16 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
             shown, decodes, outcome, deep=options.deep, stats=given["stats"], quiet=given["quiet"], redactor=redactor
         )
     elif given["stats"]:
-        from kdump.render.text.stats import StatsLines
-
-        sink = StatsLines(write_text, error_line, careful=shown.careful, listed=_listed(given, outcome))
+        sink = _stats_lines(shown, None, _listed(given, outcome))
     else:
         sink = text_sink(shown, dialect, decodes, redactor=redactor, listed=_listed(given, outcome))
     if redactor is not None:
         sink = redactor.before(sink)
+    if given["stats"]:
+        from kdump.dump.stats import FiguresSink
+
+        folded: Any = sink  # one of those that --stats has
+        sink = FiguresSink(folded)
     searched: Searched | None = None
     items = _items(paths, options, given, selection, fate)
     if selection is not None and sys.stderr.isatty() and not given["quiet"]:
@@ -267,10 +271,6 @@ def _items(
         from kdump.dump.checked import CheckedDump
 
         items = CheckedDump(options).files(paths)
-    if given["stats"]:
-        from kdump.dump.stats import with_figures
-
-        items = with_figures(items)
     return items
 
 
@@ -324,22 +324,34 @@ def _run_in_turn(
 
     outcome = RunStatus(given["fail_on"], compat=False)
 
-    def make_sink(output: Output | None) -> DumpJson | TextSink:
-        sink: DumpJson | TextSink
+    def make_sink(output: Output | None) -> StatsSink:
+        sink: StatsSink
+        stats = given["stats"]
         if given["layout"] == "text":
-            sink = text_sink(shown, DEFAULT, decodes, output, redactor, listed=_listed(given, outcome))
+            if stats:
+                sink = _stats_lines(shown, output, _listed(given, outcome))
+            else:
+                sink = text_sink(shown, DEFAULT, decodes, output, redactor, listed=_listed(given, outcome))
         else:
             from kdump.render.json.dump import json_sink
 
             sink = json_sink(
-                shown, decodes, outcome, output, deep=options.deep, stats=False, quiet=given["quiet"], redactor=redactor
+                shown, decodes, outcome, output, deep=options.deep, stats=stats, quiet=given["quiet"], redactor=redactor
             )
         return sink if redactor is None else redactor.before(sink)
 
-    sink, ranges = make_sink(None), DumpRanges(paths, options)
+    def make(output: Output | None) -> StatsSink:
+        sink = make_sink(output)
+        if not given["stats"]:
+            return sink
+        from kdump.dump.stats import FiguresSink
+
+        return FiguresSink(sink)
+
+    sink, ranges = make(None), DumpRanges(paths, options)
     state: State = (None, sink.state, RunStatus(given["fail_on"], compat=False))
     try:
-        _, shown_so_far, seen = in_turn(ranges.units(), ShowInTurn(ranges, make_sink, decodes), given["jobs"], state)
+        _, shown_so_far, seen = in_turn(ranges.units(), ShowInTurn(ranges, make, decodes), given["jobs"], state)
         outcome.join(seen)
         sink.resume(shown_so_far)
         sink.end(dead=False)
@@ -347,6 +359,19 @@ def _run_in_turn(
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
+
+
+def _stats_lines(shown: RecordFormat, output: Output | None, listed: Callable[[object], bool]) -> StatsLines:
+    """The sink for figures as text, to stdout and stderr or to what takes their place."""
+    from kdump.render.text.stats import StatsLines
+
+    if output is None:
+        return StatsLines(write_text, error_line, careful=shown.careful, listed=listed)
+
+    def write(text: str) -> None:
+        output.write(text.encode("utf-8", "surrogateescape"))
+
+    return StatsLines(write, error_to(output), careful=shown.careful, listed=listed)
 
 
 def _run(

@@ -10,7 +10,7 @@ import os
 from bisect import bisect_left
 from collections import Counter
 from heapq import nsmallest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kdump.figures import CodecFigures, EndedTransactions, EpochFigures, Figures, OpenTransactionFigures, SizeFigures
 from kdump.format.batch import layout
@@ -21,9 +21,16 @@ from kdump.item import FileStart
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator
 
     from kdump.item import Item
+    from kdump.render.turns import TurnSink
+
+    class StatsSink(TurnSink, Protocol):
+        """A sink that ends."""
+
+        def end(self, *, dead: bool) -> None:
+            """Write what is held back."""
+
 
 MOST_PRODUCERS = 100_000  # more are not told apart
 MOST_EPOCHS = 1000  # runs that are kept
@@ -36,29 +43,92 @@ _TYPE_AT = 2  # in the key of a marker
 _ABORT, _COMMIT = b"\0\0", b"\0\1"
 
 
-def with_figures(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield all items, and behind the logs of a directory what they come to.
+class FiguresSink:
+    """Folds the logs of each directory on their way to a sink, and writes there what they come to.
+
+    What several processes read is folded range by range, and joined in order (see `kdump.render.turns`).
 
     Args:
-        items: of dump, with records.
+        sink: takes all items, and the figures behind the logs of a directory.
     """
-    fold: Fold | None = None
-    is_log = False
-    for item in items:
+
+    def __init__(self, sink: StatsSink) -> None:
+        self._sink = sink
+        self._fold: Fold | None = None
+        self._is_log = False
+
+    def __call__(self, item: Item) -> str | None:
+        """Take one item."""
         if isinstance(item, FileStart):
-            is_log = item.kind is FileKind.LOG
+            self._is_log = item.kind is FileKind.LOG
             directory = os.path.dirname(item.path)
-            if is_log and (fold is None or directory != fold.path):
-                if fold is not None:
-                    yield fold.figures()
-                fold = Fold(directory)
-            if is_log and fold is not None:
-                fold.file(item.size or 0)
-        elif is_log and fold is not None and isinstance(item, Chunk):
-            fold.add(item)
-        yield item
-    if fold is not None:
-        yield fold.figures()
+            if self._is_log and (self._fold is None or directory != self._fold.path):
+                self._tell()
+                self._fold = Fold(directory)
+            if self._is_log and self._fold is not None:
+                self._fold.file(item.size or 0)
+        elif self._is_log and self._fold is not None and isinstance(item, Chunk):
+            self._fold.add(item)
+        return self._sink(item)
+
+    def _tell(self) -> None:
+        if self._fold is not None:
+            self._sink(self._fold.figures())
+
+    def end(self, *, dead: bool) -> None:
+        """Write the last figures, and what is held back.
+
+        Args:
+            dead: for sinks that mirror Kafka's tool.
+        """
+        self._tell()
+        self._sink.end(dead=dead)
+
+    def died(self, exception: str) -> None:
+        """Kafka's tool has no such figures, and is not mirrored."""
+        raise AssertionError(exception)
+
+    # --- in turn --------------------------------------------------------------------------------------------
+    @property
+    def state(self) -> object:
+        """What was shown and folded so far."""
+        return self._sink.state, self._fold, self._is_log
+
+    def resume(self, state: Any) -> None:  # noqa: ANN401 (what `state` was)
+        """Go on from where another sink was."""
+        shown, self._fold, self._is_log = state
+        self._sink.resume(shown)
+
+    def go_on(self, file: FileStart) -> None:
+        """Fold by itself what is read of a file that another sink has begun to show."""
+        self._is_log = file.kind is FileKind.LOG
+        self._fold = Fold(os.path.dirname(file.path), ahead=True)
+        self._sink.go_on(file)
+
+    def is_bulk(self, item: Item) -> bool:
+        """Tell whether what is written of an item hangs on nothing that was shown before."""
+        return self._sink.is_bulk(item)
+
+    def share(self) -> object:
+        """Return what was counted and folded since `go_on`."""
+        return self._sink.share(), self._fold
+
+    def may_join(self, state: Any, share: Any) -> bool:  # noqa: ANN401 (what `state` and `share` were)
+        """Tell whether no limit is met when a share is joined."""
+        fold = state[1]
+        return share is None or fold is None or fold.may_join(share[1])
+
+    def join(self, share: Any) -> None:  # noqa: ANN401 (what `share` was)
+        """Count and fold what another sink has."""
+        if share is None:
+            return
+        self._sink.join(share[0])
+        if self._is_log and self._fold is not None:
+            self._fold.join(share[1])
+
+    def flush(self) -> None:
+        """Write out what is collected."""
+        self._sink.flush()
 
 
 class Fold:
@@ -66,9 +136,10 @@ class Fold:
 
     Args:
         path: of the directory.
+        ahead: what lies before is not known, and is joined later.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, ahead: bool = False) -> None:
         self.path = path
         self._files = self._size = self._batches = self._records = 0
         self._control_batches = self._tombstones = 0
@@ -81,7 +152,7 @@ class Fold:
         self._epochs: list[list[int]] = []
         self._epoch: list[int] | None = None  # the run in hand
         self._runs = 0
-        self._transactions = Transactions()
+        self._transactions = Transactions(ahead=ahead)
         self._keys, self._values = _Sizes(), _Sizes()
         self._complete = True
 
@@ -174,6 +245,35 @@ class Fold:
         if min(values, default=0) < 0:
             self._tombstones += sum(1 for key, value in zip(keys, values, strict=True) if value < 0 <= key)
 
+    def may_join(self, other: Fold) -> bool:
+        """Tell whether no limit is met when what another one has is joined: else it hangs on the order of batches."""
+        producers = len(self._producers) + len(other._producers)
+        return producers <= MOST_PRODUCERS and self._transactions.may_join(other._transactions)
+
+    def join(self, other: Fold) -> None:
+        """Add what another one has of what follows, which was made with `ahead`."""
+        self._batches += other._batches
+        self._records += other._records
+        self._control_batches += other._control_batches
+        self._tombstones += other._tombstones
+        self._first = _least(self._first, other._first)
+        self._last = _most(self._last, other._last)
+        self._earliest = _least(self._earliest, other._earliest)
+        self._latest = _most(self._latest, other._latest)
+        for codec, numbers in other._codecs.items():
+            mine = self._codecs.setdefault(codec, [0, 0, 0, 0])
+            mine[:] = map(sum, zip(mine, numbers, strict=True))
+        self._producers |= other._producers
+        for epoch, first, last, batches in other._epochs:
+            self._add_epoch(epoch, first, last, batches)
+        if other._runs > len(other._epochs):  # those behind are only counted
+            self._runs += other._runs - len(other._epochs)
+            self._epoch = other._epoch
+        self._transactions.join(other._transactions)
+        self._keys.join(other._keys)
+        self._values.join(other._values)
+        self._complete &= other._complete
+
     def figures(self) -> Figures:
         """Return what all that was added comes to."""
         transactions = self._transactions
@@ -224,6 +324,15 @@ class _Sizes:
             self._largest = size if self._largest is None else max(self._largest, size)
             self._counts[1 << (size - 1).bit_length() if size else 0] += count
 
+    def join(self, other: _Sizes) -> None:
+        """Add what another one has."""
+        self._count += other._count
+        self._nulls += other._nulls
+        self._total += other._total
+        self._smallest = _least(self._smallest, other._smallest)
+        self._largest = _most(self._largest, other._largest)
+        self._counts.update(other._counts)
+
     def figures(self) -> SizeFigures:
         """Return what all that was added comes to."""
         histogram = tuple(sorted(self._counts.items()))
@@ -233,14 +342,19 @@ class _Sizes:
 class Transactions:
     """Follows transactions.
 
+    Args:
+        ahead: what lies before is not known: what may belong to a transaction that began there is kept apart.
+
     Attributes:
         committed, aborted: those that ended.
         complete: all open ones could be followed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, ahead: bool = False) -> None:
         self.committed, self.aborted = Ended(), Ended()
         self.complete = True
+        # by producer, of what came first: its data, None for none, and its marker: whether it aborts, and its timestamp
+        self._heads: dict[int, tuple[list[int] | None, tuple[bool, int] | None]] | None = {} if ahead else None
         self._open: dict[int, list[int]] = {}  # by producer: the fields of OpenTransactionFigures without its id
         self._marked: tuple[int, int] | None = None  # the control batch whose marker was read
 
@@ -282,6 +396,8 @@ class Transactions:
                 return
             first = batch[layout.BASE_OFFSET], batch[layout.BASE_TIMESTAMP]
             self._open[producer] = fields = [batch[layout.PRODUCER_EPOCH], *first, 0, 0, 0]
+            if self._heads is not None and producer not in self._heads:
+                self._heads[producer] = fields, None
         fields[3] += 1
         fields[4] += batch[layout.COUNT]
         fields[5] += batch[layout.SIZE]
@@ -291,8 +407,36 @@ class Transactions:
         kind = (key or b"")[_TYPE_AT : _TYPE_AT + 2]
         if kind not in (_ABORT, _COMMIT):
             return
-        ended = self.aborted if kind == _ABORT else self.committed
-        ended.add(self._open.pop(batch[layout.PRODUCER_ID], None), record[layout.R_TIMESTAMP])
+        producer = batch[layout.PRODUCER_ID]
+        fields, end = self._open.pop(producer, None), (kind == _ABORT, record[layout.R_TIMESTAMP])
+        if self._heads is not None and self._heads.get(producer, (fields, None)) == (fields, None):
+            self._heads[producer] = fields, end
+        else:
+            self._ended(fields, *end)
+
+    def _ended(self, fields: list[int] | None, is_abort: bool, timestamp: int) -> None:
+        (self.aborted if is_abort else self.committed).add(fields, timestamp)
+
+    def may_join(self, other: Transactions) -> bool:
+        """Tell whether no limit is met when what another one has is joined."""
+        return len(self._open) + len(other._open) + len(other._heads or ()) < MOST_OPEN
+
+    def join(self, other: Transactions) -> None:
+        """Add what another one has of what follows, which was made with `ahead`."""
+        heads = other._heads or {}
+        for producer, (fields, end) in heads.items():
+            if fields is not None:
+                mine = self._open.setdefault(producer, [*fields[:3], 0, 0, 0])
+                for number in (3, 4, 5):
+                    mine[number] += fields[number]
+            if end is not None:
+                self._ended(self._open.pop(producer, None), *end)
+        for producer, fields in other._open.items():
+            if heads[producer] != (fields, None):
+                self._open[producer] = fields
+        self.committed.join(other.committed)
+        self.aborted.join(other.aborted)
+        self.complete &= other.complete
 
 
 class Ended:
@@ -323,7 +467,26 @@ class Ended:
         self._shortest = took if self._shortest is None else min(self._shortest, took)
         self._longest = took if self._longest is None else max(self._longest, took)
 
+    def join(self, other: Ended) -> None:
+        """Add what another one has."""
+        self._count += other._count
+        self._batches += other._batches
+        self._records += other._records
+        self._size += other._size
+        self._timed += other._timed
+        self._total += other._total
+        self._shortest = _least(self._shortest, other._shortest)
+        self._longest = _most(self._longest, other._longest)
+
     def figures(self) -> EndedTransactions:
         """Return what all that was added comes to."""
         totals = self._count, self._batches, self._records, self._size, self._timed
         return EndedTransactions(*totals, self._shortest, self._longest, self._total)
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((value for value in (one, other) if value is not None), default=None)
+
+
+def _most(one: int | None, other: int | None) -> int | None:
+    return max((value for value in (one, other) if value is not None), default=None)

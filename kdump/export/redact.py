@@ -16,26 +16,33 @@ if TYPE_CHECKING:
     from kdump.render.redact import Redactor
 
 
-def redacted(batch: pa.RecordBatch, columns: Sequence[Column], redactor: Redactor) -> pa.RecordBatch:
+def redacted(batch: pa.RecordBatch, table: str, columns: Sequence[Column], redactor: Redactor) -> pa.RecordBatch:
     """Return rows with tokens in the place of what may not be seen; numbers are as they were.
 
     Args:
         batch: the rows, with these columns.
-        columns: of a table.
+        table: its name.
+        columns: of it.
         redactor: makes the tokens.
     """
-    arrays = [_column(batch.column(at), one, redactor) for at, one in enumerate(columns)]
+    arrays = [_column(batch.column(at), table, one, redactor) for at, one in enumerate(columns)]
     return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
-def _column(values: pa.Array, column: Column, redactor: Redactor) -> pa.Array:
+def _column(values: pa.Array, table: str, column: Column, redactor: Redactor) -> pa.Array:
     if column.kind in (Kind.LONG, Kind.INT, Kind.BOOL):
         return values
-    made = [None if one is None else _cell(one, column, redactor) for one in values.to_pylist()]
+    made = [None if one is None else _cell(one, table, column, redactor) for one in values.to_pylist()]
     return pa.array(made, values.type)
 
 
-def _cell(value: Any, column: Column, redactor: Redactor) -> object:  # noqa: ANN401 (of any column)
+def _cell(value: Any, table: str, column: Column, redactor: Redactor) -> object:  # noqa: ANN401 (of any column)
+    if (table, column.name) == ("usage", "name"):
+        return redactor.partition(value)
+    if (table, column.name) == ("usage", "freeable"):
+        free = json.loads(value)
+        why = None if free["why"] is None else redactor.text(free["why"])
+        return json.dumps({**free, "why": why}, separators=(",", ":"))
     if column.kind is Kind.BYTES:
         return redactor.token(value).encode()
     if column.kind is Kind.HEADERS:

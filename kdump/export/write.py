@@ -70,7 +70,7 @@ class RowFile:
         placed: bool = True,
         redactor: Redactor | None = None,
     ) -> None:
-        self._columns, self._redactor = columns, redactor
+        self._table, self._columns, self._redactor = table, columns, redactor
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103 (paths stay text)
         directory, name = os.path.split(path)
         self._path = path
@@ -83,7 +83,7 @@ class RowFile:
         if self._redactor is not None:
             from kdump.export.redact import redacted
 
-            batch = redacted(batch, self._columns, self._redactor)
+            batch = redacted(batch, self._table, self._columns, self._redactor)
         self._writer.write(batch)
 
     def __enter__(self) -> Self:

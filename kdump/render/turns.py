@@ -78,6 +78,9 @@ class TurnSink(Protocol):
     def share(self) -> Any:  # noqa: ANN401
         """Return what was counted since `go_on`."""
 
+    def may_join(self, state: Any, share: Any) -> bool:  # noqa: ANN401
+        """Tell whether that may be counted where another one was; else it is to be shown again from there."""
+
     def join(self, share: Any) -> None:  # noqa: ANN401
         """Count what another sink has counted."""
 
@@ -171,7 +174,7 @@ class _Show:
         sink.flush()
         share = sink.share() if self._has_file else None
         held = self._output.release()
-        if rest is None or not self._reading.adopt(before):
+        if rest is None or not (self._reading.adopt(before) and sink.may_join(shown, share)):
             for one in held:
                 if isinstance(one, memoryview):
                     self._output.put(one, lost=True)

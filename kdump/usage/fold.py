@@ -152,6 +152,10 @@ class PartFold:
         self._keys = keys
         self._done = 0  # bytes of the part
 
+    def rest(self) -> None:
+        """Let go of the room."""
+        self._keys = None
+
     # --- files ------------------------------------------------------------------------------------------------
     def count(self, part: UsagePart, without: set[str]) -> Iterator[Item | UsageShare]:
         """Count the files of a directory and read its logs; yield what is wrong with them, and last what it comes to.

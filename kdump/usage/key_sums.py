@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from kdump.format.record.chunk import Chunk
 
-ROOM = 1 << 16  # names; half of them are kept
-_NAMES = 8 << 20  # bytes of names
+ROOM = 1 << 15  # names; half of them are kept
+_NAMES = 4 << 20  # bytes of names
 
 
 class KeyTable(Value):

@@ -173,6 +173,7 @@ def _counted(parts: list[_Part], options: UsageOptions) -> Iterator[Item]:
                     logs.append(item.logs)
             else:
                 yield item
+    counts.rest()
     if fold.needs_second_pass:
         wanted = fold.begin_second_pass()
         total = (1 + options.superseded) * sum(size for some in logs for _, size in some) if options.progress else None

@@ -75,6 +75,8 @@ OPTIONS: list[list[str]] = [
     ["--format", "json"],
     ["--format", "json", "--print-data-log"],
     ["--deep-iteration", "--max-bytes", "20000", "--decoder", "auto"],
+    ["--stats"],
+    ["--stats", "--format", "json"],
 ]
 
 
@@ -115,7 +117,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return made
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
+@pytest.mark.parametrize("options", [one for one in OPTIONS if one != ["--stats"]], ids=" ".join)
 @pytest.mark.parametrize("range_size", [700, 9000])
 def test_damaged_logs_are_the_same_for_every_number_of_processes(
     options: list[str], range_size: int, damaged: list[Path], tmp_path: Path

@@ -143,8 +143,20 @@ def test_limits_are_said_and_bound_what_is_kept(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(stats, "MOST_PRODUCERS", 2)
     monkeypatch.setattr(stats, "MOST_EPOCHS", 1)
     monkeypatch.setattr(stats, "MOST_OPEN", 0)
-    items = stats.with_figures(CheckedDump(DumpOptions(deep=True)).files([str(NODE / "txn-0")]))
-    (figures,) = [item for item in items if isinstance(item, Figures)]
+    taken: list[Figures] = []
+
+    class Taken:
+        def __call__(self, item: object) -> None:
+            taken.extend([item] if isinstance(item, Figures) else [])
+
+        def end(self, *, dead: bool) -> None:
+            assert not dead
+
+    sink = stats.FiguresSink(Taken())  # type: ignore[arg-type]
+    for item in CheckedDump(DumpOptions(deep=True)).files([str(NODE / "txn-0")]):
+        sink(item)
+    sink.end(dead=False)
+    (figures,) = taken
     assert (figures.producers <= 2, len(figures.epochs), figures.open_count) == (True, 1, 0)
     assert figures.epoch_changes == 2
     assert figures.complete is False

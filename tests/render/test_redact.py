@@ -195,7 +195,8 @@ def test_every_secret_would_be_seen_without(logdir: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "kind"),
     [
-        *((table, "json") for table in ("batches", "segments", "losses", "groups", "commits", "transactions", "open")),
+        *((table, "json") for table in ("batches", "segments", "losses", "usage", "groups", "commits", "open")),
+        ("transactions", "json"),
         *((table, kind) for table in ("records", "findings") for kind in ("parquet", "json", "csv")),
     ],
 )

@@ -209,6 +209,10 @@ class DumpJson:
         """Return what was counted since `go_on`."""
         return self._log
 
+    def may_join(self, _state: object, _share: object) -> bool:
+        """Tell whether what another sink has counted may be counted here: always."""
+        return True
+
     def join(self, share: _Log | None) -> None:
         """Count what another sink has counted."""
         if share is not None and self._log is not None:

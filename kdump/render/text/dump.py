@@ -324,6 +324,10 @@ class TextSink:
         """Return what was counted since `go_on`; nothing is."""
         return None
 
+    def may_join(self, _state: object, _share: object) -> bool:
+        """Tell whether what another sink has counted may be counted here: always."""
+        return True
+
     def join(self, share: object) -> None:
         """Count what another sink has counted; nothing was."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.figures import Figures
 from kdump.finding import Finding
-from kdump.item import Complaint, FileStart, SanityFailed
+from kdump.format.record.chunk import Chunk
+from kdump.item import Complaint, FileStart, OffsetEntries, SanityFailed, TimeEntries
 from kdump.render.escape import escape
 from kdump.render.figures import figures_text
 from kdump.render.text.findings import FindingLines
@@ -41,7 +42,6 @@ class StatsLines:
         self._error = error
         self._careful = careful
         self._findings = FindingLines(error)
-        self._path = ""
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
@@ -53,12 +53,41 @@ class StatsLines:
             self._findings(item.finding)
         elif isinstance(item, FileStart):
             self._findings.end_of_file()
-            self._path = item.path
         elif isinstance(item, OpenFailure):
             self._error(f"kdump: {escape(item.sentence)}")
         elif isinstance(item, Figures):
             for text in figures_text(item):
                 self._write(f"{escape(text) if self._careful else text}\n")
+
+    @property
+    def state(self) -> object:
+        """What was shown so far, as far as what comes next hangs on it."""
+        return self._findings.found
+
+    def resume(self, state: Any) -> None:  # noqa: ANN401 (what `state` was)
+        """Go on from what another sink has shown."""
+        self._findings.found = state
+
+    def go_on(self, file: FileStart) -> None:
+        """Take in hand a file that another sink has begun to show: nothing is to be known of it."""
+
+    def is_bulk(self, item: Item) -> bool:
+        """Tell whether nothing is written of an item."""
+        return isinstance(item, Chunk | OffsetEntries | TimeEntries)
+
+    def share(self) -> object:
+        """Return what was counted since `go_on`; nothing is."""
+        return None
+
+    def may_join(self, _state: object, _share: object) -> bool:
+        """Tell whether what another sink has counted may be counted here: always."""
+        return True
+
+    def join(self, share: object) -> None:
+        """Count what another sink has counted; nothing was."""
+
+    def flush(self) -> None:
+        """Nothing is collected."""
 
     def end(self, *, dead: bool) -> None:
         """Write how many findings were left out.
