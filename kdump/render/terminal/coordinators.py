@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _LEAST = 80  # columns, below which a table would cut its cells
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
-_RIGHT = ("offset", "log end", "lag", "epoch", "members", "producer", "partition")
+_RIGHT = ("offset", "log end", "lag", "epoch", "members", "producer")
 _COMMITS = (
     TableColumn("partition", shrink=True),
     TableColumn("offset", right=True),
