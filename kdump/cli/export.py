@@ -257,11 +257,14 @@ class _Export:
 
     def _usage(self, spark: SparkSession | None) -> None:
         """What uses the space, by partition."""
+        from kdump.state.cluster_config import cluster_settings
+        from kdump.state.partition_log import ReadLimits
         from kdump.usage.options import by_partition
         from kdump.usage.run import placed_usage
 
         limits = self._given["max_batch_bytes"], self._given["max_uncompressed_bytes"]
-        options = by_partition(*limits).replace(jobs=self._given["jobs"], progress=self._bar is not None)
+        cluster = cluster_settings(self._paths, ReadLimits(*limits))
+        options = by_partition(*limits, cluster).replace(jobs=self._given["jobs"], progress=self._bar is not None)
         if spark is not None:
             from kdump.spark.jobs import placed
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kdump.checks.replicas import LocalReplicas
+    from kdump.checks.scrub import LocalScrub
     from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
     from kdump.render.html.sections import ReportOrigin
@@ -218,7 +219,7 @@ _NOT_OF_SCRUB = ("shallow", "contiguous", "start", "index_interval_bytes", "conf
 def _demand_scrub(given: dict[str, Any], paths: list[str]) -> None:
     """End with a usage error where something is asked for that a scrub does not do."""
     for option in _NOT_OF_SCRUB:
-        if given[option]:
+        if given[option] and (option, given["layout"]) != ("now", "html"):
             name = option.replace("_", "-")
             raise click.UsageError(f"--{name} is not for --scrub, which reads the logs of closed segments only.")
     for path in (given["scrub"], *paths, *given["accept"]):
@@ -245,8 +246,14 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
     )
     told: list[Scrubbed] = []
     redactor = redactor_of(given, [*paths, *options.accept])
+    spark = session(given, paths)
+    more: tuple[LocalScrub, ...] = ()
+    if spark is not None:
+        from kdump.spark.jobs import ScrubEngine
+
+        more = (ScrubEngine(spark),)
     origin = _origin(paths, given, {}, redactor) if given["layout"] == "html" else None
-    items = scrub(paths, options)
+    items = scrub(paths, options, *more)
     try:
         _show(_noting(items, told), paths, given, outcome, bar, redactor, origin)
     except LedgerError as error:
@@ -276,10 +283,11 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
                 raise click.UsageError(f"--{option.replace('_', '-')} has a meaning with --start only.")
         return {}
     from kdump.broker.load.facts import Start
-    from kdump.cli.options.broker import settings
+    from kdump.cli.options.broker import cluster_of, settings
 
     starts = tuple(Start) if given["start"] == "all" else (Start(given["start"]),)
-    return {"starts": starts, "settings": settings(given)}
+    found = settings(given)
+    return {"starts": starts, "settings": found.replace(config=found.config.within(cluster_of(given)))}
 
 
 def _run(items: Iterator[Item], sink: Sink, outcome: RunStatus, bar: Bar | None) -> None:
@@ -365,6 +373,9 @@ def _origin(
     for name in ("scrub", "start", "index_interval_bytes", "config", "now", *usual, "redact_key"):
         if given[name] != usual.get(name):
             parts += [f"--{name.replace('_', '-')}", str(given[name])]
+    if given["seconds"] is not None:
+        parts += ["--for", f"{given['seconds']:g}"]
+    parts += [f"--accept={path}" for path in given["accept"]]
     host = socket.gethostname() if given["with_host"] else None
     if redactor is not None:
         parts = [redactor.text(part) for part in parts]

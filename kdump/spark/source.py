@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, Kind, columns_of
 from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
+from kdump.state.cluster_config import cluster_settings
 from kdump.state.partition_log import ReadLimits
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.item import Item
     from kdump.spark.state import StateUnit
+    from kdump.usage.options import UsageOptions
     from kdump.usage.run import UsageUnit
 
 _MB = 1024 * 1024
@@ -284,9 +287,17 @@ class _UsageReader(DataSourceReader):
     def __init__(self, options: _Options) -> None:
         self._options = options
 
+    @cached_property
+    def _usage(self) -> UsageOptions:
+        """What is asked for, with the configurations of a metadata log among the paths: tasks get it from the plan."""
+        given = self._options.verify
+        limits = given.max_batch_bytes, given.max_uncompressed_bytes
+        return by_partition(*limits, cluster_settings([root.path for root in self._options.roots], ReadLimits(*limits)))
+
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the partitions."""
         options = self._options
+        _ = self._usage
         roots, wanted = options.roots, options.wanted
         units: list[UsageUnit] = []
         for unit in usage_units([root.path for root in roots]):
@@ -302,8 +313,7 @@ class _UsageReader(DataSourceReader):
 
         assert isinstance(partition, _Task)
         options, origins = self._options, Origins(self._options.roots)
-        given = options.verify
-        rows = PlacedRows(by_partition(given.max_batch_bytes, given.max_uncompressed_bytes))
+        rows = PlacedRows(self._usage)
         found: list[dict[str, object]] = []
         for unit in partition.work:
             for item in rows.of(unit):

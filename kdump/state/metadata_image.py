@@ -460,6 +460,10 @@ class MetadataImage:
         row = None if topic is None else self._rows["topic"].get(topic)
         return None if row is None else row.fields
 
+    def topics(self) -> list[str]:
+        """Return the names of the topics."""
+        return sorted(self._ids)
+
     def partitions(self) -> Iterator[tuple[str, int, Fields]]:
         """Yield topic, number and fields of each partition, by topic and number."""
         for row in self._sorted("partition"):

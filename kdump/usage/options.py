@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from kdump.broker.config import Config
 from kdump.value import Value
+
+if TYPE_CHECKING:
+    from kdump.broker.config import ClusterSettings
 
 BY_HEADERS = ("codec", "producer", "day")
 BY_RECORDS = ("group", "key")
@@ -44,11 +48,14 @@ class UsageOptions(Value):
         return self.superseded or self.by in BY_RECORDS
 
 
-def by_partition(max_batch_bytes: int, max_uncompressed_bytes: int) -> UsageOptions:
+def by_partition(
+    max_batch_bytes: int, max_uncompressed_bytes: int, cluster: ClusterSettings | None = None
+) -> UsageOptions:
     """Return what the table `usage` has: all partitions, with the defaults of a broker, now.
 
     Args:
         max_batch_bytes, max_uncompressed_bytes: limits.
+        cluster: what a metadata log among the inputs says of configurations; None where there is none.
     """
-    now = time.time_ns() // 1_000_000
-    return UsageOptions("partition", None, False, None, now, Config({}), max_batch_bytes, max_uncompressed_bytes)
+    now, config = time.time_ns() // 1_000_000, Config({}).within(cluster)
+    return UsageOptions("partition", None, False, None, now, config, max_batch_bytes, max_uncompressed_bytes)

@@ -45,10 +45,11 @@ def run(*args: str | Path) -> click.testing.Result:
     return result
 
 
-@pytest.mark.parametrize("layout", ["text", "json"])
+@pytest.mark.parametrize("layout", ["text", "json", "html"])
 def test_verify_says_what_the_local_engine_says(layout: str, tree: list[str]) -> None:
-    local = run("verify", "--format", layout, *tree)
-    there = run("verify", "--engine", "spark", "--format", layout, *tree)
+    options = ("--format", layout, "--start", "clean", "--now", "1795000000000")
+    local = run("verify", *options, *tree)
+    there = run("verify", "--engine", "spark", *options, *tree)
     assert there.stdout == local.stdout
     assert there.exit_code == local.exit_code == 6
 

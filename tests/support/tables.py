@@ -14,6 +14,7 @@ from kdump.export.read import ReadOptions, read_split
 from kdump.export.split import LogFile, WantedLogs, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, columns_of
 from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
+from kdump.state.cluster_config import cluster_settings
 from kdump.state.groups import GroupOptions, groups
 from kdump.state.partition_log import ReadLimits
 from kdump.state.transactions import TransactionOptions, transactions
@@ -52,9 +53,8 @@ def whole_table(paths: Sequence[str], table: str) -> pa.Table:
     """Judge or count some paths with the local engine, and make the rows of findings, segments, losses or usage."""
     if table == "usage":
         origins, limits = Origins(read_roots(paths)), (1 << 28, 1 << 28)
-        found = [
-            row for item in placed_usage(paths, by_partition(*limits)) for row in verdict_rows(table, item, origins)
-        ]
+        options = by_partition(*limits, cluster_settings(paths, ReadLimits(*limits)))
+        found = [row for item in placed_usage(paths, options) for row in verdict_rows(table, item, origins)]
         return pa.Table.from_batches([from_rows(found, columns_of(table))])
     items = list(verify(list(paths), VerifyOptions()))
     origins = Origins(read_roots(paths))
