@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.dump.fates import FateOptions, RecordFates
     from kdump.dump.input_file import InputFile
     from kdump.dump.transaction_outcomes import Outcomes
     from kdump.format.batch.walk import CheckedWalk
@@ -64,10 +65,17 @@ class SelectedLog:
         options, selection: what was asked for.
         wanted: leaves what is selected.
         outcomes: of transactions; None where they do not matter.
+        fates: of records; None where they are not asked for.
     """
 
     def __init__(
-        self, file: InputFile, options: DumpOptions, selection: Selection, wanted: Filter, outcomes: Outcomes | None
+        self,
+        file: InputFile,
+        options: DumpOptions,
+        selection: Selection,
+        wanted: Filter,
+        outcomes: Outcomes | None,
+        fates: RecordFates | None = None,
     ) -> None:
         self.file = file
         self.path = file.path
@@ -75,6 +83,7 @@ class SelectedLog:
         self._selection = selection
         self._filter = wanted
         self._outcomes = outcomes
+        self._fates = fates
         self._records = CheckedRecords(self.path, options) if options.deep else None
         self._is_cut_short = False
 
@@ -187,7 +196,7 @@ class SelectedLog:
             cut, offset = chunk.cut, chunk.rows[layout.R_OFFSET]
             wanted = self._filter.chunk(chunk)
             if wanted is not None:
-                yield wanted
+                yield wanted if self._fates is None else wanted.replace(fates=self._fates.of(self.file, wanted))
             elif cut is not None and self._filter.looks_inside:
                 yield self._not_searched(chunk, cut, offset)
             yield from found
@@ -201,9 +210,11 @@ class SelectedDump:
     Args:
         options: what was asked for, with a selection.
         selection: the same selection.
+        fate: say what became of each record, by this; None where that is not asked for.
     """
 
-    def __init__(self, options: DumpOptions, selection: Selection) -> None:
+    def __init__(self, options: DumpOptions, selection: Selection, fate: FateOptions | None = None) -> None:
+        self._fate = fate
         self._options = options
         self._selection = selection
         self._filter = Filter(selection, deep=options.deep)
@@ -255,12 +266,16 @@ class SelectedDump:
         if not logs:
             return
         outcomes = self._outcomes(logs)
+        fates = None if self._fate is None else self._fates(all_logs, logs, self._fate)
+        if fates is not None:
+            yield from fates.limits()
         first, tail = 0, None
         if self._selection.tail is not None:
             first, tail = self._find_tail(logs, self._selection.tail, outcomes)
             self._filter.left = self._selection.tail
         for log in logs[first:]:
-            yield from self._read(SelectedLog(log, self._options, self._selection, self._filter, outcomes), tail)
+            one = SelectedLog(log, self._options, self._selection, self._filter, outcomes, fates)
+            yield from self._read(one, tail)
             tail = None
             if self._filter.is_full:
                 self._stopped = True
@@ -274,6 +289,17 @@ class SelectedDump:
         from kdump.dump.transaction_outcomes import Outcomes
 
         return Outcomes(logs, self._options)
+
+    def _fates(self, all_logs: list[InputFile], logs: list[InputFile], wanted: FateOptions) -> RecordFates:
+        """Run the selection once for the keys of what it finds."""
+        from kdump.dump.fates import KeysFound, RecordFates
+
+        found, rehearsal = KeysFound(), SelectedDump(self._options, self._selection)
+        rehearsal._filter.left = self._filter.left
+        for item in rehearsal._partition(all_logs):
+            if isinstance(item, Chunk):
+                found.see(item)
+        return RecordFates(logs, self._options, wanted, found)
 
     def _is_outside(self, log: InputFile, after: list[InputFile]) -> bool:
         """Whether the names say that nothing of a log of a directory is in the range of offsets."""

@@ -196,7 +196,7 @@ def test_kdump_1_names_every_other_page() -> None:
 def options(command: click.Command) -> dict[str, click.Option]:
     """Return the options of a command by name, --help included."""
     params = command.get_params(click.Context(command))
-    return {name: one for one in params if isinstance(one, click.Option) for name in one.opts}
+    return {name: one for one in params if isinstance(one, click.Option) for name in (*one.opts, *one.secondary_opts)}
 
 
 def documented(name: str) -> dict[str, tuple[str, str]]:
