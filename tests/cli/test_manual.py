@@ -495,7 +495,8 @@ def hanging(folder: Path) -> None:
 
 def said(args: list[str], cwd: Path) -> list[str]:
     """Return the lines of findings on stderr."""
-    run = run_kdump(args, cwd)
+    notes = ["--notes"] if args[0] in ("dump", "find-offset", "find-time") else []
+    run = run_kdump([*args, *notes], cwd)
     lines = run.stderr.decode().splitlines()
     assert "Traceback (most recent call last):" not in lines, lines[-1]
     return [line for line in lines if re.match(r"(error|warning|note) ", line)]
