@@ -184,10 +184,18 @@ class Code(Enum):
 
     K08 = ("end-cut", Severity.NOTE, "{what} is above the end of the log, {end}, and no index or snapshot is: as after a truncation to the leader of a new epoch; the newest here, {epoch}, began at {start}", "compare with the leader of that epoch: what was cut off here was not committed, unless that leader was elected uncleanly")
 
+    M01 = ("stray", Severity.ERROR, "the cluster does not have this partition here: {why}", "find out why it is here before a broker starts, for that sets it aside as TOPIC-N.ID-stray; then move it away")
+    M02 = ("partition-missing", Severity.ERROR, "the partition is missing: {why}", "look for it on other volumes; a broker that starts makes an empty one, and what only this replica had is lost to readers if it leads")
+    M03 = ("topic-id", Severity.ERROR, "the topic id is {found}; the cluster has {expected} for {topic}: this is a topic of the same name that was deleted, or another cluster's", "find out which it is before a broker starts, for that sets it aside as a stray; the cluster's own replica is elsewhere, or missing")
+    M04 = ("directory-id", Severity.ERROR, "the directory is another one: {why}", "mount the volume that the cluster knows, or move what is here to where it belongs, before the broker starts")
+    M05 = ("wrong-broker", Severity.ERROR, "this is the volume of another broker: {why}", "mount it where it belongs; never change meta.properties so that it fits")
+
     V01 = ("changed", Severity.WARNING, "the file changed while it was read", "copy the directory and look at the copy")
     V02 = ("vanished", Severity.WARNING, "the file was there and is gone: retention or compaction at work", "look again, or at a copy")
     V03 = ("unfinished", Severity.NOTE, "the last batch is not finished: a broker is writing", "none")
     V04 = ("decoder-command", Severity.WARNING, "a payload is shown as it is, the decoder command did not decode it: {why}", "run the command by hand on such a payload")
+    V05 = ("bit-rot", Severity.ERROR, "{blocks} of 64 KiB changed since {seen}, and nothing writes to a closed segment{crc}",
+           "compare with another replica, and restore the segment from it; if these bytes are right: {accept}")
     # fmt: on
 
     @property

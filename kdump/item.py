@@ -536,6 +536,34 @@ class Prediction(Value):
         return not self.loads, self.records_lost + self.hidden_records, reused, self.bytes_lost
 
 
+class Unchecked(Value):
+    """What was left out, on purpose or because there was no time: the summary lists it, and it counts for nothing else.
+
+    Args:
+        path: as the user wrote it, or below that; None for all files.
+        reason: a few words.
+    """
+
+    path: str | None
+    reason: str
+
+
+class Scrubbed(Value):
+    """What a scrub comes to.
+
+    Args:
+        partitions: with segments that were to be read.
+        segments: that were read.
+        fresh: of these, those that were read for the first time, or are new in their place.
+        left: that were not reached.
+    """
+
+    partitions: int
+    segments: int
+    fresh: int
+    left: int
+
+
 class Step(Value):
     """What to do next about what was found; several in an order that works.
 
@@ -589,6 +617,8 @@ if TYPE_CHECKING:
         | Planned
         | Prediction
         | Step
+        | Unchecked
+        | Scrubbed
         | Progress
         | Figures
         | Usage

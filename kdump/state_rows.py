@@ -1,6 +1,8 @@
-"""What the verbs over internal topics hand to a sink: rows of the state of groups and transactions at a time."""
+"""What the verbs over internal topics hand to a sink: rows of the state of groups, transactions, cluster at a time."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from kdump.value import Value
 
@@ -103,8 +105,8 @@ class ChangeRow(Value):
     """A field that is not at the one time what it was at the other.
 
     Args:
-        what: group or commit.
-        name: of the group, or GROUP TOPIC-N.
+        what: group or commit, or the kind of a row of the cluster.
+        name: of the group, GROUP TOPIC-N, TOPIC-N; else of the row.
         partition: TOPIC-N of the log.
         field: by the name that JSON has.
         before, after: its values; None for absent.
@@ -116,11 +118,33 @@ class ChangeRow(Value):
     name: str
     partition: str
     field: str
-    before: int | str | None
-    after: int | str | None
+    before: Any
+    after: Any
     timestamp: int | None
     offset: int | None
     stands_out: str = ""
+
+
+class ClusterRow(Value):
+    """One thing that the metadata log has: a broker, a topic, a partition ...
+
+    Args:
+        kind: the type of the row, one of `metadata_image.KINDS`.
+        fields: by Kafka's names, those of the record that a snapshot of this state would hold.
+    """
+
+    kind: str
+    fields: dict[str, Any]
+
+
+class Remark(Value):
+    """What a person has to know about an answer.
+
+    Args:
+        sentence: without the name of the program.
+    """
+
+    sentence: str
 
 
 class TransactionRow(Value):
@@ -189,3 +213,24 @@ class OpenRow(Value):
     file: str
     position: int
     length: int
+
+
+DEFAULT = "<default>"  # whose name is empty, or null
+_CONFIG_TYPES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
+_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+
+def config_type(number: int) -> str:
+    """Return what a configuration is of, by its number. Source: ConfigResource.Type."""
+    return _CONFIG_TYPES.get(number, str(number))
+
+
+def mechanism_name(number: int) -> str:
+    """Return the name of a SCRAM mechanism. Source: ScramMechanism."""
+    return _MECHANISMS.get(number, str(number))
+
+
+def entity_name(entity: list[dict[str, str | None]]) -> str:
+    """Return the entity of a quota as text: "user=alice,client-id=<default>"."""
+    names = ((one["entityType"], one["entityName"]) for one in entity)
+    return ",".join(f"{kind}={DEFAULT if name is None else name}" for kind, name in names)

@@ -82,9 +82,12 @@ HELD = {
         "cli.groups cli.state render.terminal.coordinators render.text.coordinators state.copies"
         " state.group_coordinator state.messages state.share_coordinator state_rows"
     ),
+    "tests/state/test_cluster.py": "cli.cluster render.text.cluster state.metadata_image state.metadata_log",
+    "tests/state/test_cluster_check.py": "state.cluster_check",
     "tests/state/test_transactions.py": (
         "cli.transactions state.doubt state.open_transactions state.transaction_coordinator"
     ),
+    "tests/storage/test_guest.py": "cli.options.guest",
     "tests/storage/test_names.py": "storage.paths",
     "tests/usage/test_du.py": (
         "cli.du render.json.usage render.text.usage usage.files usage.freeable usage.names usage.superseded"

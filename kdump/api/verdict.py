@@ -150,8 +150,14 @@ def verify(
         from kdump.broker.config import Config
         from kdump.broker.load.facts import Start
         from kdump.broker.load.log_manager import LoadSettings
+        from kdump.state.cluster_config import cluster_settings
+        from kdump.state.partition_log import ReadLimits
 
         starts = tuple(Start) if start == "all" else (Start(start),)
         clock = time.time_ns() // 1_000_000 if now is None else time_of("now", now)
-        options = options.replace(starts=starts, settings=LoadSettings(clock, Config(dict(config or {}))))
+        cluster = cluster_settings(
+            [os.fspath(path) for path in several], ReadLimits(max_batch_bytes, max_uncompressed_bytes)
+        )
+        known = Config(dict(config or {})).within(cluster)
+        options = options.replace(starts=starts, settings=LoadSettings(clock, known))
     return Verdict([os.fspath(path) for path in several], options)

@@ -4,6 +4,10 @@ A topic has the value that was given under its own name (`retention.ms`); else t
 name, of which a few settings have several in an order of their own (`log.retention.ms`, `.minutes`, `.hours`); else
 the default of Kafka 4.3. Topics that brokers make for themselves get what brokers make them with, unless the topic's
 name was given.
+
+Where the metadata log is at hand it knows more (`ClusterSettings`). From the strongest: what was given under the
+topic's name of the setting; the topic's configuration in the cluster; under a broker's name what was given as one
+setting, the cluster's configuration of that broker, that of all brokers, and what a file gave.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from kdump.format.source import Source
+    from kdump.storage.log_dir import LogDir
 
 MAX_LONG = 2**63 - 1
 MAX_INT = 2**31 - 1
@@ -141,6 +146,7 @@ _INTERNAL = {
     # KRaft deletes what a snapshot of its own covers; no retention task ever looks at it.
     "__cluster_metadata": {"cleanup.policy": ""},
 }
+_NAMES_OF_TOPICS = frozenset((*_TOPIC, *_OTHERS))
 _NAMES = {*_TOPIC, *_BROKER, *_OTHERS, *(name for one in _TOPIC.values() for name, _ in one.names)}
 _READERS = {**{name: one.read for name, one in {**_TOPIC, **_BROKER}.items()}}
 for _one in _TOPIC.values():
@@ -148,19 +154,79 @@ for _one in _TOPIC.values():
 _READERS["log.retention.ms"] = _LONG  # below 0 it is -1
 
 
+class ClusterSettings(Value):
+    """What the metadata log says of configurations.
+
+    Args:
+        source: where that is from, in words.
+        topics: of each topic that the cluster has, texts by name.
+        brokers: of each broker that has some, by its id as text; "" for all.
+    """
+
+    source: str
+    topics: Mapping[str, Mapping[str, str]]
+    brokers: Mapping[str, Mapping[str, str]]
+
+
 class Config:
     """The settings that were given, and those that follow from them.
 
     Args:
         given: texts by name; names that are not known are passed over.
+        firm: names whose text was given as one setting, not by a file.
+        cluster: what the metadata log says; None where it is not at hand.
 
     Raises:
         ValueError: a text is not a value of its setting; the message is one sentence.
     """
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    def __init__(
+        self, given: Mapping[str, str], firm: frozenset[str] = frozenset(), cluster: ClusterSettings | None = None
+    ) -> None:
         self._values = {name: _value(name, text) for name, text in given.items() if name in _READERS}
         self._is_tiered = given.get("remote.storage.enable", "").strip(_TRIMMED).lower() == "true"
+        self._given = given
+        self._firm = firm
+        self._cluster = cluster
+        self._said = ""
+        self._known: frozenset[str] = frozenset()  # topics of which all is known
+        self._merged: dict[tuple[str | None, int | None], Config] = {}
+
+    def within(self, cluster: ClusterSettings | None) -> Config:
+        """Return the same with what a metadata log says."""
+        return Config(self._given, self._firm, cluster)
+
+    def on(self, topic: str | None, log_dir: LogDir) -> Config:
+        """Return what holds for a topic on a broker; itself where no metadata log is at hand.
+
+        Args:
+            topic: its name; None where it is not known.
+            log_dir: of the broker; where it does not say whose it is, the configuration of all brokers counts.
+        """
+        if self._cluster is None:
+            return self
+        node = log_dir.node
+        key = (topic, node)
+        if key not in self._merged:
+            self._merged[key] = self._of_cluster(self._cluster, topic, node)
+        return self._merged[key]
+
+    def _of_cluster(self, cluster: ClusterSettings, topic: str | None, node: int | None) -> Config:
+        of_topic = cluster.topics.get(topic or "")
+        texts = dict(self._given)
+        texts.update(cluster.brokers.get("", {}))
+        texts.update(cluster.brokers.get("" if node is None else str(node), {}))
+        texts.update({name: text for name, text in self._given.items() if name in self._firm})
+        texts = {name: text for name, text in texts.items() if name not in _NAMES_OF_TOPICS}
+        texts.update(of_topic or {})
+        texts.update({name: text for name, text in self._given.items() if name in _NAMES_OF_TOPICS})
+        odd = [name for name, text in texts.items() if name not in self._given and not _is_sound(name, text)]
+        found = Config({name: text for name, text in texts.items() if name not in odd})
+        found._known = frozenset() if of_topic is None or topic is None else frozenset((topic,))
+        said = [f"settings of {'the brokers' if of_topic is None else 'topic and brokers'} from {cluster.source}"]
+        said += [f"{name}={texts[name]} there is passed over: no value of it that is known" for name in odd]
+        found._said = "; ".join(said)
+        return found
 
     def is_given(self, name: str) -> bool:
         """Tell whether a setting of topics was given, by its name or by one of the broker's for it."""
@@ -184,7 +250,7 @@ class Config:
         Args:
             topic: its name; None where it is not known.
         """
-        internal = _INTERNAL.get(topic or "", {})
+        internal = self._internal(topic)
         values = {name: self._topic_value(name, setting, internal) for name, setting in _TOPIC.items()}
         size = values.pop("internal.segment.bytes")  # for Kafka's own tests: it wins
         if size is not None:
@@ -193,10 +259,20 @@ class Config:
 
     def assumed(self, topic: str | None) -> str:
         """Say what was taken because brokers make a topic so, or is not modelled; empty for nothing."""
-        internal = _INTERNAL.get(topic or "", {})
+        internal = self._internal(topic)
         taken = [f"{name}={text}" for name, text in internal.items() if name not in self._values]
-        said = [f"{topic} is taken as brokers make it: {' '.join(taken)}"] if taken else []
+        said = [self._said] if self._said else []
+        said += [f"{topic} is taken as brokers make it: {' '.join(taken)}"] if taken else []
         return "; ".join([*said, _TIERED] if self._is_tiered else said)
+
+    @property
+    def source(self) -> str:
+        """What is from the metadata log, a sentence; empty for nothing."""
+        return self._said
+
+    def _internal(self, topic: str | None) -> Mapping[str, str]:
+        """What brokers make a topic of their own with, where it is not known what it has."""
+        return {} if topic in self._known else _INTERNAL.get(topic or "", {})
 
     def _topic_value(self, name: str, setting: _Setting, internal: Mapping[str, str]) -> object:
         if name in self._values:
@@ -256,6 +332,16 @@ class TopicConfig(Value):
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms
+
+
+def _is_sound(name: str, text: str) -> bool:
+    """Whether a text is a value of its setting, or the name has no part in this."""
+    try:
+        if name in _READERS:
+            _value(name, text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_config(source: Source) -> dict[str, str]:

@@ -59,6 +59,7 @@ class Compacted(Value):
         before: bytes of the segments that the pass reads, the same it makes others of.
         end_offset: the first offset that the pass has not cleaned; None for no pass, and for one that fails.
         failure: what the cleaner throws; empty when it does not.
+        assumed: what was assumed of the configuration, a sentence; empty for nothing.
     """
 
     path: str
@@ -71,6 +72,7 @@ class Compacted(Value):
     before: int = 0
     end_offset: int | None = None
     failure: str = ""
+    assumed: str = ""
 
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from kdump.checks.names import check_names
 from kdump.checks.partition import PartitionCheck
 from kdump.checks.state_files import check_text
 from kdump.finding import Code, Finding
-from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile
 from kdump.storage.partition_dir import InputDirectory
@@ -75,8 +74,7 @@ class DirectoryCheck:
     @property
     def broker(self) -> tuple[object, object] | None:
         """Broker and directory by meta.properties, None where that is not known; two copies have the same of both."""
-        entries = self.log_dir.file(FileKind.META_PROPERTIES).entries
-        named = {one.name: one.value for one in entries if isinstance(one, Property)}
+        named = self.log_dir.properties
         node = named.get("node.id", named.get("broker.id"))
         return None if node is None else ((named.get("cluster.id"), node), named.get("directory.id"))
 

@@ -10,7 +10,7 @@ from kdump.storage.file_source import FileShrankError, OpenFailure, ReadFailedEr
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.finding import Report
     from kdump.format.kinds import FileKind
@@ -41,6 +41,23 @@ def broken_off(error: OSError, path: str, size: int) -> Finding | OpenFailure:
         why = f"{error.strerror}; nothing behind them was looked at"
         return Finding(Code.F06, path, error.position, error.length, values={"why": why})
     return OpenFailure(path, "read", f"{path}: cannot be read further: {error.strerror}")
+
+
+def report_not_told(source: Source, told: Iterable[tuple[int, int]], report: Report) -> None:
+    """Report what the disk could not read where the walk has not told it: zeros stood there, and a CRC is right.
+
+    Args:
+        source: the log, read to its end.
+        told: start and end of the ranges that were told.
+        report: takes the findings.
+
+    Reports: F06.
+    """
+    at = 0
+    for start, end in [*sorted(told), (source.size, source.size)]:
+        for first, stop, why in source.unreadable(at, start) if start > at else ():
+            report(Finding(Code.F06, source.name, first, stop - first, values={"why": why}))
+        at = max(at, end)
 
 
 def judged(

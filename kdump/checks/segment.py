@@ -10,7 +10,7 @@ from kdump.broker.losses import LossFold, first_offset
 from kdump.broker.producer.replay import ProducerFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary, times_of
-from kdump.checks.read_errors import broken_off, not_opened
+from kdump.checks.read_errors import broken_off, not_opened, report_not_told
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import _scan, layout
@@ -281,7 +281,7 @@ class _SegmentCheck:
         end = Progress(log.size, log.size, self._path)
         yield from self._handing_on(self._finish(log, walk.checks.offsets.last), end)
         self._lost_end(walk.checks.offsets.last)
-        self._unreadable(log)
+        report_not_told(log, self._told, self._report)
 
     def _lost_end(self, last: int | None) -> None:
         """What is missing behind the last batch."""
@@ -350,14 +350,6 @@ class _SegmentCheck:
             return fold.hints() if isinstance(fold, OffsetIndexFold) else ()
         except OSError:  # the fold will say so
             return ()
-
-    def _unreadable(self, log: TolerantSource) -> None:
-        """Report what the disk could not read where the walk has not told it: zeros stood there, and a CRC is right."""
-        at = 0
-        for start, end in [*sorted(self._told), (log.size, log.size)]:
-            for first, stop, why in log.unreadable(at, start) if start > at else ():
-                self._report(Finding(Code.F06, self._path, first, stop - first, values={"why": why}))
-            at = max(at, end)
 
     def _finish(self, log: TolerantSource, last: int | None) -> Iterator[None]:
         if self._job.is_alone:

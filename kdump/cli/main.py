@@ -36,6 +36,7 @@ _COMMANDS = {
     "export": "kdump.cli.export",
     "groups": "kdump.cli.groups",
     "transactions": "kdump.cli.transactions",
+    "cluster": "kdump.cli.cluster",
     "explain": "kdump.cli.explain",
     "completion": "kdump.cli.completion",
 }
@@ -71,7 +72,7 @@ TASKS = {
     "Ask": {
         "groups": "Say what groups had committed, now or at a time.",
         "transactions": "Say which transactions are open, and which hang.",
-        "cluster": "Say what the metadata log says of topics, partitions and brokers.",
+        "cluster": "Say what the cluster was, now or at a time; check disks.",
         "partition-for": "Tell which partition has a group or transactional id.",
     },
     "More": {

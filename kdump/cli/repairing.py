@@ -15,6 +15,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked, PartitionChecked
 from kdump.render.commentary import say, say_left
 from kdump.render.json.lines import finding_json, summary_json
+from kdump.render.shell import command_line, named
 from kdump.render.tally import Tally
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_json, plan_lines
@@ -22,7 +23,7 @@ from kdump.repair.errors import FailedError, RefusedError
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.item import Item
     from kdump.repair.plan import Plan
@@ -61,6 +62,7 @@ class Repair:
         self._exits: set[Exit] = set()
         self._pending = self._severe = False
         self._unclean_warning = False
+        self._patched: list[str] = []
 
     # --- looking --------------------------------------------------------------------------------------
     def examine(self, paths: list[str], see: Callable[[Finding], None], *, deep: bool) -> Examined:
@@ -156,6 +158,7 @@ class Repair:
                 done = apply(plan, self._given["quarantine"], argv_of())
             self._show(plan, path, done.journal)
             self.say_unseen(done.unseen)
+            self.wrote(done.patched)
             self.check(result)
 
     def _check_id(self, plan: Plan) -> None:
@@ -211,6 +214,10 @@ class Repair:
         """Whether something failed: nothing more is begun then."""
         return bool(self._exits & {Exit.FAILED, Exit.PART_WAY})
 
+    def wrote(self, logs: Iterable[str]) -> None:
+        """Note that logs were written in place: a ledger of a scrub has their bytes from before."""
+        self._patched += logs
+
     # --- afterwards -----------------------------------------------------------------------------------------
     def check(self, paths: list[str]) -> None:
         """Let verify judge the result, and show what is wrong with it."""
@@ -230,10 +237,17 @@ class Repair:
                     lines(item)
 
     def end(self) -> Exit:
-        """Write the summary; return the exit status."""
+        """Write the summary, and what to do about logs that were written in place; return the exit status."""
         code = self._exit()
         if self._json:
             _write(f"{summary_json(self._tally.totals(), self._tally.unchecked, code)}\n")
+        if self._patched:
+            accept = [word for path in self._patched for word in ("--accept", named(path))]
+            told = f"where verify --scrub keeps a ledger: {command_line('verify', '--scrub', 'LEDGER', *accept)}"
+            if self._json:
+                say(f"kdump: {told}")
+            else:
+                _write(f"{told}\n")
         sys.stdout.flush()
         return code
 

@@ -39,6 +39,7 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
             done = resume(given["journal"])
         click.echo(escape(f"done: {done.directory}"))
         repair.say_unseen(done.unseen)
+        repair.wrote(done.patched)
         repair.check(done.checked)
     sys.exit(repair.end())
 
@@ -69,4 +70,5 @@ def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what t
             done = undo(given["journal"])
         click.echo(escape(f"undone: {done.directory} is restored"))
         repair.say_unseen(done.unseen)
+        repair.wrote(done.patched)
     sys.exit(repair.end())

@@ -92,7 +92,7 @@ def run(items: Iterator[Any], given: dict[str, Any], sink: StateSink | None = No
         sink: what writes them; None for the layout that was asked for.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
-    redactor = redactor_of(given, [os.fspath(path) for path in given["paths"]])
+    redactor = redactor_of(given, [os.fspath(path) for path in (*given["paths"], *given.get("checks", ()))])
     sink = sink or _sink(given)
     if redactor is not None:
         sink = redactor.before(sink)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kdump import __version__
 from kdump.checks.options import VerifyOptions
 from kdump.cli.options.common import (
     fail_on_option,
@@ -18,13 +19,20 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
+from kdump.cli.options.guest import be_guest, duration, guest_options
 from kdump.cli.options.help import Command
 from kdump.cli.options.redact import redact_options, redactor_of
-from kdump.exit_status import RunStatus
-from kdump.item import Checked, Progress
+from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.exit_status import Exit, RunStatus
+from kdump.item import Checked, Progress, Scrubbed
 from kdump.render.commentary import fail_to_write, say
+from kdump.render.shell import command_line
+from kdump.render.shell import named as as_argument
 from kdump.render.tally import Tally
+from kdump.render.terminal.numbers import counted
 from kdump.spark.errors import SparkFailedError
+from kdump.storage.file_source import CannotKeepCacheError
+from kdump.storage.paths import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +43,7 @@ if TYPE_CHECKING:
     from kdump.checks.replicas import LocalReplicas
     from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
+    from kdump.render.html.sections import ReportOrigin
     from kdump.render.redact import Redactor
     from kdump.render.terminal.progress import Bar
 
@@ -65,7 +74,7 @@ _TABLES = ("findings", "segments", "losses")
         "kdump verify /data --format json --fail-on warning -j 0",
     ),
 )
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option("--shallow", is_flag=True, help="Do not read the records: batches, their CRCs and the indexes only.")
 @click.option("--no-resync", is_flag=True, help="After damage, do not search for the next intact batch.")
 @click.option("--contiguous", is_flag=True, help="Missing offsets are warnings: no compaction explains them here.")
@@ -81,12 +90,35 @@ _TABLES = ("findings", "segments", "losses")
     help="index.interval.bytes of the topics, for --start.  [default: what the indexes tell]",
 )
 @click.option("--config", metavar="FILE", help="Configuration of the broker or a topic, for --start: Java properties.")
-@click.option("--now", metavar="TIME", help="The broker's clock, for --start: 2026-11-21, now+2d.  [default: now]")
+@click.option(
+    "--now", metavar="TIME", help="The clock, for --start and the report: 2026-11-21, now+2d.  [default: now]"
+)
 @jobs_option
 @click.option("--replicas", is_flag=True, help="The paths are replicas of each other: compare them as well.")
 @click.option(
-    "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
+    "--scrub",
+    metavar="FILE",
+    help="Read the logs of closed segments, those first that were not read for longest, and hold their bytes against "
+    "the ledger in FILE.",
 )
+@click.option(
+    "--accept",
+    metavar="PATH",
+    multiple=True,
+    help="With --scrub: the bytes of this segment are right as they are, if verify finds it clean.",
+)
+@click.option(
+    "--for",
+    "seconds",
+    callback=duration,
+    metavar="DURATION",
+    help="With --scrub: end after this time (90s, 5m, 2h); the next run goes on there.",
+)
+@guest_options
+@click.option(
+    "--format", "layout", type=click.Choice(["text", "json", "html"]), default="text", show_default=True, help="Layout."
+)
+@click.option("--with-host", is_flag=True, help="With --format html: say on which host it was made.")
 @engine_options
 @click.option("--out", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
 @click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
@@ -104,10 +136,31 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     meanwhile. The verdicts go to stdout; see man kdump-findings for the codes. Exit status: 0 no error found, 3 errors
     found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
     """
+    if not given["paths"] and not given["accept"]:
+        context = click.get_current_context()
+        raise click.MissingParameter(ctx=context, param=context.command.params[0])
     named = [os.fspath(path) for path in given["paths"]]
+    if given["with_host"] and given["layout"] != "html":
+        raise click.UsageError("--with-host has a meaning with --format html only.")
+    if given["scrub"] is not None:
+        _demand_scrub(given, named)
+    elif given["accept"] or given["seconds"] is not None:
+        raise click.UsageError(f"--{'accept' if given['accept'] else 'for'} has a meaning with --scrub only.")
+    try:
+        be_guest(given, always=given["scrub"] is not None)
+        outcome = _scrub(given, named) if given["scrub"] is not None else _verify(given, named)
+    except CannotKeepCacheError as error:
+        say(f"kdump: {error}")
+        sys.exit(Exit.REFUSED)
+    sys.exit(outcome.exit)
+
+
+def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
+    predictions = _predictions(given)
     roots = roots_of(named)
     paths = named if roots is None else [root.path for root in roots]
     redactor = redactor_of(given, paths)
+    origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
     spark = session(given, paths)
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = _bar(given)
@@ -119,13 +172,30 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         progress=bar is not None,
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
-        **_predictions(given),
+        **predictions,
     )
     items = _items(paths, options, spark, replicas=given["replicas"])
     disks: list[LogDirRow] = []
     if spark is not None or given["out"] is not None:
         items = _with_tables(items, named, roots, given["out"], disks, redactor)
-    sink = _sink(paths if redactor is None else [redactor.path(path) for path in paths], given, outcome, bar)
+    _show(items, paths, given, outcome, bar, redactor, origin)
+    if spark is not None and not given["quiet"] and given["layout"] == "text":
+        for disk in disks:
+            say(f"kdump: {disk.sentence}")
+    return outcome
+
+
+def _show(
+    items: Iterator[Item],
+    paths: list[str],
+    given: dict[str, Any],
+    outcome: RunStatus,
+    bar: Bar | None,
+    redactor: Redactor | None,
+    origin: ReportOrigin | None,
+) -> None:
+    """Show every item; end where the answer cannot be written, or Spark has failed."""
+    sink = _sink(paths if redactor is None else [redactor.path(path) for path in paths], given, outcome, bar, origin)
     if redactor is not None:
         sink = redactor.before(sink)
     try:
@@ -136,24 +206,77 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         if bar is not None:
             bar.hide()
         fail(str(error))
-    if spark is not None and not given["quiet"] and given["layout"] == "text":
-        for disk in disks:
-            say(f"kdump: {disk.sentence}")
-    sys.exit(outcome.exit)
+
+
+_NOT_OF_SCRUB = ("shallow", "contiguous", "start", "index_interval_bytes", "config", "now", "replicas", "out")
+
+
+def _demand_scrub(given: dict[str, Any], paths: list[str]) -> None:
+    """End with a usage error where something is asked for that a scrub does not do."""
+    for option in _NOT_OF_SCRUB:
+        if given[option]:
+            name = option.replace("_", "-")
+            raise click.UsageError(f"--{name} is not for --scrub, which reads the logs of closed segments only.")
+    for path in (given["scrub"], *paths, *given["accept"]):
+        if is_remote(path):
+            raise click.UsageError(f"--scrub is for files of this machine: {path}")
+    if not given["scrub"]:
+        raise click.BadParameter("is empty: name a file", param_hint="--scrub")
+
+
+def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
+    from kdump.checks.ledger import LedgerError
+    from kdump.checks.scrub import ScrubOptions, scrub
+
+    outcome = RunStatus(given["fail_on"], compat=False)
+    bar = _bar(given)
+    options = ScrubOptions(
+        given["scrub"],
+        tuple(given["accept"]),
+        given["seconds"],
+        given["jobs"],
+        progress=bar is not None,
+        resync=not given["no_resync"],
+        max_batch_bytes=given["max_batch_bytes"],
+    )
+    told: list[Scrubbed] = []
+    redactor = redactor_of(given, [*paths, *options.accept])
+    origin = _origin(paths, given, {}, redactor) if given["layout"] == "html" else None
+    items = scrub(paths, options)
+    try:
+        _show(_noting(items, told), paths, given, outcome, bar, redactor, origin)
+    except LedgerError as error:
+        if bar is not None:
+            bar.hide()
+        say(f"kdump: {error}")
+        sys.exit(Exit.LOCKED if error.is_locked else Exit.REFUSED if error.is_refused else Exit.FAILED)
+    if told and told[0].left and not given["quiet"]:
+        left = counted(told[0].left, "segment")
+        say(f"kdump: {left} not reached in the time of --for: the next run begins there")
+    return outcome
+
+
+def _noting(items: Iterator[Item], told: list[Scrubbed]) -> Iterator[Item]:
+    """Yield items, and keep what the scrub comes to."""
+    for item in items:
+        if isinstance(item, Scrubbed):
+            told.append(item)
+        yield item
 
 
 def _predictions(given: dict[str, Any]) -> dict[str, Any]:
     """The options about the next start of a broker, as fields; one without --start is a usage error."""
     if given["start"] is None:
         for option in ("index_interval_bytes", "config", "now"):
-            if given[option] is not None:
+            if given[option] is not None and (option, given["layout"]) != ("now", "html"):
                 raise click.UsageError(f"--{option.replace('_', '-')} has a meaning with --start only.")
         return {}
     from kdump.broker.load.facts import Start
-    from kdump.cli.options.broker import settings
+    from kdump.cli.options.broker import cluster_of, settings
 
     starts = tuple(Start) if given["start"] == "all" else (Start(given["start"]),)
-    return {"starts": starts, "settings": settings(given)}
+    found = settings(given)
+    return {"starts": starts, "settings": found.replace(config=found.config.within(cluster_of(given)))}
 
 
 def _run(items: Iterator[Item], sink: Sink, outcome: RunStatus, bar: Bar | None) -> None:
@@ -197,7 +320,9 @@ def _bar(given: dict[str, Any]) -> Bar | None:
     return Bar("verify", sys.stderr)
 
 
-def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None) -> Sink:
+def _sink(
+    paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None, origin: ReportOrigin | None
+) -> Sink:
     tally = Tally(shallow=given["shallow"])
     wanted = outcome.matters if given["quiet"] else None
     error = _error(bar)
@@ -205,6 +330,11 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar 
         from kdump.render.json.verify import VerifyJson
 
         return VerifyJson(_write, error, tally, wanted=wanted)
+    if origin is not None:
+        from kdump.render.html.verify import VerifyHtml
+
+        fold, replicas = not given["no_fold"], given["replicas"]
+        return VerifyHtml(_write, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
     if not sys.stdout.isatty():
         from kdump.render.text.verify import VerifyText
 
@@ -226,6 +356,31 @@ def _sink(paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar 
         raw=given["raw"],
         before=bar.hide if bar is not None else lambda: None,
     )
+
+
+def _origin(
+    named: Sequence[str], given: dict[str, Any], predictions: dict[str, Any], redactor: Redactor | None
+) -> ReportOrigin:
+    """Return how the run came about: the command without what does not change the answer, as engines and processes."""
+    import socket
+
+    from kdump.cli.options.broker import settings
+    from kdump.render.html.sections import ReportOrigin
+
+    flags = ("shallow", "no_resync", "contiguous", "replicas", "no_fold", "quiet", "redact")
+    parts = [f"--{name.replace('_', '-')}" for name in flags if given[name]]
+    usual = {"max_batch_bytes": MAX_BATCH_BYTES, "max_uncompressed_bytes": MAX_UNCOMPRESSED_BYTES}
+    for name in ("scrub", "start", "index_interval_bytes", "config", "now", *usual, "redact_key"):
+        if given[name] != usual.get(name):
+            parts += [f"--{name.replace('_', '-')}", str(given[name])]
+    host = socket.gethostname() if given["with_host"] else None
+    if redactor is not None:
+        parts = [redactor.text(part) for part in parts]
+        named = [redactor.path(path) for path in named]
+        host = None if host is None else redactor.name(host)
+    command = command_line("verify", "--format", "html", *parts, *map(as_argument, named))
+    now = (predictions.get("settings") or settings(given)).now
+    return ReportOrigin(command, __version__, now, host, given["start"] is not None)
 
 
 def _write(text: str) -> None:

@@ -251,6 +251,8 @@ class Redactor:
             return changed if changed != value else value
         if isinstance(value, str | bytes):
             return make(self, value, item)
+        if isinstance(value, list | dict):  # of a record of the metadata log
+            return self._tree(value, getattr(item, "field", ""), {})
         return self.item(value) if isinstance(value, Value) else value
 
     def _finding(self, finding: Finding) -> Finding:
@@ -380,12 +382,16 @@ def _of_change(redactor: Redactor, name: str, item: Any) -> str:  # noqa: ANN401
         return f"{redactor.name(group)} {redactor.partition(partition)}"
     if item.what in ("partition", "topic"):
         return redactor.partition(name) if item.what == "partition" else redactor.topic(name)
-    return name if item.what == "feature" or name.isdigit() else redactor.name(name)
+    if item.what == "config":  # `TOPIC NAME`, or what kind of resource, which one, and the name
+        resource, _, setting = name.rpartition(" ")
+        kind, _, which = resource.rpartition(" ")
+        return f"{kind} {redactor.name(which)} {setting}".lstrip()
+    return name if item.what in ("feature", "acl", "producerIds") or name.isdigit() else redactor.name(name)
 
 
 def _of_changed(redactor: Redactor, value: str, item: Any) -> str:  # noqa: ANN401
     """A value of a field that has changed."""
-    return value if item.field in _OPEN_FIELDS else redactor.name(value)
+    return value if item.field in _OPEN_FIELDS or item.field in _PLAIN else redactor.name(value)
 
 
 _OPEN_FIELDS = frozenset(("state", "groupType", "pending", "protocol", "partition"))

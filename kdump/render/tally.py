@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kdump.finding import NOT_ALL_READ, Finding, Severity
-from kdump.item import Checked, Loss, PartitionChecked
+from kdump.item import Checked, Loss, PartitionChecked, Scrubbed, Unchecked
 from kdump.storage.file_source import OpenFailure
 
 """Findings that say that part of a file was not looked at: whoever asked has no full answer."""
@@ -51,6 +51,11 @@ class Tally:
             self._partly.clear()
         elif isinstance(item, PartitionChecked):
             self.partitions += 1
+            self.segments += item.segments
+        elif isinstance(item, Unchecked):
+            self.unchecked.append((item.path, item.reason))
+        elif isinstance(item, Scrubbed):
+            self.partitions += item.partitions
             self.segments += item.segments
         elif isinstance(item, Loss) and item.certainty.is_loss:
             self.offsets_lost += item.offsets

@@ -228,12 +228,14 @@ class Applied(Value):
         directory: of the partition.
         unseen: processes into which could not be looked: they may be brokers, and have the files open.
         checked: paths to verify now.
+        patched: logs that were written in place.
     """
 
     journal: str
     directory: str
     unseen: tuple[int, ...]
     checked: list[str]
+    patched: tuple[str, ...] = ()
 
 
 class Work:
@@ -250,7 +252,7 @@ class Work:
         """Return what there is to say of it."""
         where = self.directory_path
         logs = [os.path.join(where, file.name) for file in self._files if file.entry["patches"]]
-        return Applied(self.journal.path, where, unseen, logs or [where])
+        return Applied(self.journal.path, where, unseen, logs or [where], tuple(logs))
 
     def plan(self, contents: list[Callable[[], bytes] | None]) -> None:
         """Write what the files are to become, and the journal."""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import state_of
-from kdump.repair.lock import is_log_dir, users_of
+from kdump.repair.lock import users_of
 from kdump.repair.plan import names_of
 from kdump.storage.directory import DirectoryListing
+from kdump.storage.log_dir import is_log_dir
 from kdump.storage.names import parse_name
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.file_state import state_of, state_of_open
+from kdump.storage.log_dir import is_log_dir
 from kdump.storage.paths import above
 from kdump.value import Value
 
@@ -36,19 +37,10 @@ if TYPE_CHECKING:
     from kdump.storage.fsops import FileOps
 
 LOCK = ".lock"
-_MARKS = (FileKind.META_PROPERTIES.value, FileKind.RECOVERY_POINT.value, FileKind.CLEAN_SHUTDOWN.value)
 _FLOCK = "hhqqi4x"  # l_type, l_whence, l_start, l_len, l_pid, as Linux has them on 64 bits
 _TAKEN = (errno.EACCES, errno.EAGAIN)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # to make the file, or to look at it
 _TRIES = 5
-
-
-def is_log_dir(path: str) -> bool:
-    """Tell whether a directory is the log directory of a broker, by the files that only such a one has.
-
-    A `.lock` is none of them: other programs have such files too.
-    """
-    return any(os.path.lexists(os.path.join(path, name)) for name in _MARKS)
 
 
 class DirectoryLock:

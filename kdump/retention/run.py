@@ -190,6 +190,7 @@ def _partition(task: _Task) -> Iterator[RetentionItem | _OfCheckpoint]:
 def _rows(reader: LogReader, task: _Task) -> list[RetentionItem]:
     """The items of a partition: compaction first, as it reads what retention needs."""
     options, files = task.options, reader.files
+    options = options.replace(config=options.config.on(files.topic, task.directory.log_dir))
     config = options.config.of_topic(files.topic)
     files.check_names()
     largest: dict[int, int] = {}
@@ -252,7 +253,9 @@ def _compacted(
     files.log_start = log.start_offset
     known = producers_at(files, log.end_offset)
     part = cleanable_part(files, log, known, config, options.now)
-    row = Compacted(files.path, files.name, options.now, config, part, sum(segment.size for segment in log.segments))
+    size = sum(segment.size for segment in log.segments)
+    assumed = options.config.assumed(files.topic)
+    row = Compacted(files.path, files.name, options.now, config, part, size, assumed=assumed)
     if not options.clean:
         return row
     if not part.chosen:

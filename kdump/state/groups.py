@@ -6,8 +6,6 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from kdump.format.checkpoint.text_lines import Property
-from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.state import group_coordinator, share_coordinator
 from kdump.state.copies import Copies, last_epoch_and_end, told_once
@@ -209,11 +207,7 @@ class _Run:
         """The names of topics by id, by the partitions that are here."""
         names: dict[str, str] = {}
         for (topic, _), directories in self.copies.partitions.items():
-            for directory in directories:
-                file = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
-                for entry in file.entries:
-                    if isinstance(entry, Property) and entry.name == "topic_id":
-                        names[str(entry.value)] = topic
+            names.update((one.topic_id, topic) for one in directories if one.topic_id is not None)
         return names
 
     # --- rows -------------------------------------------------------------------------------------------------

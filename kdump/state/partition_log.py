@@ -74,6 +74,8 @@ class _Damage(NamedTuple):
 class PartitionLog:
     """Reads the log of one partition.
 
+    A snapshot of the metadata log has the same form: see `SnapshotLog`.
+
     Args:
         directory: of the partition.
         limits: what is read at most.
@@ -82,9 +84,12 @@ class PartitionLog:
     Attributes:
         directory, name: its directory, and TOPIC-N.
         bases: base offsets of its segments.
+        kind: of its files.
 
     Reports: what CheckedWalk and RecordChecks report, without notes.
     """
+
+    kind = FileKind.LOG
 
     def __init__(
         self, directory: PartitionDir, limits: ReadLimits, report: Callable[[Finding | OpenFailure], None]
@@ -141,6 +146,29 @@ class PartitionLog:
                 segment, position, offset = places[at : at + _fold.CUT_WIDTH]
                 cuts.append(Cut(segment, position, offset, when))
         return cuts
+
+    def survey(self) -> None:
+        """Walk all of it, where that was not done: its end, its holes and its times are known then."""
+        if not self._is_surveyed:
+            for _ in self.windows(START, Cut(len(self.bases), 0, -1)):
+                pass
+
+    def place(self, offset: int, column: int = layout.LAST_OFFSET) -> tuple[Cut, int]:
+        """Return where the first batch begins that reaches an offset, and the largest timestamp before it (-1: none).
+
+        Args:
+            offset: absolute.
+            column: of the batch that reaches it: its last offset, or its base offset.
+        """
+        largest = -1
+        for number, window in self._trusted(None):
+            found = window.column(column)
+            k = next((k for k, one in enumerate(found) if one >= offset), -1) if max(found) >= offset else -1
+            times = window.column(layout.MAX_TIMESTAMP)
+            largest = max(largest, max(times[:k] if k >= 0 else times, default=-1))
+            if k >= 0:
+                return Cut(number, window.cell(k, layout.POSITION), offset), largest
+        return Cut(len(self.bases), 0, offset), largest
 
     def end_offset(self, cut: Cut) -> int:
         """Return the offset after the last batch of what counts; the log was walked up to there."""
@@ -228,6 +256,10 @@ class PartitionLog:
         place = cut.segment, cut.position
         return not any(one[:2] < place or one.since <= cut.when for one in self._damage)
 
+    def is_whole(self, start: Cut, stop: Cut) -> bool:
+        """Tell whether nothing between two places is lost, as far as the log was walked."""
+        return not any(start[:2] <= one[:2] < stop[:2] for one in self._damage)
+
     def checked(self) -> Iterator[Checked | PartitionChecked]:
         """Yield what was read, for the totals."""
         files = tuple(self._files.values())
@@ -251,7 +283,7 @@ class PartitionLog:
             if isinstance(source, OpenFailure):
                 self._fail(number, 0, source)
                 continue
-            self._files.setdefault(number, CheckedFile(path, FileKind.LOG, source.size))
+            self._files.setdefault(number, CheckedFile(path, self.kind, source.size))
             found: list[Finding] = []
             base = self.bases[number]
             walk = CheckedWalk(
@@ -332,3 +364,36 @@ class PartitionLog:
         self._lose(number, position, self._last_time)
         if not self._is_surveyed:
             self._report(why)
+
+
+class SnapshotLog(PartitionLog):
+    """A snapshot of the metadata log: one file of batches whose offsets are its own.
+
+    Args:
+        directory: of the partition.
+        path: of the file.
+        limits: what is read at most.
+        report: takes what is wrong, once, and what cannot be read.
+    """
+
+    kind = FileKind.CHECKPOINT
+
+    def __init__(
+        self,
+        directory: PartitionDir,
+        path: str,
+        limits: ReadLimits,
+        report: Callable[[Finding | OpenFailure], None],
+    ) -> None:
+        super().__init__(directory, limits, report)
+        self._path = path
+        self.bases = [0]
+
+    @cached_property
+    def log_start(self) -> int:
+        """0: whatever the checkpoints say of the log."""
+        return 0
+
+    def path(self, number: int) -> str:
+        """Return its path."""
+        return self._path

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Self
 
@@ -74,6 +75,27 @@ class ReadFailedError(OSError):
         self.length = length
 
 
+class Manners(Protocol):
+    """How files are read where others work: see `guest`."""
+
+    def opened(self, file: int, /) -> None:
+        """Take note of a file that was opened."""
+
+    def pieces(self, file: int, path: str, position: int, length: int, /) -> Iterator[tuple[int, int]]:
+        """Yield what to read next, position and length, when it is its turn; the piece before it is read then."""
+
+
+class CannotKeepCacheError(Exception):
+    """The system does not tell what of a file is in the page cache; the sentence says so, and what to do."""
+
+    @classmethod
+    def of(cls, path: str) -> CannotKeepCacheError:
+        """Return that of a file."""
+        why = "nothing here tells what of it is in the page cache"
+        need = "--drop-cache needs cachestat (Linux 6.5), or files that you own or may write"
+        return cls(f"{path}: {why}: {need}; run as their owner, or without --drop-cache")
+
+
 class FileSource:
     """A Source over a regular file.
 
@@ -88,12 +110,14 @@ class FileSource:
     Attributes:
         size: bytes, when it was opened.
         modified: ms since the epoch, when it was opened.
+        status: what the system knows of it, when it was opened.
 
     Raises:
         OSError: it cannot be opened; IsADirectoryError and NotRegularError among others.
     """
 
     is_near: ClassVar[bool] = True  # on this machine: a walk through the whole costs no transfer
+    manners: ClassVar[Manners | None] = None  # how all files are read: see `guest`
 
     def __init__(self, path: str, name: str | None = None, *, follow: bool = True, devices: bool = False) -> None:
         self.name = path if name is None else name
@@ -107,7 +131,10 @@ class FileSource:
         except BaseException:
             os.close(self._fd)
             raise
+        self.status = status
         self.modified = status.st_mtime_ns // 1_000_000
+        if self.manners is not None:
+            self.manners.opened(self._fd)
 
     def read_at(self, position: int, length: int) -> bytes:
         """Return the bytes [position, position + length), fewer only at the end.
@@ -116,12 +143,13 @@ class FileSource:
             OSError: the disk cannot read them, it names the file; FileShrankError where they are gone.
         """
         wanted = max(0, min(length, self.size - position))
-        try:
-            data = os.pread(self._fd, wanted, position)
-        except OSError as error:
-            raise self._failed(error, position, wanted) from None
-        if len(data) == wanted:
-            return data
+        if self.manners is None:
+            try:
+                data = os.pread(self._fd, wanted, position)
+            except OSError as error:
+                raise self._failed(error, position, wanted) from None
+            if len(data) == wanted:
+                return data
         target = bytearray(wanted)  # a short read: again, piece by piece
         self.read_into(position, memoryview(target))
         return bytes(target)
@@ -133,6 +161,13 @@ class FileSource:
             OSError: the disk cannot read them, it names the file; FileShrankError where they are gone.
         """
         wanted = max(0, min(len(target), self.size - position))
+        if self.manners is None:
+            return self._fill(position, target, wanted)
+        for at, size in self.manners.pieces(self._fd, self.name, position, wanted):
+            self._fill(at, target[at - position :], size)
+        return wanted
+
+    def _fill(self, position: int, target: memoryview, wanted: int) -> int:
         done = 0
         while done < wanted:
             try:
@@ -188,6 +223,12 @@ class FileSource:
             # ENXIO is a hole to the end, unless the end has moved; others mean that holes are not told
             is_hole = error.errno == errno.ENXIO and os.fstat(self._fd).st_size >= self.size
             return self.size if is_hole else position
+
+    @property
+    def was_written(self) -> bool:
+        """Whether somebody has written to the file, or cut it, since it was opened."""
+        now = os.fstat(self._fd)
+        return (now.st_size, now.st_mtime_ns) != (self.status.st_size, self.status.st_mtime_ns)
 
     def unreadable(self, _start: int, _end: int) -> tuple[()]:
         """Return none: what cannot be read is an error here."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _FLOCK = "hhqqi"  # l_type, l_whence, l_start, l_len, l_pid, as Linux has them on 64 bits
 _LOCK = ".lock"
+_MARKS = (FileKind.META_PROPERTIES.value, FileKind.RECOVERY_POINT.value, FileKind.CLEAN_SHUTDOWN.value)
 
 
 def is_held(log_dir: str) -> bool:
@@ -44,6 +45,27 @@ def is_held(log_dir: str) -> bool:
     finally:
         os.close(lock)
     return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
+
+
+def is_log_dir(path: str) -> bool:
+    """Tell whether a directory is the log directory of a broker, by the files that only such a one has.
+
+    A `.lock` is none of them: other programs have such files too.
+    """
+    return any(os.path.lexists(os.path.join(path, name)) for name in _MARKS)
+
+
+def log_dir_around(directory: str) -> str | None:
+    """Return the log directory that a directory lies in, or is; None for none.
+
+    Args:
+        directory: its real path.
+    """
+    while not is_log_dir(directory):
+        directory, lower = os.path.dirname(directory), directory
+        if directory == lower:
+            return None
+    return directory
 
 
 class LogDir:
@@ -96,6 +118,22 @@ class LogDir:
             self._files[kind] = StateFile(self.path_of(kind), kind, self.cache)
             self.on_read(self._files[kind])
         return self._files[kind]
+
+    @cached_property
+    def properties(self) -> dict[str, str | int | None]:
+        """What meta.properties says: `node.id` (of old releases `broker.id`), `directory.id`, `cluster.id` ..."""
+        from kdump.format.checkpoint.text_lines import Property
+        from kdump.storage.state_file import StateFile  # not `file`: whoever asks here does not judge it
+
+        kind = FileKind.META_PROPERTIES
+        entries = (self._files.get(kind) or StateFile(self.path_of(kind), kind, self.cache)).entries
+        return {one.name: one.value for one in entries if isinstance(one, Property)}
+
+    @property
+    def node(self) -> int | None:
+        """The broker that it belongs to, None where meta.properties does not say it."""
+        text = str(self.properties.get("node.id", self.properties.get("broker.id")))
+        return int(text) if text.isascii() and text.isdigit() else None
 
     def offset(self, kind: FileKind, partition: tuple[str, int]) -> int | None:
         """Return what a checkpoint says of a partition (topic and number), None where it has no entry."""

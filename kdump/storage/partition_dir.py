@@ -185,6 +185,15 @@ class PartitionDir:
         """The entries of the leader-epoch-checkpoint, as the file has them."""
         return self.epoch_file.epochs
 
+    @property
+    def topic_id(self) -> str | None:
+        """The topic id of partition.metadata, None where that does not say it."""
+        from kdump.format.checkpoint.text_lines import Property
+
+        entries = self.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA).entries
+        found = (str(one.value) for one in entries if isinstance(one, Property) and one.name == "topic_id")
+        return next(found, None)
+
     @cached_property
     def log_start(self) -> int:
         """The log start offset by the checkpoint of the log directory, 0 when it has none."""

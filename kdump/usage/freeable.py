@@ -38,7 +38,8 @@ def freeable(
             if base in seen:
                 reader.know(number, seen[base])
         log = reader.facts(None, None, {})
-        config = options.config.of_topic(files.topic)
+        settings = options.config.on(files.topic, partition.log_dir)
+        config = settings.of_topic(files.topic)
         gone = delete(log, config, options.now)
         sizes = [segment.size for segment in log.segments]
         count = len(gone.reasons)
@@ -60,7 +61,7 @@ def freeable(
             part = cleanable_part(files, log, producers_at(files, log.end_offset), config, options.now)
             if not part.chosen:
                 waits = (*part.why, _ratio(part.dirty_ratio, config.min_cleanable_dirty_ratio))
-        assumed = options.config.assumed(files.topic)
+        assumed = settings.assumed(files.topic)
         return free, waits, (assumed,) if assumed else ()
     except (UnreadableError, OSError):
         return None

@@ -29,6 +29,7 @@ from kdump.exit_status import Exit
 from kdump.finding import REPAIRS, Code, Finding, Severity
 from kdump.format.checksum import crc32c
 from kdump.render.text.findings import finding_line
+from tests.support import metadata_records
 from tests.support.coordinator_records import at as timed
 from tests.support.coordinator_records import transaction
 from tests.support.damage_cases import damage_cases
@@ -57,6 +58,7 @@ PAGES = [
     "kdump-salvage.1",
     "kdump-resume.1",
     "kdump-transactions.1",
+    "kdump-cluster.1",
     "kdump-undo.1",
     "kdump-export.1",
     "kdump-carve.1",
@@ -336,7 +338,7 @@ def test_an_example_is_how_a_real_line_begins(code: str, lines_of: dict[str, set
 # --- the sentences of the code table ------------------------------------------------------------------------
 FIELDS = re.compile(
     r"(?P<severity>error|warning|note) (?P<code>[A-Z]\d\d) (?P<slug>[a-z0-9-]+) (?P<file>\S+?)(:\d+\+\d+)?"
-    r"( offset=-?\d+(\.\.-?\d+)?)?( field=\w+)?( found=\S+)?( expected=\S+)?( count=\d+)?: (?P<said>.+)"
+    r"( offset=-?\d+(\.\.-?\d+)?)?( field=[\w.]+)?( found=\S+)?( expected=\S+)?( count=\d+)?: (?P<said>.+)"
 )
 
 
@@ -453,6 +455,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]
     folder = scratch / "P05"
     hanging(folder)
     found.append(("P05", said(["transactions", "."], folder)))
+    folder = scratch / "M"
+    misplaced(folder)
+    args = [word for name in ("wrong", "other", "mine") for word in ("--check", name)]
+    found.append(("M", said(["cluster", "metadata", *args], folder)))
     for folder in FOLDERS:
         found.append((folder.name, [finding_line(one) for one in below(FIXTURES, shown_by(folder)[0])]))
     for staged, (_, stage) in STAGED.items():
@@ -460,6 +466,28 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, list[str]]
         folder.mkdir()
         found.append((staged.name, [finding_line(one) for one in below(folder, stage(folder / "topic-0"))]))
     return found
+
+
+def misplaced(folder: Path) -> None:
+    """Make a metadata log, and log directories that do not fit it."""
+    mine, others = metadata_records.uuid(1), metadata_records.uuid(2)
+    records = [metadata_records.broker(1, [mine]), metadata_records.broker(2, [others])]
+    records += [metadata_records.topic("orders", 3), metadata_records.topic("payments", 4)]
+    records += [metadata_records.partition(number, 3, [1], [mine]) for number in range(2)]
+    records += [metadata_records.partition(0, 4, [1], [mine])]
+    properties = "version=1\nnode.id=1\ndirectory.id={}\n"
+    write(
+        folder,
+        {
+            f"metadata/__cluster_metadata-0/{ZERO}": metadata_records.log(records),
+            "mine/meta.properties": properties.format(mine).encode(),
+            "mine/gone-0/partition.metadata": b"version: 0\ntopic_id: " + metadata_records.uuid(9).encode(),
+            "mine/orders-1/partition.metadata": b"version: 0\ntopic_id: " + metadata_records.uuid(3).encode(),
+            "mine/payments-0/partition.metadata": b"version: 0\ntopic_id: " + metadata_records.uuid(9).encode(),
+            "other/meta.properties": properties.format(metadata_records.uuid(8)).encode(),
+            "wrong/meta.properties": properties.format(others).encode(),
+        },
+    )
 
 
 def hanging(folder: Path) -> None:

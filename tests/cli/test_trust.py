@@ -125,6 +125,8 @@ RED = "\x1b[31mred\nline\u202e\x9b"
         ["groups", "--at", RED, "x"],
         ["groups", RED],
         ["transactions", "--at", RED, "x"],
+        ["cluster", "--diff", RED, "end", "x"],
+        ["cluster", RED],
     ],
     ids=lambda args: args[0] if args[0] != RED else "command",
 )

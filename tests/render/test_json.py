@@ -165,13 +165,13 @@ def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> 
     found |= {row["type"] for row in rows(["find-offset", "--format", "json", f"{node}/txn-0", "0"])}
     found |= {row["type"] for row in rows(["du", "--full-at", "1T", "--format", "json", f"{node}/txn-0"])}
     found |= {row["type"] for row in rows(["partition-for", "--format", "json", "group"])}
-    for args in (["groups"], ["groups", "--diff", "0", "end"], ["transactions"]):
+    for args in (["groups"], ["groups", "--diff", "0", "end"], ["transactions"], ["cluster"]):
         found |= {row["type"] for row in rows([*args, "--format", "json", node])}
     (tmp_path / "image").write_bytes((CLEAN / "node1/txn-0/00000000000000000000.log").read_bytes())
     carved = run_kdump(["carve", "image", "--to", "out", "--format", "json"], tmp_path)
     found |= {json.loads(line)["type"] for line in carved.stdout.splitlines()}
-    # those of verify and salvage over damage: tests/checks and tests/rescue
-    others = {"step", "kept", "patched", "revived", "divergent", "salvage"}
+    # those of verify and salvage over damage: tests/checks and tests/rescue; of no cluster here: tests/state
+    others = {"step", "token", "kept", "patched", "revived", "divergent", "salvage"}
     assert found | others == set(SCHEMAS) - {"bytes"}
 
 

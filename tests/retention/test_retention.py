@@ -291,14 +291,14 @@ def test_json_has_exactly_the_keys_of_a_row(tmp_path: Path) -> None:
     assert code == 0
     assert list(row) == [
         "type", "partition", "now", "logStartOffset", "logEndOffset", "highWatermark", "logStartOffsetAfter",
-        "rolledTo", "segments",
+        "rolledTo", "assumed", "segments",
     ]  # fmt: skip
     assert list(row["segments"][0]) == [
         "baseOffset", "size", "largestTimestamp", "from", "maxInData", "deleted", "reason", "firstDeletedAt",
     ]  # fmt: skip
     assert list(cleaned) == [
         "type", "partition", "now", "firstDirtyOffset", "firstUncleanableOffset", "why", "cleanUntilOffset",
-        "cleanBytes", "cleanableBytes", "totalBytes", "dirtyRatio", "mustCompactNow", "chosen", "endOffset",
+        "cleanBytes", "cleanableBytes", "totalBytes", "dirtyRatio", "mustCompactNow", "chosen", "assumed", "endOffset",
         "segments",
     ]  # fmt: skip
     assert out.splitlines()[0] == line(row.pop("type"), row)

@@ -18,6 +18,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.render.text.findings import finding_line
 from kdump.storage import file_source as source
 from kdump.storage.file_source import OpenFailure
+from tests.support import scrubs
 from tests.support.bad_sectors import unreadable
 from tests.support.make_fixtures import EXPECT, INTACT, LOG
 from tests.support.partitions import write
@@ -145,6 +146,16 @@ def _unfinished(folder: Path) -> list[Finding]:
         return findings_of(folder)
 
 
+def _rotten(folder: Path) -> list[Finding]:
+    """A bit of a closed segment flips between two scrubs."""
+    after = f"{int(LOG.split('.')[0]) + 2:020}.log"
+    path = write(folder, {LOG: INTACT[LOG], after: b""}) / LOG
+    ledger = folder.parent / "ledger"
+    scrubs.run(ledger, folder)
+    scrubs.rot(path, 0)
+    return scrubs.rotten(scrubs.run(ledger, folder))
+
+
 STAGED: dict[Code, tuple[str, Callable[[Path], list[Finding]]]] = {
     Code.F03: ("the log has 2 GiB", _too_large),
     Code.F04: ("git fixtures have no links", _link),
@@ -152,12 +163,16 @@ STAGED: dict[Code, tuple[str, Callable[[Path], list[Finding]]]] = {
     Code.V01: ("the file changes while it is read", _changed),
     Code.V02: ("the file vanishes before it is opened", _vanished),
     Code.V03: ("a broker holds the lock", _unfinished),
+    Code.V05: ("it takes two scrubs", _rotten),
 }
 """Codes that take more than files that lie there: why, and how to see them in a new directory `topic-0`."""
 
 NOT_OF_VERIFY = {
     Code.L13: "the answer of a lookup: find-offset and find-time ask for one",
     Code.P05: "the coordinator's log decides: kdump transactions reads it",
+    **dict.fromkeys(
+        (Code.M01, Code.M02, Code.M03, Code.M04, Code.M05), "the metadata log decides: kdump cluster reads it"
+    ),
     Code.V04: "a program of the user: dump runs one",
     Code.R07: "what a decoder makes of a record: dump and find ask for one",
 }

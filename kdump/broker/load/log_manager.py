@@ -131,10 +131,11 @@ class LogManager:
         name = directory.parsed
         assert name is not None
         files = directory.sources()
-        topic = settings.config.of_topic(name.topic)
-        assumed: list[str] = []
+        config = settings.config.on(name.topic, directory.log_dir)
+        topic = config.of_topic(name.topic)
+        assumed: list[str] = [config.source] if config.source else []
         interval = settings.interval
-        if interval is None and settings.config.is_given("index.interval.bytes"):
+        if interval is None and config.is_given("index.interval.bytes"):
             interval = topic.index_interval_bytes
         if interval is None:
             interval = infer_interval(files)
@@ -153,6 +154,6 @@ class LogManager:
             self._log_starts.get(key, 0),
             self._recovery_points.get(key, 0),
             topic.segment_index_bytes,
-            settings.config.broker("producer.id.expiration.ms"),
+            config.broker("producer.id.expiration.ms"),
         )
         return facts, assumed

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.broker.config import Config, check_name, read_config
+from kdump.broker.config import ClusterSettings, Config, check_name, read_config
 from kdump.broker.load.log_manager import LoadSettings
 from kdump.cli.options.times import clock_of
 from kdump.render.escape import escape
@@ -38,7 +39,7 @@ def configured(given: Mapping[str, Any]) -> Config:
     """Return the configuration that --config and --set say.
 
     Args:
-        given: values of both; the settings of --set as `settings`.
+        given: values of both; the settings of --set as `settings`; the paths, and the limits of what is read.
 
     Raises:
         click.UsageError: one of them cannot be used.
@@ -48,6 +49,7 @@ def configured(given: Mapping[str, Any]) -> Config:
         Config(values)
     except ValueError as error:
         raise click.UsageError(escape(f"--config {given['config']}: {error}")) from None
+    firm: set[str] = set()
     try:
         for text in given["settings"]:
             name, equals, value = text.partition("=")
@@ -55,9 +57,23 @@ def configured(given: Mapping[str, Any]) -> Config:
                 raise ValueError(f"--set wants NAME=VALUE, not '{text}'")
             check_name(name.strip())
             values[name.strip()] = value
-        return Config(values)
+            firm.add(name.strip())
+        return Config(values, frozenset(firm)).within(cluster_of(given))
     except ValueError as error:
         raise click.UsageError(escape(str(error))) from None
+
+
+def cluster_of(given: Mapping[str, Any]) -> ClusterSettings | None:
+    """Return what a metadata log among the paths says of configurations, None where there is none.
+
+    Args:
+        given: the paths, and the limits of what is read.
+    """
+    from kdump.state.cluster_config import cluster_settings
+    from kdump.state.partition_log import ReadLimits
+
+    limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+    return cluster_settings([os.fspath(path) for path in given["paths"]], limits)
 
 
 def properties_of(path: str | None) -> dict[str, str]:

@@ -39,7 +39,7 @@ GROUPS = {
     "What is shown": (
         "--deep-iteration", "--print-data-log", "--skip-record-metadata", "--stats", "--fate", "--context", "--print",
         "--timestamps", "--notes", "--no-notes", "--no-fold", "--quiet", "--format", "--reset-csv", "--color", "--raw",
-        "--redact", "--redact-key", "--fail-on",
+        "--with-host", "--redact", "--redact-key", "--fail-on",
     ),
     "Keys and values": ("--key-format", "--value-format", "--decoder", "--decoder-command"),
     "Kafka's options": (

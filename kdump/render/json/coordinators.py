@@ -1,4 +1,4 @@
-"""What groups and transactions came to, as JSON lines."""
+"""What groups, transactions and the metadata log came to, as JSON lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 from kdump.finding import Finding
 from kdump.render.json.lines import finding_json, line, safe_text, summary_json
 from kdump.render.text.coordinators import copies_line
-from kdump.state_rows import ChangeRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.state_rows import (
+    ChangeRow,
+    ClusterRow,
+    CommitRow,
+    CopyChosen,
+    GroupRow,
+    Horizon,
+    OpenRow,
+    Remark,
+    TransactionRow,
+)
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -117,6 +127,8 @@ def coordinator_json(item: object) -> str | None:
         return line("open", open_fields(item))
     if isinstance(item, ChangeRow):
         return line("change", _change(item))
+    if isinstance(item, ClusterRow):
+        return line(item.kind, item.fields)
     return None
 
 
@@ -144,6 +156,8 @@ class CoordinatorJson:
             self._error(f"kdump: {item.sentence}")
         elif isinstance(item, CopyChosen):
             self._error(safe_text(copies_line(item)))
+        elif isinstance(item, Remark):
+            self._error(safe_text(f"kdump: {item.sentence}"))
 
     def end(self, status: int) -> None:
         """Write the summary."""

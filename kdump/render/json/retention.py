@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Finding
 from kdump.render.commentary import say
-from kdump.render.json.lines import finding_json, line, name
+from kdump.render.json.lines import finding_json, line, name, safe_text
 from kdump.render.text.retention import outcome
 from kdump.storage.file_source import OpenFailure
 
@@ -49,6 +49,7 @@ def retained_json(row: Retained) -> str:
             "highWatermark": row.log.high_watermark,
             "logStartOffsetAfter": row.deletion.start_offset,
             "rolledTo": row.deletion.rolled_to,
+            "assumed": [safe_text(row.assumed)] if row.assumed else [],
             "segments": segments,
         },
     )
@@ -72,6 +73,7 @@ def compacted_json(row: Compacted) -> Iterator[str]:
             "dirtyRatio": part.dirty_ratio,
             "mustCompactNow": part.must_compact_now,
             "chosen": part.chosen,
+            "assumed": [safe_text(row.assumed)] if row.assumed else [],
         },
     )
     if row.cleaned is None:

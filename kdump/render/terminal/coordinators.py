@@ -1,11 +1,11 @@
-"""What groups and transactions came to, for people at a terminal: aligned tables, numbers with separators.
+"""What groups, transactions and clusters came to, for people at a terminal: aligned tables, numbers with separators.
 
 The facts are those of the plain text; a table is written when the partition of its rows is done.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -14,9 +14,20 @@ from kdump.finding import Finding, Severity
 from kdump.item import Checked
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import size
-from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time
+from kdump.render.text.cluster import cluster_tables
+from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time, value_text
 from kdump.render.text.findings import finding_line
-from kdump.state_rows import ChangeRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.state_rows import (
+    ChangeRow,
+    ClusterRow,
+    CommitRow,
+    CopyChosen,
+    GroupRow,
+    Horizon,
+    OpenRow,
+    Remark,
+    TransactionRow,
+)
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -47,17 +58,21 @@ class CoordinatorTable:
         self._commits: list[CommitRow] = []
         self._transactions: list[TransactionRow] = []
         self._changes: list[ChangeRow] = []
+        self._cluster: list[ClusterRow] = []
+        self._held: dict[type, list[Any]] = {
+            CommitRow: self._commits,
+            TransactionRow: self._transactions,
+            ChangeRow: self._changes,
+            ClusterRow: self._cluster,
+        }
 
     def __call__(self, item: object) -> None:
         """Write one item."""
+        rows = self._held.get(type(item))
         if isinstance(item, GroupRow):
             self._groups[item.group] = item
-        elif isinstance(item, CommitRow):
-            self._commits.append(item)
-        elif isinstance(item, TransactionRow):
-            self._transactions.append(item)
-        elif isinstance(item, ChangeRow):
-            self._changes.append(item)
+        elif rows is not None:
+            rows.append(item)
         elif isinstance(item, Checked):
             self._flush()
         elif isinstance(item, OpenRow):
@@ -72,6 +87,8 @@ class CoordinatorTable:
             self._error(f"kdump: {item.sentence}")
         elif isinstance(item, CopyChosen):
             self._error(copies_line(item))
+        elif isinstance(item, Remark):
+            self._error(f"kdump: {item.sentence}")
 
     def end(self, _status: int) -> None:
         """Write what is held."""
@@ -79,7 +96,7 @@ class CoordinatorTable:
 
     def _flush(self) -> None:
         """Write the rows of a partition."""
-        rows = [*self._groups.values(), *self._commits, *self._transactions, *self._changes]
+        rows = [*self._groups.values(), *self._commits, *self._transactions, *self._changes, *self._cluster]
         if self._console.width < _LEAST:  # nothing may be lost: a line each
             for row in rows:
                 self._console.print(Text(row_line(row) or ""))
@@ -87,7 +104,10 @@ class CoordinatorTable:
             self._group_tables()
             self._transaction_table()
             self._change_table()
-        self._groups, self._commits, self._transactions, self._changes = {}, [], [], []
+            self._cluster_tables()
+        self._groups.clear()
+        for held in self._held.values():
+            held.clear()
 
     def _table(self, *names: str) -> Table:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
@@ -133,6 +153,15 @@ class CoordinatorTable:
             table.add_row(*map(Text, (name, row.state, *ids, time(row.last_update_timestamp), partitions)))
         self._console.print(table)
 
+    def _cluster_tables(self) -> None:
+        for number, (names, cells) in enumerate(cluster_tables(self._cluster)):
+            if number:
+                self._console.print()
+            table = self._table(*names)
+            for row in cells:
+                table.add_row(*(Text(self._safe(cell)) for cell in row))
+            self._console.print(table)
+
     def _change_table(self) -> None:
         if not self._changes:
             return
@@ -145,12 +174,14 @@ class CoordinatorTable:
             table.add_row(*map(Text, cells), style="bold yellow" if row.stands_out else "")
         self._console.print(table)
 
-    def _value(self, value: int | str | None, *, is_time: bool) -> str:
+    def _value(self, value: object, *, is_time: bool) -> str:
         if value is None:
             return "-"
         if isinstance(value, str):
             return self._safe(value)
-        return time(value) if is_time else f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool):
+            return time(value) if is_time else f"{value:,}"
+        return self._safe(value_text(value, is_time=False))
 
     def _open(self, row: OpenRow) -> None:
         where = f"{self._safe(row.topic)}-{row.partition}"

@@ -1,14 +1,26 @@
-"""What groups and transactions came to, in words: one fact a line, stable and greppable; and the file of a reset."""
+"""What groups, transactions and clusters came to, in words: one fact a line, stable; and the file of a reset."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
 from kdump.render.escape import escape
+from kdump.render.text.cluster import cluster_line, shown
 from kdump.render.text.findings import FindingLines
 from kdump.render.times import iso
-from kdump.state_rows import ChangeRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.state_rows import (
+    ChangeRow,
+    ClusterRow,
+    CommitRow,
+    CopyChosen,
+    GroupRow,
+    Horizon,
+    OpenRow,
+    Remark,
+    TransactionRow,
+)
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -16,7 +28,6 @@ if TYPE_CHECKING:
 
 
 CAUTION = "abort it only when its producer is gone for good: readers of committed data never see what it wrote"
-_SPECIAL = ' "='
 
 
 def copies_line(item: CopyChosen) -> str:
@@ -26,14 +37,6 @@ def copies_line(item: CopyChosen) -> str:
         f"kdump: {item.partition}: {item.path} is read, at leader epoch {item.epoch} and offset {item.end_offset}; "
         f"not {others}"
     )
-
-
-def shown(text: str) -> str:
-    """Return a name as one word: in double quotes where it is empty, or has blanks or quotes."""
-    if text and not any(char in text for char in _SPECIAL):
-        return escape(text)
-    inner = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escape(inner)}"'
 
 
 def time(timestamp: int | None) -> str:
@@ -62,6 +65,8 @@ def row_line(item: object) -> str | None:
         )
     if isinstance(item, OpenRow):
         return _open(item)
+    if isinstance(item, ClusterRow):
+        return cluster_line(item)
     return change_line(item) if isinstance(item, ChangeRow) else None
 
 
@@ -95,7 +100,7 @@ def _commit(row: CommitRow) -> str:
 def change_line(row: ChangeRow) -> str:
     """Return the line of a change."""
     times = row.field.endswith("Timestamp")
-    before, after = (_value(value, is_time=times) for value in (row.before, row.after))
+    before, after = (value_text(value, is_time=times) for value in (row.before, row.after))
     end = f": {row.stands_out}" if row.stands_out else ""
     return (
         f"change {row.what} {escape(row.name)} {row.field} before={before} after={after} "
@@ -103,10 +108,13 @@ def change_line(row: ChangeRow) -> str:
     )
 
 
-def _value(value: int | str | None, *, is_time: bool) -> str:
+def value_text(value: object, *, is_time: bool) -> str:
+    """Return one side of a change as one word."""
     if isinstance(value, str):
         return shown(value)
-    return time(value) if is_time else _number(value)
+    if value is None or (is_time and isinstance(value, int)):
+        return time(value) if is_time else "none"
+    return escape(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _open(row: OpenRow) -> str:
@@ -157,6 +165,8 @@ class CoordinatorText:
             self._error(f"kdump: {item.sentence}")
         elif isinstance(item, CopyChosen):
             self._error(copies_line(item))
+        elif isinstance(item, Remark):
+            self._error(f"kdump: {item.sentence}")
 
     def end(self, _status: int) -> None:
         """Write nothing more: each line stands for itself."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _FINDINGS, _JSON = "kdump-findings.7", "kdump-json.5"
+_UNWRAPPED = 1_000_000  # columns
 _HEADING = re.compile(r"([A-Z]\d\d) ([a-z0-9-]+) \((?:error|warning|note)\)")
 _JOINED = ("BR", "RB", "BI", "IB", "IR", "RI")  # macros that set their words without blanks
 _ESCAPES = ((r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(bu", "*"), (r"\~", " "), (r"\e", "\\"))
@@ -75,6 +77,22 @@ def entries(name: str, width: int = 80) -> Iterator[str]:
         yield from block
 
 
+def told(code: str) -> list[tuple[str, bool]]:
+    """Return what the manual says of a code: its paragraphs, and lines of examples.
+
+    Args:
+        code: such as X02.
+
+    Returns:
+        Each with whether it is an example; nothing for a code that is not in the manual.
+    """
+    for heading, lines in _chapters(_FINDINGS).items():
+        if heading.startswith(f"{code} "):
+            found = (line for line in _told(lines, _UNWRAPPED) if line)
+            return [(line.strip(), line.startswith("    ")) for line in found]
+    return []
+
+
 # --- pages --------------------------------------------------------------------------------------------------
 def _page(name: str) -> Traversable:
     package = files("kdump")
@@ -82,6 +100,7 @@ def _page(name: str) -> Traversable:
     return built if built.is_file() else package / ".." / "man" / name
 
 
+@cache
 def _chapters(name: str) -> dict[str, list[_Line]]:
     """The lines below each heading of the second level."""
     found: dict[str, list[_Line]] = {}

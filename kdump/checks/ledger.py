@@ -1,0 +1,295 @@
+"""The ledger of a scrub: what each closed segment was when it was read, and whose turn it is. A file of SQLite.
+
+Strategy: one transaction is what some segments came to, so that a run that ends anywhere leaves what it has told and
+nothing else. The sums lie apart from the rows: who looks for the next segment does not read them.
+
+Whose turn it is hangs on no clock. A number goes up with each reading: `turn` of a segment is that of its last one, 0
+for none, and `since` when it was listed first. A round is the number at its beginning: what was listed by then and not
+read since is left of it, and comes first in the next run.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_ID = 0x6B64534C  # "kdSL": PRAGMA application_id of a ledger
+_VERSION = 1
+_TABLES = (
+    """CREATE TABLE segments (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, dev INTEGER, inode INTEGER,
+    size INTEGER, mtime INTEGER, ctime INTEGER, turn INTEGER NOT NULL, since INTEGER NOT NULL, seen INTEGER)""",
+    "CREATE TABLE sums (id INTEGER PRIMARY KEY, crcs BLOB NOT NULL)",
+    "CREATE TABLE state (turn INTEGER NOT NULL, round INTEGER NOT NULL)",
+    "INSERT INTO state VALUES (0, 0)",
+)
+_HERE = (
+    "CREATE TEMP TABLE here (path BLOB PRIMARY KEY, shown BLOB, base INTEGER, next INTEGER, dev INTEGER,"
+    " inode INTEGER, size INTEGER) WITHOUT ROWID"
+)
+_TODO = (
+    "CREATE TEMP TABLE todo AS SELECT id, shown, base, next, size, is_left FROM ("
+    " SELECT s.id, h.shown, h.base, h.next, h.size, h.path, (s.turn < :round AND s.since <= :round) AS is_left,"
+    " row_number() OVER (PARTITION BY h.dev ORDER BY (s.turn < :round AND s.since <= :round) DESC, s.turn, h.path)"
+    " AS place FROM here h JOIN segments s ON s.path = h.path WHERE h.next IS NOT NULL AND s.turn <= :now"
+    ") ORDER BY is_left DESC, place, path"
+)
+_GONE = (
+    "path > ? AND path < ? AND NOT EXISTS (SELECT 1 FROM here h WHERE h.path = segments.path"
+    " AND (h.next IS NOT NULL OR (h.inode = segments.inode AND h.size = segments.size)))"
+)
+_SIGNED = 1 << 64  # a column has 63 bits and a sign, a number of an inode 64
+
+
+class LedgerError(Exception):
+    """The ledger cannot be used; the sentence says why, and what to do.
+
+    Args:
+        sentence: it.
+        is_locked: another run has it.
+        is_refused: the file is something else, or lies where it must not.
+    """
+
+    def __init__(self, sentence: str, *, is_locked: bool = False, is_refused: bool = False) -> None:
+        super().__init__(sentence)
+        self.is_locked = is_locked
+        self.is_refused = is_refused
+
+
+class Known(Value):
+    """What a segment was when it was read.
+
+    Args:
+        dev, inode: of the file; `dev` decides nothing, it may be another one after a start of the machine.
+        size: bytes.
+        mtime, ctime: ns since the epoch.
+        sums: the CRC-32C of each 64 KiB, 4 bytes each, little-endian.
+        seen: when these bytes were read last, ms since the epoch.
+    """
+
+    dev: int
+    inode: int
+    size: int
+    mtime: int
+    ctime: int
+    sums: bytes
+    seen: int
+
+
+class Listed(Value):
+    """A log that lies there now.
+
+    Args:
+        path: by which the ledger knows it: the same from wherever it is named.
+        shown: as the user wrote it, or below that.
+        base: its base offset.
+        next_base: that of the next segment; None for the last one, which is not closed.
+        dev, inode: of the file.
+        size: bytes.
+    """
+
+    path: bytes
+    shown: str
+    base: int
+    next_base: int | None
+    dev: int
+    inode: int
+    size: int
+
+
+class Turn(Value):
+    """A segment whose turn it is.
+
+    Args:
+        number: in the ledger.
+        path: as the user wrote it, or below that.
+        base, next_base: its base offset, and that of the next one.
+        size: bytes, when it was listed.
+        is_left: it is left of a round that was not ended.
+    """
+
+    number: int
+    path: str
+    base: int
+    next_base: int
+    size: int
+    is_left: bool
+
+
+class Ledger:
+    """A ledger, held by this run alone.
+
+    Args:
+        path: of the file, as the user wrote it; it is made where there is none.
+
+    Raises:
+        LedgerError: another run has it, or it is none, or cannot be read or written.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._db = sqlite3.connect(path, timeout=0, isolation_level=None)
+        except sqlite3.Error as error:
+            raise LedgerError(f"{path}: cannot be opened: {error}") from None
+        try:
+            self._open()
+        except sqlite3.Error as error:
+            self._db.close()
+            raise self._explained(error) from None
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _open(self) -> None:
+        run = self._db.execute
+        run("PRAGMA locking_mode = EXCLUSIVE")  # until it is closed; the system lets go of it when this process ends
+        run("BEGIN EXCLUSIVE")
+        found = run("PRAGMA application_id").fetchone()[0], run("PRAGMA user_version").fetchone()[0]
+        if found == (0, 0) and not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            for sentence in _TABLES:
+                run(sentence)
+            run(f"PRAGMA application_id = {_ID}")
+            run(f"PRAGMA user_version = {_VERSION}")
+        elif found[0] != _ID:
+            raise LedgerError(f"{self.path}: is a database of something else; name another file", is_refused=True)
+        elif found[1] != _VERSION:
+            why = f"is a ledger of version {found[1]}, and this kdump writes {_VERSION}"
+            raise LedgerError(f"{self.path}: {why}; use a newer kdump, or name a new file", is_refused=True)
+        run("COMMIT")
+        run(_HERE)
+        self._now, self._round = run("SELECT turn + 1, round FROM state").fetchone()
+        self._turn = self._now
+
+    def _explained(self, error: sqlite3.Error) -> LedgerError:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            why = "another run of verify --scrub has it; wait for its end, or name another ledger"
+            return LedgerError(f"{self.path}: {why}", is_locked=True)
+        if name.startswith("SQLITE_NOTADB"):
+            return LedgerError(f"{self.path}: is no ledger; name another file", is_refused=True)
+        if name.startswith("SQLITE_CORRUPT"):
+            why = f"is damaged ({error}); restore it, or move it away and begin a new one"
+            return LedgerError(f"{self.path}: {why}")
+        return LedgerError(f"{self.path}: cannot be written: {error}")
+
+    # --- what lies there ------------------------------------------------------------------------------------
+    def enter(self, found: Iterable[Listed]) -> None:
+        """Take note of logs that lie there now; a path that comes again is the same."""
+        rows = ((it.path, os.fsencode(it.shown), it.base, it.next_base, it.dev, _in(it.inode), it.size) for it in found)
+        self._db.executemany("INSERT OR IGNORE INTO here VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def forget(self, directory: str) -> None:
+        """Strike off what is gone from a directory all of which was listed, and what is no longer closed but changed.
+
+        Args:
+            directory: by its real path.
+        """
+        start = os.fsencode(os.path.join(directory, ""))
+        end = start[:-1] + bytes((start[-1] + 1,))
+        self._run(f"DELETE FROM sums WHERE id IN (SELECT id FROM segments WHERE {_GONE})", start, end)
+        self._run(f"DELETE FROM segments WHERE {_GONE}", start, end)
+
+    def begin(self) -> Iterator[Turn]:
+        """Enter what is new, and return the closed segments that lie there in the order in which they are to be read.
+
+        Those that are left of a round come first; of each disk the one that was read longest ago comes first, and disks
+        take turns.
+        """
+        self._run(
+            "INSERT OR IGNORE INTO segments (path, turn, since)"
+            " SELECT path, 0, ? FROM here WHERE next IS NOT NULL ORDER BY path",
+            self._now,
+        )
+        self._run("DROP TABLE IF EXISTS todo")
+        try:
+            self._db.execute(_TODO, {"round": self._round, "now": self._now})
+            some = self._db.execute("SELECT count(*) FROM todo WHERE is_left").fetchone()[0]
+        except sqlite3.Error as error:
+            raise self._explained(error) from None
+        if not some:
+            self._round = self._now
+            self._run("UPDATE state SET round = ?", self._round)
+        self.commit()
+        return self._turns()
+
+    def _turns(self) -> Iterator[Turn]:
+        at = 0
+        while rows := self._rows("SELECT rowid, * FROM todo WHERE rowid > ? ORDER BY rowid LIMIT 256", at):
+            for at, number, shown, base, following, size, is_left in rows:  # noqa: B007 (the last place counts)
+                yield Turn(number, os.fsdecode(shown), base, following, size, bool(is_left))
+
+    @property
+    def size(self) -> int:
+        """Bytes of the segments that are to be read."""
+        return int(self._rows("SELECT coalesce(sum(size), 0) FROM todo")[0][0])
+
+    def number_of(self, path: bytes) -> int:
+        """Return under which number a path is known; it is entered where it was not."""
+        self._run("INSERT OR IGNORE INTO segments (path, turn, since) VALUES (?, 0, ?)", path, self._now)
+        return int(self._rows("SELECT id FROM segments WHERE path = ?", path)[0][0])
+
+    def known(self, number: int) -> Known | None:
+        """Return what a segment was; None where it was not read yet."""
+        query = "SELECT dev, inode, size, mtime, ctime, crcs, seen FROM segments JOIN sums USING (id) WHERE id = ?"
+        for dev, inode, *rest in self._rows(query, number):
+            return Known(dev, inode % _SIGNED, *rest)
+        return None
+
+    # --- what was read --------------------------------------------------------------------------------------
+    def took_turn(self, number: int, *, is_left: bool) -> None:
+        """Take note that a segment was read, or could not be."""
+        if not is_left and self._round != self._now:  # that round is at its end
+            self._round = self._now
+            self._run("UPDATE state SET round = ?", self._round)
+        self._turn += 1
+        self._run("UPDATE segments SET turn = ? WHERE id = ?", self._turn, number)
+
+    def keep(self, number: int, known: Known) -> None:
+        """Take what a segment is now as what it is held against from now on."""
+        self.saw(number, known)
+        self._run("INSERT OR REPLACE INTO sums VALUES (?, ?)", number, known.sums)
+
+    def saw(self, number: int, known: Known) -> None:
+        """Take note that a segment has the bytes that it had."""
+        self._run(
+            "UPDATE segments SET dev = ?, inode = ?, size = ?, mtime = ?, ctime = ?, seen = ? WHERE id = ?",
+            *(known.dev, _in(known.inode), known.size, known.mtime, known.ctime, known.seen, number),
+        )
+
+    def commit(self) -> None:
+        """Let all that was noted since the last time count."""
+        if self._db.in_transaction:
+            self._run("UPDATE state SET turn = ?", self._turn)
+            self._run("COMMIT")
+
+    def close(self) -> None:
+        """Let go of the file; what was not committed does not count."""
+        with suppress(sqlite3.Error):
+            self._db.close()
+
+    def _run(self, sentence: str, *values: object) -> None:
+        """Write, in the open transaction or a new one."""
+        try:
+            if not self._db.in_transaction:
+                self._db.execute("BEGIN")
+            self._db.execute(sentence, values)
+        except sqlite3.Error as error:
+            raise self._explained(error) from None
+
+    def _rows(self, query: str, *values: object) -> list[tuple]:  # type: ignore[type-arg]
+        try:
+            return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._explained(error) from None
+
+
+def _in(number: int) -> int:
+    """A number of 64 bits as a column has it."""
+    return number - _SIGNED if number >= _SIGNED // 2 else number

@@ -1,0 +1,67 @@
+"""`kdump cluster`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from kdump.cli.options import complete
+from kdump.cli.options.help import Command
+from kdump.cli.state import at_option, limits, run, state_options, when
+from kdump.state.cluster import ClusterOptions, cluster
+
+_OFFSET = click.IntRange(min=0, max=2**63 - 1)
+
+
+@click.command(
+    "cluster",
+    cls=Command,
+    add_help_option=False,
+    examples=(
+        "kdump cluster /data --topic orders",
+        "kdump cluster /data --diff now-1h end",
+        "kdump cluster /data --check /mnt/disk1 --check /mnt/disk2",
+    ),
+)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@at_option
+@click.option("--at-offset", type=_OFFSET, metavar="N", help="The state after the record at this offset.")
+@click.option("--diff", nargs=2, metavar="WHEN WHEN", help="What changed between two times.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="T",
+    shell_complete=complete.topics,
+    help="Only this topic; may be given again.",
+)
+@click.option(
+    "--check", "checks", multiple=True, metavar="LOGDIR", help="Compare a broker's log.dir with it; may be given again."
+)
+@state_options
+def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
+    """Say which brokers, topics, leaders, configurations and users a cluster had, and what changed.
+
+    PATH is a log.dir with __cluster_metadata-0, or that directory; of several copies the newest is read. Secrets are
+    not shown. Nothing is ever created, changed or locked. Exit status: 0 done, 3 damage was found, or something lies
+    where it should not (--check), 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
+    """
+    is_default = click.get_current_context().get_parameter_source("at") is click.core.ParameterSource.DEFAULT
+    if given["at_offset"] is not None and not is_default:
+        raise click.UsageError("--at-offset says where: it does not go with --at.")
+    if given["diff"] and (given["at_offset"] is not None or not is_default):
+        raise click.UsageError("--diff has two times of its own: it does not go with --at or --at-offset.")
+    if given["diff"] and given["checks"]:
+        raise click.UsageError("--check compares with one state: it does not go with --diff.")
+    diff = tuple(when("--diff", text) for text in given["diff"]) if given["diff"] else None
+    options = ClusterOptions(
+        when("--at", given["at"]),
+        given["at_offset"],
+        None if diff is None else (diff[0], diff[1]),
+        frozenset(given["topics"]),
+        tuple(map(os.fspath, given["checks"])),
+        limits(given),
+    )
+    run(cluster([os.fspath(path) for path in given["paths"]], options), given)

@@ -1,0 +1,69 @@
+"""The options of commands that read where a broker is at work, and how rates and spans of time are written."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_POWERS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
+_DIGITS = r"([0-9]{1,9}(?:\.[0-9]{1,3})?)"
+
+
+def duration(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
+    """Return the seconds of a span of time, as a callback of click: 90, 90s, 5m, 2h."""
+    if value is None:
+        return None
+    found = re.fullmatch(_DIGITS + "([smh]?)", value)
+    if found is None or not float(found[1]):
+        raise click.BadParameter(f"'{value}' is not a span of time: 90, 90s, 5m or 2h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def rate(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    """Return the bytes a second of a rate, as a callback of click: k, M and G are powers of 1000."""
+    if value is None:
+        return None
+    found = re.fullmatch(_DIGITS + "([kKmMgG]?)", value)
+    size = 0 if found is None else int(float(found[1]) * _POWERS[found[2].lower()])
+    if not size:
+        raise click.BadParameter(f"'{value}' is not a rate: bytes a second, as 500k, 50M or 1G")
+    return size
+
+
+_OPTIONS = (
+    click.option(
+        "--max-rate",
+        callback=rate,
+        metavar="RATE",
+        help="Read at most so many bytes a second, by all processes together: 50M.",
+    ),
+    click.option(
+        "--drop-cache", is_flag=True, help="Leave the page cache as it is: drop what was not in it before it was read."
+    ),
+)
+
+
+def guest_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def be_guest(given: dict[str, Any], *, always: bool = False) -> None:
+    """Read as the options say from now on; as a guest the disk is read when nobody else does.
+
+    Args:
+        given: the values of the options.
+        always: as a guest without them too.
+    """
+    if given["max_rate"] is not None or given["drop_cache"] or always:
+        from kdump.storage.guest import be
+
+        be(rate=given["max_rate"], keeps_cache=given["drop_cache"], idle=True)

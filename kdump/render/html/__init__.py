@@ -1,0 +1,1 @@
+"""What verify finds as one HTML page, for those who were not there: see `verify` and `page`."""

@@ -1,0 +1,326 @@
+"""What a report is about: the items of verify put to the files and partitions that they belong to.
+
+What is kept grows with what was found, and with the number of partitions and segments: nothing grows with a file. Of
+each finding the place is kept, for the maps; its words only if they are to be shown.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Severity
+from kdump.format.kinds import FileKind
+from kdump.item import Checked, Loss, PartitionChecked, Prediction, SegmentChecked, Step
+from kdump.render.fold import FileFindings
+from kdump.render.tally import status
+from kdump.storage.file_source import OpenFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from kdump.item import CheckedFile, Item
+
+DAMAGED, PASSED, SUSPECT = range(3)
+"""What a place is: wrong, passed over as it belongs to no batch, or suspicious."""
+
+MARK = 7
+"""Numbers of a place: position, length, what it is, code, first and last offset, finding; -1 for none."""
+
+CODES = tuple(Code)
+_NUMBER = {code: at for at, code in enumerate(CODES)}
+_SEGMENT_KINDS = (FileKind.TIMEINDEX, FileKind.INDEX, FileKind.TXNINDEX, FileKind.LOG)
+_PATTERN = frozenset("*?[")  # may stand for several paths
+_RANKS = {"DAMAGED": 0, "UNREAD": 1, "WARNING": 2, "OK": 3}
+
+
+class FoundInFile(FileFindings):
+    """What was found in one file.
+
+    Args:
+        path: of the file.
+        fold: write out four findings of each code and severity, and no effects.
+
+    Attributes:
+        path: the same.
+        shown: what is written out.
+        marks: the places of errors and warnings, `MARK` numbers each.
+        whole: codes of errors and warnings about the whole file.
+        codes: how many of each.
+    """
+
+    def __init__(self, path: str, *, fold: bool) -> None:
+        super().__init__(fold=fold)
+        self.path = path
+        self.shown: list[Finding] = []
+        self.marks = array("q")
+        self.whole: dict[Code, None] = {}
+        self.codes: dict[tuple[Code, Severity], int] = {}
+
+    def take(self, finding: Finding) -> None:
+        """Take one more."""
+        is_shown = self.add(finding)
+        kind = finding.code, finding.severity
+        self.codes[kind] = self.codes.get(kind, 0) + 1 + (finding.more or 0)
+        if is_shown:
+            self.shown.append(finding)
+        if finding.severity is Severity.NOTE:
+            return
+        if finding.position is None:
+            self.whole[finding.code] = None
+            return
+        what = SUSPECT if finding.severity is Severity.WARNING else PASSED if finding.gap else DAMAGED
+        offset = -1 if finding.offset is None else finding.offset
+        last = offset if finding.last_offset is None else finding.last_offset
+        at = len(self.shown) - 1 if is_shown else -1
+        place = finding.position, finding.length or 0, what, _NUMBER[finding.code], offset, last, at
+        self.marks.extend(place)
+
+    @property
+    def word(self) -> str:
+        """The verdict."""
+        return status(self.severities())
+
+
+class SegmentFound:
+    """The files of a segment in which something is wrong.
+
+    Args:
+        stem: the path of its log without the suffix.
+
+    Attributes:
+        stem: the same.
+        sizes: bytes of each kind of file that was read.
+        paths: of these files.
+        checked: what is known of its log; None where that was not judged.
+    """
+
+    def __init__(self, stem: str) -> None:
+        self.stem = stem
+        self.sizes: dict[FileKind, int] = {}
+        self.paths: dict[FileKind, str] = {}
+        self.checked: SegmentChecked | None = None
+
+    @property
+    def kinds(self) -> list[FileKind]:
+        """What is there, the log last."""
+        return [kind for kind in _SEGMENT_KINDS if kind in self.sizes]
+
+
+class LossesFound:
+    """What readers of one partition do not get.
+
+    Attributes:
+        losses: without what is absent.
+        absent: first and last offset, pair by pair: a compacted log has many.
+        because: codes that say why something is absent.
+    """
+
+    def __init__(self) -> None:
+        self.losses: list[Loss] = []
+        self.absent = array("q")
+        self.because: dict[str, None] = {}
+
+    def take(self, loss: Loss) -> None:
+        """Take one more."""
+        if loss.certainty.is_loss:
+            self.losses.append(loss)
+        else:
+            self.absent.extend((loss.offset, loss.last_offset))
+            self.because.update(dict.fromkeys(loss.because))
+
+
+class PartitionFound:
+    """A partition, a file that was named, or a directory in which something else was found.
+
+    Args:
+        path: of it.
+        checked: what verify says of the partition; None for what is none.
+
+    Attributes:
+        path, checked: the same.
+        files: in which something was found, by path.
+        segments: that have a map.
+        unread: how many of its files could not be read.
+        size: bytes; None where that is not known.
+        lost: what readers do not get.
+        predictions: what a start of a broker does.
+    """
+
+    def __init__(self, path: str, checked: PartitionChecked | None = None) -> None:
+        self.path = path
+        self.checked = checked
+        self.files: dict[str, FoundInFile] = {}
+        self.segments: list[SegmentFound] = []
+        self.unread = 0
+        self.size: int | None = None if checked is None else checked.size
+        self.lost = LossesFound()
+        self.predictions: list[Prediction] = []
+
+    @property
+    def counts(self) -> dict[Severity, int]:
+        """How many findings of each severity there are."""
+        found: dict[Severity, int] = {}
+        for file in self.files.values():
+            for severity, count in file.severities().items():
+                found[severity] = found.get(severity, 0) + count
+        return found
+
+    @property
+    def word(self) -> str:
+        """The verdict."""
+        counts = self.counts
+        if counts.get(Severity.ERROR):
+            return "DAMAGED"
+        if self.unread:
+            return "UNREAD"
+        return "WARNING" if counts.get(Severity.WARNING) else "OK"
+
+    @property
+    def rank(self) -> int:
+        """What comes first: damage, then what is not known, warnings, notes, and what is sound."""
+        word = _RANKS[self.word]
+        return word if word < _RANKS["OK"] or self.counts else word + 1
+
+    @property
+    def name(self) -> str:
+        """Of the directory or the file."""
+        return os.path.basename(self.path.rstrip("/")) or self.path
+
+
+class Collected:
+    """Takes the items of verify.
+
+    Args:
+        paths: what the user named: these files have a row each.
+        fold: write out four findings of each code in a file, and no effects.
+        wanted: tells what is shown when little is to be shown; None for everything.
+        keep: keep the sizes of all segments: the last findings may be about any.
+
+    Attributes:
+        is_folded: not all findings are shown.
+        steps: what to do.
+        codes: how many findings there are of each code.
+    """
+
+    def __init__(self, paths: Iterable[str], *, fold: bool, wanted: Callable[[Item], bool] | None, keep: bool) -> None:
+        self._named = frozenset(paths)
+        self._patterns = [path for path in self._named if _PATTERN & set(path)]
+        self.is_folded = fold
+        self._wanted = wanted
+        self._keep = keep
+        self._partitions: dict[str, PartitionFound] = {}
+        self._files: dict[str, FoundInFile] = {}
+        self._loose: dict[str, int] = {}  # sizes of the files that were named
+        self._recent: dict[str, SegmentFound] = {}  # of the partition in hand
+        self._segments: list[SegmentFound] = []
+        self._judged: SegmentChecked | None = None
+        self._unread: list[str] = []
+        self._lost: dict[str, LossesFound] = {}
+        self._predictions: list[Prediction] = []
+        self.steps: list[Step] = []
+        self.codes: dict[Code, int] = {}
+
+    def see(self, item: Item) -> None:
+        """Take one item."""
+        if isinstance(item, Finding):
+            if self._wanted is None or self._wanted(item):
+                self._finding(item)
+        elif isinstance(item, SegmentChecked):
+            self._judged = item
+        elif isinstance(item, Checked):
+            self._checked(item.files)
+        elif isinstance(item, PartitionChecked):
+            self._partition(item)
+        elif isinstance(item, OpenFailure):
+            if item.kind != "skipped":
+                self._unread.append(item.path)
+        elif self._wanted is None:
+            self._said(item)
+
+    def _said(self, item: Item) -> None:
+        if isinstance(item, Loss):
+            path = item.file if item.file is not None and self._is_named(item.file) else item.path
+            self._lost.setdefault(path, LossesFound()).take(item)
+        elif isinstance(item, Prediction):
+            self._predictions.append(item)
+        elif isinstance(item, Step):
+            self.steps.append(item)
+
+    def _finding(self, finding: Finding) -> None:
+        file = self._files.get(finding.file)
+        if file is None:
+            file = self._files[finding.file] = FoundInFile(finding.file, fold=self.is_folded)
+        file.take(finding)
+        self.codes[finding.code] = self.codes.get(finding.code, 0) + 1 + (finding.more or 0)
+
+    def _checked(self, files: Iterable[CheckedFile]) -> None:
+        for file in files:
+            if self._is_named(file.path):
+                self._loose[file.path] = file.size
+            if file.kind not in _SEGMENT_KINDS:
+                continue
+            stem = "".join(file.path.rsplit(f".{file.kind.value}", 1))
+            segment = self._recent.get(stem)
+            if segment is None:
+                segment = self._recent[stem] = SegmentFound(stem)
+            segment.sizes[file.kind] = file.size
+            segment.paths[file.kind] = file.path
+            if file.kind is FileKind.LOG and self._judged is not None and self._judged.path == file.path:
+                segment.checked = self._judged
+        self._judged = None
+
+    def _is_named(self, path: str) -> bool:
+        """Whether the user named a file, or wrote a pattern for it; no pattern goes over a slash."""
+        return path in self._named or any(
+            path.count("/") == one.count("/") and fnmatchcase(path, one) for one in self._patterns
+        )
+
+    def _partition(self, item: PartitionChecked) -> None:
+        self._segments += [one for one in self._recent.values() if self._keep or self._is_loud(one)]
+        self._recent.clear()
+        self._partitions[_directory(item.path)] = PartitionFound(item.path, item)
+
+    def _is_loud(self, segment: SegmentFound) -> bool:
+        return any(
+            path in self._files and (self._files[path].marks or self._files[path].whole)
+            for path in segment.paths.values()
+        )
+
+    def ordered(self) -> list[PartitionFound]:
+        """Return everything that has a row, the damaged first; to be called at the end."""
+        found = dict(self._partitions)
+        for path, size in self._loose.items():
+            if os.path.dirname(path) not in found:
+                found[path] = PartitionFound(path)
+                found[path].size = size
+        for path, file in self._files.items():
+            self._home(found, path).files[path] = file
+        for path in self._unread:
+            self._home(found, path).unread += 1
+        for segment in (*self._segments, *self._recent.values()):
+            if self._is_loud(segment):
+                self._home(found, next(iter(segment.paths.values()))).segments.append(segment)
+        for path, lost in self._lost.items():
+            self._home(found, path).lost = lost
+        for one in self._predictions:
+            self._home(found, one.path).predictions.append(one)
+        return sorted(found.values(), key=lambda one: one.rank)
+
+    def _home(self, found: dict[str, PartitionFound], path: str) -> PartitionFound:
+        """Where something belongs: the file that was named, the partition, or another directory."""
+        if path in found:
+            return found[path]
+        if _directory(path) in found:
+            return found[_directory(path)]
+        folder = os.path.dirname(path)
+        if folder not in found:
+            found[folder] = PartitionFound(folder or ".")
+        return found[folder]
+
+
+def _directory(path: str) -> str:
+    """The path of a directory as the paths of its files have it."""
+    return os.path.dirname(os.path.join(path, "x"))

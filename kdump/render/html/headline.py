@@ -1,0 +1,123 @@
+"""The first sentences of the report: what is damaged, what readers lose, and what happens next; for whoever decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Severity
+from kdump.render.terminal.numbers import counted, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.item import Prediction
+    from kdump.render.html.collected import PartitionFound
+    from kdump.render.tally import Tally
+
+_AFTER = {"clean": "a clean shutdown", "unclean": "an unclean shutdown", "full": "one that has lost its checkpoints"}
+
+
+def headline(found: Sequence[PartitionFound], tally: Tally, *, is_quiet: bool) -> tuple[str, str, list[str]]:
+    """Return the verdict in a word, in a sentence, and what follows from it.
+
+    Args:
+        found: everything that has a row.
+        tally: the totals.
+        is_quiet: losses and predictions were not asked for.
+    """
+    word, lead = _verdict(found, tally)
+    more = []
+    if not is_quiet:
+        if tally.severities[Severity.ERROR]:
+            more.append(_lost(found, tally))
+        more += _starts(found)
+    unread = sum(path is not None for path, _ in tally.unchecked)
+    if unread:
+        more.append(
+            f"{counted(unread, 'file was', 'files were')} not read, or not to the end: see what was not checked."
+        )
+    return word, lead, [sentence for sentence in more if sentence]
+
+
+def _verdict(found: Sequence[PartitionFound], tally: Tally) -> tuple[str, str]:
+    partitions = [one for one in found if one.checked is not None]
+    noun, whole = ("partition", partitions) if partitions else ("file", [one for one in found if one.size is not None])
+    bad = [one for one in whole if one.word == "DAMAGED"]
+    elsewhere = [one for one in found if one.word == "DAMAGED" and one not in whole]
+    unread = any(path is not None for path, _ in tally.unchecked)
+    if bad:
+        return "DAMAGED", f"{_of(bad, whole, noun)} damaged."
+    if elsewhere or tally.severities[Severity.ERROR]:
+        return "DAMAGED", f"No {noun} is damaged, but other files of the broker are."
+    if not tally.files and not partitions:
+        return "NOTHING", "Nothing was checked."
+    if unread:
+        return "INCOMPLETE", "No damage was found, but not everything could be read."
+    if tally.severities[Severity.WARNING]:
+        suspect = [one for one in whole if one.word == "WARNING"]
+        if suspect:
+            return "WARNING", f"No damage; {_of(suspect, whole, noun)} not quite as it should be."
+        return "WARNING", "No damage; there are warnings about other files of the broker."
+    if len(whole) == 1:
+        return "SOUND", f"No damage: {whole[0].name} is sound."
+    return "SOUND", f"No damage: all {counted(len(whole), noun)} are sound." if whole else "No damage."
+
+
+def _of(some: Sequence[PartitionFound], whole: Sequence[PartitionFound], noun: str) -> str:
+    if len(whole) == 1:
+        return f"{whole[0].name} is"
+    if len(some) == len(whole):
+        return f"All {counted(len(whole), noun)} are"
+    return f"{len(some):,} of {counted(len(whole), noun)} {'is' if len(some) == 1 else 'are'}"
+
+
+def _lost(found: Sequence[PartitionFound], tally: Tally) -> str:
+    if not tally.offsets_lost:
+        return "No records are known to be lost."
+    offsets = counted(tally.offsets_lost, "offset")
+    if tally.records_unknown:
+        known = f", {counted(tally.records_lost, 'record')} of them known" if tally.records_lost else ""
+        first = f"Readers do not get {offsets}{known}; how many records the rest had, nobody can tell."
+    else:
+        first = f"Readers do not get {counted(tally.records_lost, 'record')} ({offsets})."
+    compared = [loss for one in found for loss in one.lost.losses if loss.elsewhere is not None]
+    if not compared:
+        return first
+    nowhere = sum(loss.offsets for loss in compared if not loss.elsewhere)
+    if nowhere:
+        return f"{first} Of these, {counted(nowhere, 'offset is', 'offsets are')} intact in no replica that was given."
+    return f"{first} All of them are intact in another replica."
+
+
+def _starts(found: Sequence[PartitionFound]) -> Iterator[str]:
+    """Yield a sentence for each kind of start that changes something."""
+    starts: dict[str, list[Prediction]] = {}
+    for one in found:
+        for row in one.predictions:
+            starts.setdefault(row.start, []).append(row)
+    said: dict[str, list[str]] = {}
+    for start, rows in starts.items():
+        said.setdefault(_start(rows), []).append(_AFTER[start])
+    for sentence, kinds in said.items():
+        yield f"At the next start after {' or '.join(kinds)} {sentence}."
+
+
+def _start(rows: Sequence[Prediction]) -> str:
+    refused = [row for row in rows if not row.loads]
+    if any(row.stops == "broker" for row in refused):
+        return "the broker does not come up"
+    if refused:
+        return f"the log directory goes offline, with {counted(len(refused), 'partition')}"
+    lost = sum(row.bytes_lost for row in rows)
+    records = sum(row.records_lost for row in rows)
+    hidden = sum(row.hidden_records for row in rows)
+    parts = []
+    if lost:
+        parts.append(f"cuts away {size(lost)} with {counted(records, 'readable record')}")
+    if hidden:
+        parts.append(f"hides {counted(hidden, 'record')}")
+    if any(row.reused_offsets is not None for row in rows):
+        parts.append("gives out offsets a second time")
+    if parts:
+        return f"a broker {', and '.join(parts)}"
+    return "a broker loads everything as it is"

@@ -1,0 +1,199 @@
+"""The verb cluster: brokers, topics, configurations and users at a time, and what lies where it should not.
+
+Strategy: the metadata log is walked once over its headers; then a fold begins at the newest snapshot that is not behind
+the place in question. Memory grows with the state. A difference is one fold from the earlier place to the later one, so
+that each change has its record.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kdump.state.cluster_check import check
+from kdump.state.copies import Copies, told_once
+from kdump.state.metadata_image import TOPIC, TOPIC_CONFIG, Secret, SetBy, same
+from kdump.state.metadata_log import MetadataLog, Until
+from kdump.state_rows import ChangeRow, ClusterRow, Remark
+from kdump.storage.file_source import OpenFailure
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.finding import Finding
+    from kdump.item import Checked, PartitionChecked
+    from kdump.state.metadata_image import MetadataImage
+    from kdump.state.metadata_log import Begun
+    from kdump.state.partition_log import Cut, ReadLimits
+    from kdump.state_rows import CopyChosen, Horizon
+
+    ClusterItem = (
+        ClusterRow | ChangeRow | Horizon | CopyChosen | Remark | Checked | PartitionChecked | Finding | OpenFailure
+    )
+    Named = dict[tuple[str, str], tuple[dict[str, Any], dict[str, SetBy]]]
+
+KEY = (TOPIC, 0)
+_NOT_HERE = f"no {TOPIC}-0 is here"
+_OF_TOPICS = ("topic", "partition", "config")
+
+
+class ClusterOptions(Value):
+    """What was asked for.
+
+    Args:
+        at: ms; None for the end.
+        at_offset: the last record that counts; None for a time.
+        diff: two times, each ms or None for the end; None for no difference.
+        topics: only these; none for all.
+        checks: log directories that are compared with the state.
+        limits: what is read at most.
+    """
+
+    at: int | None
+    at_offset: int | None
+    diff: tuple[int | None, int | None] | None
+    topics: frozenset[str]
+    checks: tuple[str, ...]
+    limits: ReadLimits
+
+    @property
+    def untils(self) -> tuple[Until, ...]:
+        """What of the log counts: once, or for each side of a difference."""
+        if self.diff is not None:
+            return tuple(Until(when) for when in self.diff)
+        return (Until(self.at, self.at_offset),)
+
+
+def cluster(paths: list[str], options: ClusterOptions) -> Iterator[ClusterItem]:
+    """Yield the state of a cluster, after what is wrong with its metadata log.
+
+    Args:
+        paths: log directories, or directories of the metadata log, as the user wrote them.
+        options: what was asked for.
+
+    Yields:
+        what was chosen and found, the Horizon, ClusterRows kind by kind; with `diff` ChangeRows by offset in the place
+        of the rows; then what is wrong with the log directories that are checked.
+
+    Reports: R07, M01 to M05; what is wrong with a damaged log or snapshot.
+    """
+    return told_once(_cluster(paths, options))
+
+
+def _cluster(paths: list[str], options: ClusterOptions) -> Iterator[ClusterItem]:
+    held: list[Finding | OpenFailure] = []
+    copies = Copies(paths, held.append)
+    if KEY not in copies.partitions:
+        is_clean = not any(isinstance(one, OpenFailure) and one.kind != "skipped" for one in held)
+        yield from held
+        for path in paths if is_clean else ():
+            yield OpenFailure(path, "skipped", f"{path}: {_NOT_HERE}")
+        for path in options.checks:
+            yield OpenFailure(path, "other", f"{path}: cannot be checked: {_NOT_HERE}")
+        return
+    directory, chosen = copies.choose(KEY, options.limits.max_batch_bytes)
+    if chosen is not None:
+        yield chosen
+    log = MetadataLog(directory, options.limits, held.append)
+    cuts = log.cuts(options.untils)
+    rows: list[ClusterRow | ChangeRow]
+    if options.diff is not None:
+        first, rows = _changes(log, cuts[0], cuts[1], options)
+        begun = first
+    else:
+        begun = log.fold(log.begin(cuts[0], keep_origins=False), cuts[0])
+        rows = [ClusterRow(kind, fields) for kind, fields in begun.image.rows() if _wants(options, kind, fields)]
+    directory.close()
+    yield from held
+    yield from _remarks(log, begun, cuts, options)
+    yield log.horizon(begun)
+    yield from rows
+    if options.checks:
+        of_cluster = directory.log_dir.properties.get("cluster.id")
+        yield from check(begun.image, None if of_cluster is None else str(of_cluster), options.checks)
+    yield from log.checked()
+
+
+def _remarks(log: MetadataLog, begun: Begun, cuts: list[Cut], options: ClusterOptions) -> Iterator[Remark]:
+    """Say why the state is not the one that was asked for."""
+    name, asked = log.log.name, min(cut.offset for cut in cuts)
+    if begun.begin > asked:
+        yield Remark(f"{name}: older records are gone: the state is that of the snapshot at offset {begun.begin}")
+    elif not begun.image.is_whole:
+        yield Remark(
+            f"{name}: the log begins at offset {begun.begin}, and no snapshot before it is here: much is missing"
+        )
+    if options.at_offset is not None and options.at_offset >= log.end_offset:
+        yield Remark(f"{name}: offset {options.at_offset} is past the end: the log ends at {log.end_offset}")
+
+
+def _wants(options: ClusterOptions, kind: str, fields: dict[str, Any]) -> bool:
+    """Whether a row is asked for."""
+    if not options.topics:
+        return True
+    if kind == "config":
+        return fields["resourceType"] == TOPIC_CONFIG and fields["resourceName"] in options.topics
+    return kind in _OF_TOPICS and fields["name" if kind == "topic" else "topic"] in options.topics
+
+
+# --- differences ----------------------------------------------------------------------------------------------
+def _changes(
+    log: MetadataLog, before: Cut, after: Cut, options: ClusterOptions
+) -> tuple[Begun, list[ClusterRow | ChangeRow]]:
+    """Return the fold, and what is not the same, by the offset of the record that made it so."""
+    is_backwards = after[:2] < before[:2]
+    early, late = (after, before) if is_backwards else (before, after)
+    begun = log.fold(log.begin(early, keep_origins=True), early)
+    first = _copied(begun.image)
+    gone: dict[tuple[str, str], SetBy] = {}
+    if early[:2] < late[:2]:
+        begun.image.gone.clear()
+        if not log.log.is_whole(early, late):  # a snapshot behind the damage knows better
+            begun = log.begin(late, keep_origins=True)
+        begun = log.fold(begun, late)
+        gone = begun.image.gone
+    second = _copied(begun.image)
+    old, new = (second, first) if is_backwards else (first, second)
+    topics = _topics_of(options, old, new)
+    rows: list[tuple[int, ChangeRow]] = []
+    for identity in old.keys() | new.keys():
+        if topics is None or identity in topics:
+            rows.extend(_differences(identity, old, new, {} if is_backwards else gone, log.log.name))
+    last = 1 << 63
+    rows.sort(key=lambda one: (last if one[1].offset is None else one[1].offset, one[1].what, one[1].name, one[0]))
+    return begun, [row for _, row in rows]
+
+
+def _copied(image: MetadataImage) -> Named:
+    return {name: (fields, dict(origins)) for name, (fields, origins) in image.named().items()}
+
+
+def _topics_of(options: ClusterOptions, *sides: Named) -> set[tuple[str, str]] | None:
+    """The kinds and names that are asked for, None for all."""
+    if not options.topics:
+        return None
+    found = set()
+    for kind, name in {one for side in sides for one in side}:
+        topic = (
+            name.rpartition("-")[0] if kind == "partition" else name.rpartition(" ")[0] if kind == "config" else name
+        )
+        if kind in _OF_TOPICS and topic in options.topics:
+            found.add((kind, name))
+    return found
+
+
+def _differences(
+    identity: tuple[str, str], old: Named, new: Named, gone: dict[tuple[str, str], SetBy], partition: str
+) -> Iterator[tuple[int, ChangeRow]]:
+    """Yield the number of each field of a row that is not the same, and the change."""
+    kind, name = identity
+    was, _ = old.get(identity, ({}, {}))
+    now, origins = new.get(identity, ({}, {}))
+    nobody = SetBy(None, None)
+    for number, field in enumerate({**was, **now}):
+        before, after = was.get(field), now.get(field)
+        if same(field, before, after):
+            continue
+        by = origins.get(field, nobody) if identity in new else gone.get(identity, nobody)
+        before, after = (None if isinstance(one, Secret) else one for one in (before, after))
+        yield number, ChangeRow(kind, name, partition, field, before, after, by.timestamp, by.offset)
