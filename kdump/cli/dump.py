@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from kdump.decode.command import PayloadCommand
     from kdump.decode.file_decoder import FileDecoder
     from kdump.dump.fates import FateOptions
+    from kdump.dump.ranges import DumpRanges
     from kdump.dump.searched import Searched
+    from kdump.dump.selected_ranges import SelectedRanges
     from kdump.dump.selection import Selection
     from kdump.dump.stats import StatsSink
     from kdump.item import Item
@@ -226,8 +228,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
-    if given["jobs"] != 1 and selection is None and not (compat or arguments or given["follow"]):
-        _run_in_turn(paths, options, given, shown, decodes, redactor)
+    if given["jobs"] != 1 and fate is None and not (compat or arguments or given["follow"]):
+        ranges = _ranges(paths, options, selection)
+        if ranges is not None:
+            _run_in_turn(ranges, options, given, shown, decodes, redactor)
     sink: Sink
     if is_json:
         from kdump.render.json.dump import json_sink
@@ -326,8 +330,19 @@ def _watched(items: Iterator[Item], searched: Searched) -> Iterator[Item]:
         yield item
 
 
+def _ranges(paths: list[str], options: DumpOptions, selection: Selection | None) -> DumpRanges | SelectedRanges | None:
+    """What several processes read; None where one reads all."""
+    if selection is None:
+        from kdump.dump.ranges import DumpRanges
+
+        return DumpRanges(paths, options)
+    from kdump.dump.selected_ranges import SelectedRanges, can_share
+
+    return SelectedRanges(paths, options, selection) if can_share(selection) else None
+
+
 def _run_in_turn(
-    paths: list[str],
+    ranges: DumpRanges | SelectedRanges,
     options: DumpOptions,
     given: dict[str, Any],
     shown: RecordFormat,
@@ -335,7 +350,6 @@ def _run_in_turn(
     redactor: Redactor | None,
 ) -> NoReturn:
     """Show files by several processes, and end."""
-    from kdump.dump.ranges import DumpRanges
     from kdump.render.turns import ShowInTurn, State
     from kdump.workers import in_turn
 
@@ -365,8 +379,8 @@ def _run_in_turn(
 
         return FiguresSink(sink)
 
-    sink, ranges = make(None), DumpRanges(paths, options)
-    state: State = (None, sink.state, RunStatus(given["fail_on"], compat=False))
+    sink = make(None)
+    state: State = (ranges.first_state, sink.state, RunStatus(given["fail_on"], compat=False))
     try:
         _, shown_so_far, seen = in_turn(ranges.units(), ShowInTurn(ranges, make, decodes), given["jobs"], state)
         outcome.join(seen)

@@ -127,6 +127,14 @@ class Filter:
         self._mask = bytearray()
         self._is_shown = self._has_records = False  # the batch that the next chunk may continue
 
+    def begin(self, left: int) -> None:
+        """Begin with a range of which nothing was read.
+
+        Args:
+            left: records that may still be shown.
+        """
+        self.left, self._is_shown, self._has_records = left, False, False
+
     @property
     def is_full(self) -> bool:
         """Whether all that may be shown is shown. Of the last records all is read up to the end of the log."""

@@ -94,6 +94,19 @@ class Outcomes:
         self._walk_until_known(self._numbers[path])
         return self._outcome(path, window, k)
 
+    def know_all(self) -> None:
+        """Walk through all logs now: a process that is forked later knows what was found."""
+        self._walk_until_known(len(self._logs))
+
+    def met(self, seen: dict[int, tuple[str, int]] | None = None) -> dict[int, tuple[str, int]]:
+        """Return the open transactions that were met in what is shown, and go on with others.
+
+        Args:
+            seen: they; None for none.
+        """
+        met, self._last_seen = self._last_seen, seen or {}
+        return met
+
     def open_transactions(self) -> Iterator[Finding]:
         """Yield the transactions of which batches were left out because they have no outcome yet.
 

@@ -165,11 +165,7 @@ class DumpJson:
         elif isinstance(item, FileStart):
             self._start(item)
         elif isinstance(item, OpenFailure):
-            self._tally.see(item)
-            self._unread |= item.path == self._file.path
-            if not (self._quiet and item.kind == "skipped"):
-                self._writer.flush()
-                self._error(f"kdump: {item.sentence}")
+            self._not_read(item)
         elif isinstance(item, Figures):
             self._line(figures_json(item))
         elif isinstance(item, FileTurn):
@@ -178,6 +174,13 @@ class DumpJson:
             self._writer.flush()
         elif not self._stats:
             self._other(item)
+
+    def _not_read(self, item: OpenFailure) -> None:
+        self._tally.see(item)
+        self._unread |= item.path == self._file.path
+        if not (self._quiet and item.kind == "skipped"):
+            self._writer.flush()
+            self._error(f"kdump: {item.sentence}")
 
     def end(self, *, dead: bool) -> None:
         """Write what is held back until all files are done.

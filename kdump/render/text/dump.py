@@ -288,9 +288,9 @@ class TextSink:
             self._complaints.add(item)
         elif isinstance(item, FileStart | FileTurn):
             self._findings.end_of_file()
-            if self._contents is not None:
-                self._writer.contents = self._contents()
-            self._line(f"Dumping {item.path if isinstance(item, FileStart) else item.file.path}")
+            file = item if isinstance(item, FileStart) else item.file
+            self.go_on(file)
+            self._line(f"Dumping {file.path}")
         elif isinstance(item, Looked):
             self._findings.end_of_file()
             self._writer.flush()
