@@ -39,6 +39,22 @@ class FileStart(Value):
     size: int | None = None
 
 
+class FileTurn(Value):
+    """A file of several that are followed is in hand: it begins, or goes on where another one was in between.
+
+    Args:
+        file: it, with its present size.
+        is_new: it begins; the file before it in its directory is at its end.
+    """
+
+    file: FileStart
+    is_new: bool
+
+
+class Looked(Value):
+    """All that is there now was looked at: what was made of it is to be seen."""
+
+
 class LogStart(Value):
     """A log segment: its base offset, from the name or the user; None when neither says it."""
 
@@ -591,6 +607,8 @@ class Progress(Value):
 if TYPE_CHECKING:
     Item = (
         FileStart
+        | FileTurn
+        | Looked
         | LogStart
         | SnapshotStart
         | Chunk

@@ -128,12 +128,20 @@ class Ledger:
     Args:
         path: of the file, as the user wrote it; it is made where there is none.
 
+    Attributes:
+        keeps_at_once: what was committed is kept whatever happens then; else from `end` on.
+
     Raises:
         LedgerError: another run has it, or it is none, or cannot be read or written.
     """
 
+    keeps_at_once = True
+
     def __init__(self, path: str) -> None:
         self.path = path
+        if os.path.isdir(path):
+            why = "is a directory, as a ledger of --engine spark; name a file"
+            raise LedgerError(f"{path}: {why}", is_refused=True)
         try:
             self._db = sqlite3.connect(path, timeout=0, isolation_level=None)
         except sqlite3.Error as error:
@@ -183,6 +191,8 @@ class Ledger:
     def enter(self, found: Iterable[Listed]) -> None:
         """Take note of logs that lie there now; a path that comes again is the same."""
         rows = ((it.path, os.fsencode(it.shown), it.base, it.next_base, it.dev, _in(it.inode), it.size) for it in found)
+        if not self._db.in_transaction:
+            self._run("UPDATE state SET turn = turn")  # one transaction for all of them
         self._db.executemany("INSERT OR IGNORE INTO here VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def forget(self, directory: str) -> None:
@@ -268,6 +278,9 @@ class Ledger:
         if self._db.in_transaction:
             self._run("UPDATE state SET turn = ?", self._turn)
             self._run("COMMIT")
+
+    def end(self) -> None:
+        """Keep all that was committed."""
 
     def close(self) -> None:
         """Let go of the file; what was not committed does not count."""

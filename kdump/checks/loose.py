@@ -53,7 +53,7 @@ def check_loose(path: str, options: VerifyOptions) -> Iterator[Item]:
         return
     opened.close()
     folder = os.path.dirname(path)
-    directory = PartitionDir(folder or ".", LogDir(above(folder)))
+    directory = PartitionDir(folder, LogDir(above(folder)))  # an empty path: names as the user wrote them
     jobs = PartitionCheck(directory, path).jobs if parse_name(os.path.basename(path)).kind in _NEED_BASE else []
     yield from PartitionSteps(directory, jobs, path).through(_by_kind(path, jobs, options))
 
@@ -93,7 +93,8 @@ def _of_segment(
 def _judged(job: SegmentJob, options: VerifyOptions, kind: FileKind) -> Iterator[Item]:
     held: list[Finding] = []
     directory = os.path.dirname(os.path.abspath(job.files[FileKind.LOG]))
-    losses = PartitionLosses(os.path.dirname(job.files[FileKind.LOG]), os.path.basename(directory), job.start_offset)
+    folder = os.path.dirname(job.files[FileKind.LOG]) or os.curdir
+    losses = PartitionLosses(folder, os.path.basename(directory), job.start_offset)
     for result in check_segment(job, options):
         if isinstance(result, LostInLog):
             if result.is_short:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
+from contextlib import contextmanager
 from mmap import mmap
 from typing import TYPE_CHECKING
 
@@ -64,12 +65,51 @@ class ScrubOptions(Value):
     max_batch_bytes: int = 64 * 1024 * 1024
 
 
-def scrub(paths: Sequence[str], options: ScrubOptions) -> Iterator[Item]:
+class LocalScrub:
+    """Reads segments by processes of this machine; the ledger is a file."""
+
+    def ledger(self, path: str) -> Ledger:
+        """Return the ledger, held by this run.
+
+        Raises:
+            LedgerError: it cannot be used.
+        """
+        return Ledger(path)
+
+    @contextmanager
+    def judged(
+        self, units: Iterator[ScrubUnit], options: ScrubOptions, end: float | None, total: int
+    ) -> Iterator[Iterator[Iterator[Result]]]:
+        """Give the results of each unit, in order; each is read to its end before the next.
+
+        Args:
+            units: the segments, as they are asked for.
+            options: what was asked for.
+            end: when the time has passed, by the monotonic clock; None for never.
+            total: bytes of all segments.
+        """
+        one_is_done = memoryview(mmap(-1, 1))  # of all processes: a large segment would else never be read to its end
+
+        def is_over() -> bool:
+            return end is not None and bool(one_is_done[0]) and time.monotonic() >= end
+
+        def work(unit: ScrubUnit) -> Iterator[Result]:
+            for result in (ScrubOutcome(left_out=NO_TIME),) if is_over() else scrub_segment(unit, is_over):
+                if isinstance(result, ScrubOutcome) and result.left_out is None:
+                    one_is_done[0] = 1
+                yield result
+
+        with in_order(units, work, options.jobs, total=total if options.progress else None) as judged:
+            yield iter(judged)
+
+
+def scrub(paths: Sequence[str], options: ScrubOptions, engine: LocalScrub | None = None) -> Iterator[Item]:
     """Yield what is wrong with the logs of closed segments, those first that were not read for longest.
 
     Args:
         paths: as the user wrote them; a pattern where nothing has that name is expanded.
         options: what was asked for.
+        engine: keeps the ledger, and reads the segments.
 
     Reports: V05, F06, and the errors and warnings of the checked walk.
 
@@ -80,7 +120,8 @@ def scrub(paths: Sequence[str], options: ScrubOptions) -> Iterator[Item]:
     places = [_Place(path, is_directory=is_directory) for path, is_directory in expanded(paths)]
     wanted = [_accepted(path) for path in options.accept]
     demand_outside(options.ledger, [one for place in places for one in place.directories])
-    ledger = Ledger(options.ledger)
+    engine = engine or LocalScrub()
+    ledger = engine.ledger(options.ledger)
     try:
         run = _Run(ledger, options, began)
         for accepted in wanted:
@@ -88,8 +129,15 @@ def scrub(paths: Sequence[str], options: ScrubOptions) -> Iterator[Item]:
         for place in places:
             yield from place.enter(ledger)
             run.partitions.update(place.partitions)
-        if places:
-            yield from run.all()
+        items = run.all(engine) if places else iter(())
+        held: list[Item] = []
+        for item in items:
+            if ledger.keeps_at_once or isinstance(item, Progress):
+                yield item
+            else:
+                held.append(item)
+        ledger.end()
+        yield from held
     finally:
         ledger.close()
 
@@ -104,9 +152,9 @@ def demand_outside(ledger: str, directories: Sequence[str]) -> None:
     Raises:
         LedgerError: it lies in one of them, or in a log directory.
     """
-    where = os.path.join(os.path.dirname(real(ledger)), "")
-    inside = next((one for one in directories if where.startswith(os.path.join(real(one), ""))), None)
-    found = inside or log_dir_around(os.path.dirname(where))
+    where = real(ledger)
+    inside = next((one for one in directories if f"{where}/".startswith(os.path.join(real(one), ""))), None)
+    found = inside or log_dir_around(where)
     if found is not None:
         why = f"lies in {found}, where a broker would trip over it; name a place outside of all log directories"
         raise LedgerError(f"{ledger}: {why}", is_refused=True)
@@ -219,7 +267,6 @@ class _Run:
         self._ledger = ledger
         self._options = options
         self._end = None if options.seconds is None else began + options.seconds
-        self._one_is_done = memoryview(mmap(-1, 1))  # of all processes: one segment at least is read in each run
         self._held: list[Item] = []  # that wait for the commit
         self._read = self._fresh = self._left = self._pending = 0
         self._committed = began
@@ -227,7 +274,7 @@ class _Run:
         self._damaged: dict[str, None] = {}  # directories
         self.partitions: set[str] = set()
 
-    def all(self) -> Iterator[Item]:
+    def all(self, engine: LocalScrub) -> Iterator[Item]:
         """Yield what is wrong with the segments, in their turn, and at the end the steps."""
         options, ledger = self._options, self._ledger
         turns: deque[Turn] = deque()  # that were handed out
@@ -239,8 +286,7 @@ class _Run:
                 turns.append(turn)
                 yield self._unit(turn)
 
-        total = ledger.size if options.progress else None
-        with in_order(units(), self._work, options.jobs, total=total) as judged:
+        with engine.judged(units(), options, self._end, ledger.size) as judged:
             for results in judged:
                 turn = turns.popleft()
                 for result in results:
@@ -255,9 +301,8 @@ class _Run:
         yield Scrubbed(len(self.partitions), self._read, self._fresh, self._left)
 
     def _unit(self, turn: Turn) -> ScrubUnit:
-        """What a process needs to know of a segment; nothing is looked up once the time has passed."""
-        known = None if self._is_over() else self._ledger.known(turn.number)
-        return self._unit_of(turn.path, turn.base, turn.next_base, known)
+        """What a process needs to know of a segment."""
+        return self._unit_of(turn.path, turn.base, turn.next_base, self._ledger.known(turn.number))
 
     def _unit_of(self, path: str, base: int, next_base: int, known: Known | None) -> ScrubUnit:
         options, directory = self._options, os.path.dirname(path) or os.curdir
@@ -265,20 +310,6 @@ class _Run:
         partition = None if name is None else (name.topic, name.partition)
         limits = options.resync, options.max_batch_bytes
         return ScrubUnit(path, base, next_base, known, options.ledger, above(directory), partition, *limits)
-
-    def _work(self, unit: ScrubUnit) -> Iterator[Result]:
-        """Read a segment, in any of the processes."""
-        if self._is_over():
-            yield ScrubOutcome(left_out=NO_TIME)
-            return
-        for result in scrub_segment(unit, self._is_over):
-            if isinstance(result, ScrubOutcome) and result.known is not None:
-                self._one_is_done[0] = 1
-            yield result
-
-    def _is_over(self) -> bool:
-        """Whether the time has passed; each run reads one segment, else a large one would never be read."""
-        return self._end is not None and bool(self._one_is_done[0]) and time.monotonic() >= self._end
 
     # --- what comes back ------------------------------------------------------------------------------------
     def _told(self, result: Finding | OpenFailure) -> Iterator[Item]:

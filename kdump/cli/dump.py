@@ -18,17 +18,20 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
+from kdump.cli.options.guest import duration
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.selection import selection_of, selection_options
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import STRING, DumpOptions
-from kdump.exit_status import RunStatus
+from kdump.exit_status import Exit, RunStatus
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
-from kdump.item import FileStart
-from kdump.render.commentary import fail_to_write
+from kdump.item import FileStart, FileTurn, Looked
+from kdump.render.commentary import fail_to_write, say
+from kdump.render.escape import escape
 from kdump.render.text.dump import error_line, error_to, text_sink, write_text
+from kdump.storage.names import FileKind, parse_name, parse_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,6 +160,15 @@ _KINDS = (
 @selection_options
 @format_options
 @click.option("--stats", is_flag=True, help="Show what the logs of each directory come to, not what is in them.")
+@click.option(
+    "--follow", is_flag=True, help="Show what is appended to partition directories, until they are gone or Ctrl-C."
+)
+@click.option(
+    "--idle-timeout",
+    callback=duration,
+    metavar="DURATION",
+    help="With --follow: end when nothing was appended for so long: 90s, 5m, 2h.",
+)
 @jobs_option
 @redact_options
 @raw_option
@@ -180,6 +192,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if compat and any(mine.values()):
         other = next(option for option, is_given in mine.items() if is_given)
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
+    _check_follow(given, paths)
     redactor = redactor_of(given, paths)
     shown = record_format(given, terminal=sys.stdout.isatty())
     by_record = given["stats"] or (selection is not None and selection.by_record)
@@ -201,7 +214,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
-    if given["jobs"] != 1 and selection is None and not (compat or arguments):
+    if given["jobs"] != 1 and selection is None and not (compat or arguments or given["follow"]):
         _run_in_turn(paths, options, given, shown, decodes, redactor)
     sink: Sink
     if is_json:
@@ -218,6 +231,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         from kdump.compat.dump_log_segments import KafkaDump
 
         items = KafkaDump(DIALECTS[compat], options, late_failures(given)).files(paths)
+    elif given["follow"]:
+        from kdump.dump.follow import Follow
+
+        items = Follow(options, selection, given["idle_timeout"]).files(paths)
     elif selection is not None:
         from kdump.dump.selected import SelectedDump
 
@@ -313,9 +330,11 @@ def _run(
         outcome.see(item)
         if command is not None:
             command.sees(item)
-        if decodes is not None and isinstance(item, FileStart):
-            decodes.begin(item)
+        if decodes is not None and isinstance(item, FileStart | FileTurn):
+            decodes.begin(item if isinstance(item, FileStart) else item.file)
         stop = sink(item)
+        if isinstance(item, Looked):
+            sys.stdout.flush()
         for finding in command.findings() if command is not None else ():
             outcome.see(finding)
             sink(finding)
@@ -329,6 +348,43 @@ def _run(
                 sink(finding)
     sink.end(dead=outcome.dead)
     sys.stdout.flush()
+
+
+def _check_follow(given: dict[str, Any], paths: list[str]) -> None:
+    """Refuse what cannot be followed.
+
+    Raises:
+        click.UsageError: a path is no partition directory, or another option needs to know the end.
+    """
+    if not given["follow"]:
+        if given["idle_timeout"] is not None:
+            raise click.UsageError("--idle-timeout has a meaning with --follow only.")
+        return
+    for name, option in (
+        ("compat", "--compat"),
+        ("stats", "--stats"),
+        ("kind", "--type"),
+        ("base_offset", "--base-offset"),
+    ):
+        if given[name] not in (None, False):
+            raise click.UsageError(f"--follow and {option} exclude each other.")
+    for name in ("committed", "aborted"):
+        if given[name]:
+            raise click.UsageError(
+                f"--follow shows batches as they come, and --{name} needs to know how transactions end."
+            )
+    for path in paths:
+        if not os.path.lexists(path):
+            say(f"kdump: no such file: {path}")
+            sys.exit(Exit.NOT_FOUND)
+        is_named = parse_partition(os.path.basename(os.path.abspath(path))) is not None
+        if not os.path.isdir(path) or not (is_named or any(map(_is_log, os.listdir(path)))):
+            raise click.UsageError(f"--follow wants partition directories: {escape(path)} is none.")
+
+
+def _is_log(name: str) -> bool:
+    parsed = parse_name(name)
+    return parsed.kind is FileKind.LOG and parsed.is_live
 
 
 def _payload_command(arguments: list[str] | None, key_form: str | None) -> PayloadCommand | None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kdump.checks.replicas import LocalReplicas
+    from kdump.checks.scrub import LocalScrub
     from kdump.export.verdict_files import LogDirRow
     from kdump.item import Item
     from kdump.render.html.sections import ReportOrigin
@@ -214,7 +215,7 @@ _NOT_OF_SCRUB = ("shallow", "contiguous", "start", "index_interval_bytes", "conf
 def _demand_scrub(given: dict[str, Any], paths: list[str]) -> None:
     """End with a usage error where something is asked for that a scrub does not do."""
     for option in _NOT_OF_SCRUB:
-        if given[option]:
+        if given[option] and (option, given["layout"]) != ("now", "html"):
             name = option.replace("_", "-")
             raise click.UsageError(f"--{name} is not for --scrub, which reads the logs of closed segments only.")
     for path in (given["scrub"], *paths, *given["accept"]):
@@ -241,8 +242,14 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
     )
     told: list[Scrubbed] = []
     redactor = redactor_of(given, [*paths, *options.accept])
+    spark = session(given, paths)
+    more: tuple[LocalScrub, ...] = ()
+    if spark is not None:
+        from kdump.spark.jobs import ScrubEngine
+
+        more = (ScrubEngine(spark),)
     origin = _origin(paths, given, {}, redactor) if given["layout"] == "html" else None
-    items = scrub(paths, options)
+    items = scrub(paths, options, *more)
     try:
         _show(_noting(items, told), paths, given, outcome, bar, redactor, origin)
     except LedgerError as error:
@@ -373,6 +380,9 @@ def _origin(
     for name in ("scrub", "start", "index_interval_bytes", "config", "now", *usual, "redact_key"):
         if given[name] != usual.get(name):
             parts += [f"--{name.replace('_', '-')}", str(given[name])]
+    if given["seconds"] is not None:
+        parts += ["--for", f"{given['seconds']:g}"]
+    parts += [f"--accept={path}" for path in given["accept"]]
     host = socket.gethostname() if given["with_host"] else None
     if redactor is not None:
         parts = [redactor.text(part) for part in parts]

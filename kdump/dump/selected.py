@@ -99,7 +99,7 @@ class SelectedLog:
         is_announced = False
         for window in self._windows(walk, starts, findings, source):
             yield from drain(findings)
-            for item in self._wanted(window):
+            for item in self.wanted(window):
                 if isinstance(item, Chunk) and not is_announced:
                     is_announced = True
                     yield FileStart(java_file(self.path), self.file.kind, self.file.base, source.size)
@@ -174,7 +174,8 @@ class SelectedLog:
             kept = self._outcomes.window(self.path, kept, self._selection.outcome or "")
         return kept
 
-    def _wanted(self, window: Window) -> Iterator[Chunk | Finding]:
+    def wanted(self, window: Window) -> Iterator[Chunk | Finding]:
+        """Yield what is selected of a window, and what is wrong with its records."""
         kept = self._filtered(window)
         if not kept.count:
             return

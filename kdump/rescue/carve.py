@@ -74,7 +74,7 @@ def carve(
     Reports: F06, L12.
 
     Raises:
-        RefusedError: the directory may not be written to; nothing was read.
+        CarveRefusedError: the directory may not be written to; nothing was read.
         OSError: it cannot be written to. Files without their names are removed.
     """
     with CarveOutput(options.to) as output:

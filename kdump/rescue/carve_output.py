@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kdump.storage.fsops import FileOps
+from kdump.storage.log_dir import log_dir_around
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 _TEMPORARY = ".kdump-"
+_MARK = f"{_TEMPORARY}carving"  # there while a run is at work, and after one that was killed
+_RUN = re.compile(r"run-[0-9]+-[0-9]{20}\.log")
 
 
 class CarveRefusedError(Exception):
@@ -43,9 +47,12 @@ class CarveOutput:
             finally:
                 os.close(parent)
         self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for name in os.listdir(path):
+        for name in sorted(os.listdir(path), key=lambda one: one == _MARK):  # the mark last: it says what the rest is
             self._ops.remove(self._fd, name)
+        os.close(self._ops.create(self._fd, _MARK))
+        self._ops.sync(self._fd)
         self._sizes: dict[str, int] = {}
+        self._has_runs = False
 
     @staticmethod
     def _check(path: str) -> None:
@@ -53,20 +60,15 @@ class CarveOutput:
         if os.path.lexists(path):
             if not os.path.isdir(path):
                 raise CarveRefusedError(f"{path}: is a file; name a new directory for --to")
-            others = sorted(name for name in os.listdir(path) if not _is_left(name))
-            if others or "carve.jsonl" in os.listdir(path):
-                raise CarveRefusedError(
-                    f"{path}: holds {(others or ['carve.jsonl'])[0]}; name a new directory for --to"
-                )
+            names = os.listdir(path)
+            others = sorted(name for name in names if not _is_left(name, was_killed=_MARK in names))
+            if others:
+                raise CarveRefusedError(f"{path}: holds {others[0]}; name a new directory for --to")
         elif not os.path.isdir(os.path.dirname(real)):
             raise CarveRefusedError(f"{path}: the directory to make it in does not exist")
-        above = real
-        while True:
-            if os.path.lexists(os.path.join(above, "meta.properties")):
-                raise CarveRefusedError(f"{path}: lies in the log directory {above}, where a broker would trip over it")
-            if above == os.path.dirname(above):
-                return
-            above = os.path.dirname(above)
+        above = log_dir_around(real)
+        if above is not None:
+            raise CarveRefusedError(f"{path}: lies in the log directory {above}, where a broker would trip over it")
 
     @contextmanager
     def appending(self, name: str) -> Iterator[Callable[[bytes], None]]:
@@ -97,6 +99,7 @@ class CarveOutput:
         finally:
             os.close(fd)
         self._ops.rename(self._fd, _TEMPORARY + name, final)
+        self._has_runs = True
         del self._sizes[name]
 
     def remove(self, name: str) -> None:
@@ -105,12 +108,14 @@ class CarveOutput:
         del self._sizes[name]
 
     def write(self, final: str, data: bytes) -> None:
-        """Write a whole small file."""
+        """Write a whole small file, the last one."""
         with self.appending(final) as append:
             append(data)
         self._ops.sync(self._fd)
         self.rename(final, final)
         self._ops.sync(self._fd)
+        self._ops.remove(self._fd, _MARK)
+        self._has_runs = True
 
     def __enter__(self) -> Self:
         return self
@@ -121,9 +126,13 @@ class CarveOutput:
         for name in list(self._sizes):
             with suppress(OSError):
                 self.remove(name)
+        if not self._has_runs:
+            with suppress(OSError):
+                self._ops.remove(self._fd, _MARK)
         os.close(self._fd)
 
 
-def _is_left(name: str) -> bool:
-    """Whether a file is what a killed run of carve has left."""
-    return name.startswith(_TEMPORARY) or (name.startswith("run-") and name.endswith(".log"))
+def _is_left(name: str, *, was_killed: bool) -> bool:
+    """Whether a file is what a killed run of carve has left: runs that are whole are somebody's, unless one was killed."""
+    is_run = _RUN.fullmatch(name) is not None or name == "carve.jsonl"
+    return name.startswith(_TEMPORARY) or (was_killed and is_run)

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from kdump.storage.fsops import FileOps
 
 _FOREIGN_SEQUENCES = "__consumer_offsets"  # the coordinator writes there in the name of producers
-_SPARE = 1.02  # of what is needed, for indexes
-_SMALL = 1024 * 1024
 _ATTEMPTS = 8  # epochs that turn out to be wrong, one after the other
 _MODE = 0o644
 

@@ -31,7 +31,6 @@ _RUN = re.compile(r"run-[0-9]+-([0-9]{20})\.log")
 _RUNS = "carve.jsonl"
 _MOST_JSON = 64 * 1024 * 1024  # bytes of a list of runs
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-_MAX_PARTITION = 2**31 - 1
 
 
 def is_partition_name(name: str) -> bool:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kdump.rescue.sources import is_partition_name
+from kdump.storage.log_dir import log_dir_around
 from kdump.storage.paths import parent, real
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 ROWS = ".salvage.jsonl"  # behind the name of a partition
 _TEMPORARY = ".kdump-salvage-"
-_META = "meta.properties"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -62,13 +62,9 @@ class Target:
                 continue  # a log by itself, in any directory
             if where == inside or where.startswith(os.path.join(inside, "")):
                 raise UnfitError(f"{self.path}: lies in the source {source}; name a directory elsewhere")
-        above = where
-        while True:
-            if os.path.lexists(os.path.join(above, _META)):
-                raise UnfitError(f"{self.path}: lies in the log directory {above}; a broker would take it for its own")
-            if os.path.dirname(above) == above:
-                break
-            above = os.path.dirname(above)
+        above = log_dir_around(where)
+        if above is not None:
+            raise UnfitError(f"{self.path}: lies in the log directory {above}; a broker would take it for its own")
         if not os.path.lexists(self.path):
             return set()
         if not os.path.isdir(self.path):

@@ -7,18 +7,21 @@ of verify, results of parts. While a job runs its stages are told.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import time
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from kdump.checks import replicas
+from kdump.checks import replicas, scrub_segment
+from kdump.checks.scrub import LocalScrub
 from kdump.export import job as export_job
 from kdump.export.split import SPLIT_SIZE, pack
 from kdump.item import Progress
 from kdump.spark.errors import SparkFailedError
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
+from kdump.storage import guest
 from kdump.storage.file_source import OpenFailure
 from kdump.usage.run import PlacedRows, usage_units
 
@@ -28,8 +31,11 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from kdump.checks.ledger import Ledger
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition import PartitionCheck
+    from kdump.checks.scrub import ScrubOptions
+    from kdump.checks.scrub_segment import ScrubUnit
     from kdump.export.job import ExportPart, ExportTarget, Result
     from kdump.export.read import ReadOptions
     from kdump.finding import Finding
@@ -101,6 +107,48 @@ class VerifyEngine(replicas.LocalReplicas):
             yield from found[number]
 
 
+class ScrubEngine(LocalScrub):
+    """Reads closed segments in tasks of Spark; the ledger is a directory.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+
+    def ledger(self, path: str) -> Ledger:
+        """Return the ledger, held by this run."""
+        from kdump.spark.ledger_files import LedgerFiles
+
+        return LedgerFiles(path)
+
+    @contextmanager
+    def judged(
+        self, units: Iterator[ScrubUnit], options: ScrubOptions, end: float | None, total: int
+    ) -> Iterator[Iterator[Iterator[scrub_segment.Result]]]:
+        """Give the results of each unit, in order; the job runs when the first is asked for."""
+        yield self._each(list(units), options, None if end is None else time.time() + end - time.monotonic())
+
+    def _each(
+        self, units: list[ScrubUnit], options: ScrubOptions, end: float | None
+    ) -> Iterator[Iterator[scrub_segment.Result]]:
+        results: dict[int, list[scrub_segment.Result]] = {}
+        work = partial(_scrub, end=end)
+
+        def first() -> Iterator[scrub_segment.Result]:
+            sizes = [max(1, 0 if unit.known is None else unit.known.size) for unit in units]
+            for one in _run(self._context, "scrub", list(enumerate(units)), sizes, SPLIT_SIZE["findings"], work):
+                if not isinstance(one, Progress):
+                    results[one[0]] = one[1]
+                elif options.progress:
+                    yield one
+            yield from results.pop(0)
+
+        for number in range(len(units)):
+            yield iter(results.pop(number)) if number else first()
+
+
 class ExportEngine(export_job.LocalExport):
     """Writes parts in tasks of Spark.
 
@@ -125,6 +173,21 @@ def _judge(group: list[tuple[int, Directory]], options: VerifyOptions) -> Iterat
     for number, directory in group:
         late: list[Finding] = []
         yield number, list(judge.partition(directory, late)), late
+
+
+def _scrub(group: list[tuple[int, ScrubUnit]], end: float | None) -> Iterator[tuple[int, list[scrub_segment.Result]]]:
+    is_first = True
+
+    def is_over() -> bool:
+        return end is not None and not is_first and time.time() >= end
+
+    for number, unit in group:
+        if is_over():
+            yield number, [scrub_segment.ScrubOutcome(left_out=scrub_segment.NO_TIME)]
+            continue
+        found = scrub_segment.scrub_segment(unit, is_over)
+        yield number, [one for one in found if not isinstance(one, Progress)]
+        is_first = False
 
 
 def _compare(group: list[tuple[int, list[Directory]]], options: VerifyOptions) -> Iterator[tuple[int, list[Item]]]:
@@ -226,7 +289,8 @@ def _run(
         try:
             context.setJobDescription(f"kdump {name}")
             tasks = context.parallelize(groups, len(groups))
-            results.extend(tasks.flatMap(partial(_there, os.getcwd(), work)).collect())
+            manners = guest.of_each(context.defaultParallelism)
+            results.extend(tasks.flatMap(partial(_there, os.getcwd(), manners, work)).collect())
         except Exception as error:
             failed.append(error)
 
@@ -249,8 +313,14 @@ def _run(
     yield from results
 
 
-def _there(directory: str, work: Callable[[Any], Iterator[Any]], group: Any) -> Iterator[Any]:  # noqa: ANN401
-    """Do work where the user is: that is where relative paths begin."""
+def _there(
+    directory: str,
+    manners: dict[str, Any],
+    work: Callable[[Any], Iterator[Any]],
+    group: Any,  # noqa: ANN401
+) -> Iterator[Any]:
+    """Do work where the user is, which is where relative paths begin, and with the manners of the user's process."""
+    guest.be(**manners)
     with suppress(OSError):  # there is no such directory on this machine
         os.chdir(directory)
     return work(group)

@@ -30,7 +30,6 @@ _CLASSIC_METADATA = 2
 _FIRST_EPOCH = 1  # of a group, and of its target assignment, before any is stored
 _NO_EPOCH = -1  # of a target assignment that was deleted, of a member that has left
 _ABORT, _COMMIT = b"\0\0", b"\0\1"
-_UNKNOWN_STATE = 127
 
 # By type of the record: the message, and what part of which group it is.
 _RECORDS = {

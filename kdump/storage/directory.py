@@ -89,7 +89,7 @@ class DirectoryListing:
 
                 self._entries = {entry.name: entry for entry in entries(path)}
             else:
-                with os.scandir(path) as found:
+                with os.scandir(path or os.curdir) as found:
                     self._entries = {entry.name: entry for entry in found if _matters(entry)}  # of a million perhaps
         except OSError as error:
             self.error = error

@@ -16,7 +16,7 @@ import re
 import sys
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.storage.file_source import CannotKeepCacheError, FileSource
 
@@ -28,10 +28,12 @@ _PIECE = 1024 * 1024  # bytes that are read at once at most
 _SMALLEST = 4096
 _OFTEN = 20  # pieces a second, so that the disk is free in between
 _SECOND = 1_000_000_000  # ns
+_LATE = _SECOND // 2  # of lost time is made good: a process is not always woken when it wants to be
 _CACHESTAT = 451  # its number on every machine of Linux
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
 _IDLE, _CLASS_SHIFT, _THIS_PROCESS = 3, 13, 1
 _MAY_ALWAYS = 1 << 3  # CAP_FOWNER: counts as the owner of every file
+_TOLD: dict[str, Any] = {"rate": None, "keeps_cache": False, "idle": False}  # what `be` was called with
 _ABSENT = re.compile(rb"\0+")  # pages, a byte each
 _PRESENT = bytes(one & 1 for one in range(256))  # the other bits of mincore mean nothing
 
@@ -58,7 +60,7 @@ class _Pace:
         lockf(self._file, take)
         try:
             now = time.monotonic_ns()
-            start = max(now, self._next[0])
+            start = max(now - _LATE, self._next[0] or now)
             self._next[0] = start + size * _SECOND // self._rate
         finally:
             lockf(self._file, let_go)
@@ -130,8 +132,15 @@ def be(*, rate: int | None = None, keeps_cache: bool = False, idle: bool = False
         CannotKeepCacheError: the system cannot even be asked.
     """
     FileSource.manners = _Guest(rate, keeps_cache=keeps_cache) if rate is not None or keeps_cache else None
+    _TOLD.update(rate=rate, keeps_cache=keeps_cache, idle=idle)
     if idle:
         _be_idle()
+
+
+def of_each(count: int) -> dict[str, Any]:
+    """Return what to call `be` with in each of so many processes that this one has not started itself."""
+    rate = _TOLD["rate"]
+    return {**_TOLD, "rate": None if rate is None else max(1, rate // count)}
 
 
 def _be_idle() -> None:

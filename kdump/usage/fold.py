@@ -445,7 +445,8 @@ class UsageFold:
 
     def _by_names(self) -> Iterator[Usage]:
         chosen, error, counted = self._chosen()
-        null = self._places[None]
+        null = _Place()
+        _merge(null, self._places[None])
         rest = null.sums[:]
         for name, sums in chosen:
             is_exact = self._is_exact and (not error or (counted and sums[_sums.WEIGHT] >= error))

@@ -12,6 +12,7 @@ import pickle
 import pty
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -832,3 +833,16 @@ def test_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
             assert process.stderr.read() == b""
         finally:
             process.kill()
+
+
+def test_a_bare_name_is_judged_as_the_same_file_by_a_longer_path(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "damage" / "intact" / "none" / "logdir", tmp_path / "logs")
+    folder = next((tmp_path / "logs").glob("*-0"))
+    log = sorted(folder.glob("*.log"))[0]
+    data = bytearray(log.read_bytes())
+    data[700] ^= 0xFF
+    log.write_bytes(data)
+    bare, longer = (run_kdump(["verify", path], folder) for path in (log.name, f"./{log.name}"))
+    assert bare.exit == longer.exit == 3
+    assert b"lost: offsets" in bare.stdout
+    assert bare.stdout == longer.stdout.replace(b"./", b"")

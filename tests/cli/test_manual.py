@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import shlex
 import string
 import struct
 import subprocess
@@ -17,7 +16,7 @@ import tomllib
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import lz4.frame
@@ -29,7 +28,8 @@ from kdump.exit_status import Exit
 from kdump.finding import REPAIRS, Code, Finding, Severity
 from kdump.format.checksum import crc32c
 from kdump.render.text.findings import finding_line
-from tests.support import metadata_records
+from tests.support import consoles, metadata_records
+from tests.support.consoles import MAN, ROOT, plain
 from tests.support.coordinator_records import at as timed
 from tests.support.coordinator_records import transaction
 from tests.support.damage_cases import damage_cases
@@ -41,9 +41,7 @@ from tests.support.verify_runs import FOLDERS, NOT_AS_NAMED, STAGED, below, show
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(kdump.__file__).parent
-MAN = ROOT / "man"
 README = (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").is_file() else ""
 PAGES = [
     "kdump.1",
@@ -70,6 +68,8 @@ PAGES = [
     "kdump-python.3",
     "kdump-json.5",
     "kdump-findings.7",
+    "kdump-runbooks.7",
+    "kdump-tutorial.7",
 ]
 COMMANDS: dict[str, click.Command] = {
     name: command
@@ -101,13 +101,6 @@ def parsed(line: str) -> Line:
     words = re.findall(r'"([^"]*)"|(\S+)', rest)
     joint = "" if macro in ("BR", "RB", "BI", "IB", "IR", "RI") else " "
     return Line(macro, plain(joint.join(quoted or word for quoted, word in words)))
-
-
-def plain(text: str) -> str:
-    """Return what a reader sees."""
-    for escape, shown in ((r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(bu", "*"), (r"\e", "\\")):
-        text = text.replace(escape, shown)
-    return text
 
 
 def section(name: str, title: str) -> list[Line]:
@@ -142,7 +135,7 @@ KNOWN = {
 
 
 def test_every_command_has_a_page() -> None:
-    assert {path.name for path in MAN.iterdir()} == set(PAGES)
+    assert {path.name for path in MAN.iterdir() if path.suffix[1:].isdigit()} == set(PAGES)
     assert {f"{name}.1" for name in PAGE_OF} == {name for name in PAGES if name.endswith(".1")}
 
 
@@ -564,57 +557,36 @@ def test_a_row_of_the_table_is_written_as_the_others(code: Code) -> None:
     assert len({one.slug for one in Code}) == len(Code)
 
 
-# --- README -------------------------------------------------------------------------------------------------
-class Example(NamedTuple):
-    """A command of the README and what stands below it."""
-
-    command: str
-    output: str
+# --- README and tutorial ------------------------------------------------------------------------------------
+TUTORIAL = "kdump-tutorial.7"
+JQ = re.compile(r"\| jq -\w+ '")  # tests/render/test_json.py runs these, with or without a jq
 
 
-def consoles() -> list[list[Example]]:
-    """Return the console blocks of the README; commands of one block follow upon each other."""
-    return [
-        [Example(*part.partition("\n")[::2]) for part in re.split(r"(?m)^\$ ", block)[1:]]
-        for block in re.findall(r"(?ms)^```console\n(.*?)^```$", README)
-    ]
+def tour() -> list[list[consoles.Example]]:
+    """Return all of the README as one block, as it is pasted, and the blocks of the tutorial, each by itself."""
+    readme = [example for block in consoles.of_markdown(README) for example in block]
+    blocks = [*([readme] if readme else []), *consoles.of_page((MAN / TUTORIAL).read_text("ascii"))]
+    return [block for block in blocks if not JQ.search(block[0].command)]
 
 
-@pytest.fixture
-def newcomer(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """A directory with the fixtures in it, and an environment in which `kdump` is the one that is tested."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    command = shlex.split(os.environ.get("KDUMP_COMMAND", "")) or [sys.executable, "-P", "-m", "kdump"]
-    (programs / "kdump").write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', "utf-8")
-    (programs / "kdump").chmod(0o755)
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "fixtures").symlink_to(FIXTURES)
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-    return tmp_path / "work", {**os.environ, "PATH": path, "PYTHONPATH": str(PACKAGE.parent)}
+@pytest.mark.parametrize("block", tour(), ids=lambda block: block[0].command)
+def test_a_command_prints_what_is_shown(block: list[consoles.Example], tmp_path: Path) -> None:
+    consoles.assert_shown(block, *consoles.newcomer(tmp_path))
 
 
-@pytest.mark.parametrize("block", consoles(), ids=lambda block: block[0].command)
-def test_the_readme_shows_what_its_commands_print(block: list[Example], newcomer: Any) -> None:
-    folder, environment = newcomer
-    script = "\n".join(f"{example.command}\nlast=$?; printf '\\001'; (exit $last)" for example in block)
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    outputs = done.stdout.decode().split("\x01")[:-1]
-    shown = [f"$ {example.command}\n{output}" for example, output in zip(block, outputs, strict=True)]
-    assert "".join(shown) == "".join(f"$ {example.command}\n{example.output}" for example in block)
+def test_readme_and_tutorial_show_every_command() -> None:
+    commands = [example.command for block in tour() for example in block]
+    assert [name for name in COMMANDS if not any(f"kdump {name}" in command for command in commands)] == []
 
 
-def test_the_readme_shows_every_command() -> None:
-    commands = [example.command for block in consoles() for example in block]
-    assert all(any(f"kdump {name}" in command for command in commands) for name in COMMANDS)
+def test_the_readme_is_two_hundred_lines_at_most() -> None:
+    assert len(README.splitlines()) <= 200
+
+
+def test_the_contents_of_the_readme_lead_to_its_headings() -> None:
+    linked = re.findall(r"\]\(#([^)]*)\)", README)
+    headings = re.findall(r"(?m)^## (.*)$", README)
+    assert linked == [re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings]
 
 
 @pytest.mark.parametrize("mark", ["install-and-dump", "install-and-test"])
@@ -663,8 +635,9 @@ def test_the_page_of_the_library_names_what_is_public() -> None:
     assert [name for name in kdump.__all__ if name not in text] == []
 
 
-def test_the_readme_says_what_each_folder_is() -> None:
-    (block,) = re.findall(r"(?ms)^## Layout\n.*?^```\n(.*?)^```$", README)
+def test_the_readme_of_the_tests_says_what_each_folder_is() -> None:
+    text = (ROOT / "tests" / "README.md").read_text("utf-8")
+    (block,) = re.findall(r"(?ms)^## Layout\n.*?^```\n(.*?)^```$", text)
     named = {line.split()[0] for line in block.splitlines()}
     folders = {f"kdump/{path.name}/" for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
     assert folders | {"tests/", "fixtures/", "man/", ".ci/"} == {name for name in named if name.endswith("/")}

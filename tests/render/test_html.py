@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import shutil
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,7 @@ from kdump.render.html.damage_map import marks, outline, percent
 from kdump.render.html.headline import headline
 from kdump.render.html.page import MAX_BYTES, SectionForm, fitted
 from kdump.storage.file_source import OpenFailure
+from tests.support.damage_cases import Damage, damage_cases
 from tests.support.report_items import PAYLOADS, hostile, large
 from tests.support.report_pages import ORIGIN, demand_all, demand_inert, page_of, parsed, text_of
 from tests.support.report_scene import NOW, build, items_of_scene
@@ -67,6 +69,12 @@ def test_everything_of_a_damaged_directory_is_in_it(scene: tuple[Path, Path], fo
     assert page.count('<figure class="map">') == 4
 
 
+@pytest.mark.parametrize("case", damage_cases(FIXTURES / "damage")[::12], ids=lambda case: case.name)
+def test_everything_of_recorded_damage_is_in_it(case: Damage, tmp_path: Path) -> None:
+    items = items_of_scene(case.build(tmp_path / "logdir"))
+    demand_all(page_of(items), items)
+
+
 def test_replicas_stand_side_by_side(scene: tuple[Path, Path]) -> None:
     items = items_of_scene(*scene, replicas=True)
     page = page_of(items, replicas=True)
@@ -95,6 +103,19 @@ def test_a_file_that_was_named_has_a_row_and_a_map(scene: tuple[Path, Path]) -> 
     assert page.count('<figure class="map">') == 1
 
 
+def test_a_partition_is_named_wherever_it_is_looked_at_from(
+    scene: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(scene[0] / "payments-7")
+    for path in (".", "../payments-7/", f"{scene[0]}//payments-7//"):
+        items = items_of_scene(path)
+        page = page_of(items, [path])
+        demand_all(page, items)
+        assert "payments-7 is damaged." in page
+    both = items_of_scene(".", "../txn-0")
+    assert "Both partitions are damaged." in page_of(both)
+
+
 def test_what_could_not_be_read_is_said(tmp_path: Path) -> None:
     items: list[Item] = [OpenFailure("a/b.log", "permission", "a/b.log: permission denied"), Checked((), 0, 0)]
     page = page_of(items)
@@ -116,6 +137,23 @@ def _tally() -> Any:
     return Tally()
 
 
+def test_the_head_says_what_starts_have_in_common(scene: tuple[Path, Path]) -> None:
+    same = "At the next start, however it was shut down, a broker loads everything as it is."
+    assert same in page_of(items_of_scene(scene[1]))
+    page = page_of(items_of_scene(scene[0]))
+    assert "At the next start after a clean shutdown a broker loads everything as it is." in page
+    lost = "a broker cuts away 49.1 kB with 651 readable records, and gives out offsets a second time."
+    assert f"At the next start after an unclean shutdown or the loss of its checkpoints {lost}" in page
+
+
+def test_a_scrub_has_its_report(scene: tuple[Path, Path], tmp_path: Path) -> None:
+    done = run("verify", "--format", "html", "--now", NOW, "--scrub", str(tmp_path / "ledger"), str(scene[0]))
+    page = done.stdout.decode("utf-8")
+    demand_inert(page)
+    assert "1 of 5 partitions is damaged." in page
+    assert page.count('<figure class="map">') == 1
+
+
 # --- nothing in a name or a key can do anything -------------------------------------------------------------
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
 def test_hostile_names_and_keys_are_inert(payload: str) -> None:
@@ -127,10 +165,16 @@ def test_hostile_names_and_keys_are_inert(payload: str) -> None:
 
     seen = re.sub(r"\s+", " ", escape(payload))
     assert text_of(tree).count(seen) >= 9
-    plain = demand_inert(page_of(hostile("x"), ["dir"], origin=ORIGIN.replace(host="x"), replicas=True))
-    assert [one.tag for one in tree.iter()] == [one.tag for one in plain.iter()]  # it has added nothing
+    assert [one.tag for one in tree.iter()] == _plain_tags()  # it has added nothing
     for form in range(1, 4):  # of the forms for large runs too
         demand_inert("".join(_forms(items, form)))
+
+
+@cache
+def _plain_tags() -> list[Any]:
+    """The elements of the page about names that are harmless."""
+    page = page_of(hostile("x"), ["dir"], origin=ORIGIN.replace(host="x"), replicas=True)
+    return [one.tag for one in demand_inert(page).iter()]
 
 
 def _forms(items: list[Item], form: int) -> Iterator[str]:
@@ -220,15 +264,15 @@ def test_quiet_leaves_out_what_is_no_error(scene: tuple[Path, Path]) -> None:
 def test_a_large_run_stays_small(damaged: int) -> None:
     page = page_of(large(3000, damaged, 10_000))
     assert len(page.encode("utf-8")) < MOST
-    text = text_of(demand_inert(page))
-    for at in range(3000):
-        assert f"orders-{at}" in text
+    if damaged == 10:  # the others are parsed by Chromium: here it takes long
+        demand_inert(page)
+    names = set(re.findall(r"orders-\d+", page))
+    assert names == {f"orders-{at}" for at in range(3000)}
     for code in ("B01", "L09", "X04"):
         assert f'id="c-{code}"' in page
-    assert "10000 in all" in text
+    assert "10000 in all" in page
     if damaged <= 300:
-        for n in range(1, 3 * damaged + 1):
-            assert f'value="{n}"' in page
+        assert {int(n) for n in re.findall(r'<li value="(\d+)"', page)} == set(range(1, 3 * damaged + 1))
 
 
 def test_memory_of_a_page_does_not_grow_with_what_a_file_has() -> None:

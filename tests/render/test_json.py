@@ -26,6 +26,7 @@ from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
 from kdump.render.json.writer import JsonWriter
 from tests.support import segments
+from tests.support.consoles import MAN, plain
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, Run, run_kdump
 from tests.support.segments import varint
@@ -584,15 +585,15 @@ def test_records_of_compressed_old_messages_are_not_guessed() -> None:
         assert one["records"] in (None, other["records"])
 
 
-# --- README -------------------------------------------------------------------------------------------------
+# --- tutorial -------------------------------------------------------------------------------------------------
 def pipelines() -> list[tuple[list[str], str, str]]:
-    """Return arguments of kdump, options and program of jq of each example of the README that has both."""
-    text = (ROOT / "README.md").read_text("utf-8")
+    """Return arguments of kdump, options and program of jq of each example of the tutorial that has both."""
+    text = plain((MAN / "kdump-tutorial.7").read_text("ascii"))
     found = re.findall(r"(?m)^\$ kdump (.*?) \| jq (-\w+) '(.*)'$", text)
     return [(args.split(" "), options, program) for args, options, program in found]
 
 
-def test_the_readme_has_examples_with_jq() -> None:
+def test_the_tutorial_has_examples_with_jq() -> None:
     assert len(pipelines()) >= 4
 
 
@@ -611,14 +612,14 @@ def filtered(options: str, program: str, lines: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("args", "options", "program"), pipelines(), ids=lambda one: str(one)[:60])
-def test_the_examples_with_jq_print_what_the_readme_shows(
+def test_the_examples_with_jq_print_what_the_tutorial_shows(
     args: list[str], options: str, program: str, tmp_path: Path
 ) -> None:
     (tmp_path / "fixtures").symlink_to(FIXTURES)
     answers = filtered(options, program, run_kdump(args, tmp_path).stdout.decode())
     command = f"$ kdump {' '.join(args)} | jq {options} '{program}'\n"
     assert answers
-    assert command + "\n".join(answers) + "\n" in (ROOT / "README.md").read_text("utf-8")
+    assert command + "\n".join(answers) + "\n" in plain((MAN / "kdump-tutorial.7").read_text("ascii"))
 
 
 @pytest.mark.parametrize("kernel", ["render/json/_json.py", "render/text/_text.py"])

@@ -148,6 +148,7 @@ DUMPS = [
     ["-j", "2", "--print-data-log"],
 ]
 OTHERS = [
+    ["cluster"],
     ["verify"],
     ["verify", "--start", "all"],
     ["verify", "--quiet", "--no-fold", "-j", "2"],
@@ -175,6 +176,11 @@ def test_no_output_has_a_secret(logdir: Path, key: Path, options: list[str], lay
         tokens = set(re.findall(r"tok-[0-9a-f]{20}", back))
         if not tokens:
             assert back.replace('"', "") == plain.stdout.decode().replace('"', "")  # a name with a blank is quoted
+
+
+def test_the_report_as_html_has_no_secret(logdir: Path, key: Path) -> None:
+    words = ["verify", "--format", "html", "--start", "all", "--redact-key", str(key), str(logdir)]
+    assert clean(run_kdump(words, logdir)).stdout.count(b"tok-") > 20
 
 
 def _names(logdir: Path) -> set[str]:

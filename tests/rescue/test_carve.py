@@ -349,11 +349,21 @@ def test_carve_writes_only_into_a_new_directory_outside_of_log_dirs(tmp_path: Pa
 def test_what_a_killed_run_has_left_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "image").write_bytes(of(0) + of(1))
     (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".kdump-carving").touch()
     (tmp_path / "out" / ".kdump-.run-1").write_bytes(b"half")
     (tmp_path / "out" / "run-00001-00000000000000000000.log").write_bytes(b"whole, but not listed")
     assert run_kdump(["carve", "image", "--to", "out"], tmp_path).exit == 0
     assert (tmp_path / "out" / "run-00001-00000000000000000000.log").read_bytes() == of(0) + of(1)
     assert run_kdump(["carve", "image", "--to", "out"], tmp_path).exit == 12
+
+
+def test_runs_whose_list_was_moved_away_are_not_taken_for_leavings(tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(of(0) + of(1))
+    assert run_kdump(["carve", "image", "--to", "out"], tmp_path).exit == 0
+    assert sorted(os.listdir(tmp_path / "out")) == ["carve.jsonl", "run-00001-00000000000000000000.log"]
+    (tmp_path / "out" / "carve.jsonl").rename(tmp_path / "elsewhere")
+    assert b"holds run-00001-00000000000000000000.log" in refused(tmp_path, "out")
+    assert (tmp_path / "out" / "run-00001-00000000000000000000.log").read_bytes() == of(0) + of(1)
 
 
 def test_short_runs_are_left_out_on_request(tmp_path: Path) -> None:

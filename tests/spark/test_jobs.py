@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -24,18 +23,21 @@ from kdump.export.tables import columns_of
 from kdump.item import Progress
 from kdump.spark import jobs as spark_jobs
 from kdump.spark.errors import SparkFailedError
+from tests.support.consoles import plain, run_section, sections
 from tests.support.fleet import NODE
+from tests.support.runbook_scenes import SCENES
 from tests.support.runs import FIXTURES
 from tests.support.tables import sorted_rows, split_table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import click.testing
     from pyspark.sql import SparkSession
 
     from kdump.export import job
 
 pytestmark = pytest.mark.usefixtures("spark")
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def run(*args: str | Path) -> click.testing.Result:
@@ -45,10 +47,11 @@ def run(*args: str | Path) -> click.testing.Result:
     return result
 
 
-@pytest.mark.parametrize("layout", ["text", "json"])
+@pytest.mark.parametrize("layout", ["text", "json", "html"])
 def test_verify_says_what_the_local_engine_says(layout: str, tree: list[str]) -> None:
-    local = run("verify", "--format", layout, *tree)
-    there = run("verify", "--engine", "spark", "--format", layout, *tree)
+    options = ("--format", layout, "--start", "clean", "--now", "1795000000000")
+    local = run("verify", *options, *tree)
+    there = run("verify", "--engine", "spark", *options, *tree)
     assert there.stdout == local.stdout
     assert there.exit_code == local.exit_code == 6
 
@@ -204,14 +207,17 @@ def _compare(spark: SparkSession, here: str, url: str) -> None:
     assert run("verify", "s3://dumps/nothing").exit_code == 10
 
 
-# --- what the README answers --------------------------------------------------------------------------------
-def test_the_answers_of_the_readme(tmp_path: Path) -> None:
+# --- what the manual answers --------------------------------------------------------------------------------
+def test_the_answers_of_the_manual(tmp_path: Path) -> None:
     """Its paths are made absolute: relative ones begin where the session was started."""
-    text = (ROOT / "README.md").read_text("utf-8")
-    blocks = re.findall(r"<!-- ci: spark-answers -->\n```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 1
-    code, expected = blocks[0]
+    text = sections("kdump-export.1")["THE DATA SOURCE"]
+    code, expected = (plain(block) for block in re.findall(r"(?ms)^\.EX\n(.*?)^\.EE$", text))
     code = code.replace('"disk', f'"{tmp_path}/disk').replace('"fixtures', f'"{FIXTURES}')
     printed: list[str] = []
     exec(code, {"print": lambda *words: printed.append(" ".join(map(str, words)))})
     assert "\n".join(printed).replace(f"{tmp_path}/", "").split("\n") == expected.rstrip("\n").split("\n")
+
+
+def test_the_runbook_of_a_fleet_does_what_it_says(tmp_path: Path) -> None:
+    title = "CHECKING A FLEET EVERY NIGHT"
+    run_section("kdump-runbooks.7", title, tmp_path, SCENES[title])

@@ -121,10 +121,9 @@ def test_processes_share_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Each process waits behind what the others have taken."""
     path = tmp_path / "file"
     path.write_bytes(bytes(MB))
-    guest.be(rate=10 * MB)
+    guest.be(rate=MB // 1000)
     waits: list[float] = []
     monkeypatch.setattr("kdump.storage.guest.time.sleep", waits.append)
-    monkeypatch.setattr("kdump.storage.guest.time.monotonic_ns", lambda: 10**12)  # no time passes
     pid = os.fork()
     if not pid:
         try:
@@ -136,7 +135,7 @@ def test_processes_share_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert os.waitpid(pid, 0)[1] == 0
     with FileSource(str(path)) as source:
         source.read_at(0, 1)
-    assert max(waits) == pytest.approx(MB / (10 * MB), abs=0.001)  # as long as the other takes
+    assert 500 < max(waits) <= 1000  # of the 1000 seconds that the other has taken, and not waited for
 
 
 def test_a_scrub_leaves_the_page_cache_as_it_was(tmp_path: Path) -> None:

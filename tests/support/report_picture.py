@@ -14,7 +14,7 @@ from tests.support.chromium import tab
 from tests.support.report_pages import ORIGIN, page_of
 from tests.support.report_scene import build, items_of_scene
 
-_WIDTH, _HEIGHT = 1000, 890
+_WIDTH, _HEIGHT = 1000, 860
 _EXCERPT = """
 document.querySelectorAll('#steps, #partitions, #maps figure:first-of-type, nav').forEach((e) => e.remove())
 """

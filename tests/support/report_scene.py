@@ -50,7 +50,7 @@ def build(folder: Path) -> tuple[Path, Path]:
     return first, second
 
 
-def items_of_scene(*paths: Path, **options: Any) -> list[Item]:
+def items_of_scene(*paths: Path | str, **options: Any) -> list[Item]:
     """All that verify says of some directories, with what a broker does at its next start."""
     settings = LoadSettings(_NOW, Config({}), None)
     return items_of(*paths, starts=tuple(Start), settings=settings, **options)

@@ -290,6 +290,9 @@ def test_growth_sets_odd_timestamps_aside(tmp_path: Path) -> None:
     assert (row["fromTimestamp"], row["toTimestamp"]) == (start, start + 10 * day)
     assert row["bytesPerDay"] == len(parts[0]) * 11 // 10
     assert row["fullAt"] == pytest.approx(start + row["daysLeft"] * day, rel=1e-3)
+    by_codec = du("--by", "codec", "--full-at", str(size * 3), "--now", str(start), "t-0", cwd=tmp_path)
+    alone = next(row for row in by_codec if row["type"] == "growth" and row["name"] is None)
+    assert alone == growth[None]  # what has a name counts too
     full = [row for row in du("--full-at", "1K", "--now", "0", NODE) if row["type"] == "growth" and row["name"] is None]
     assert full[0]["daysLeft"] == 0
 

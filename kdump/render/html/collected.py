@@ -116,15 +116,18 @@ class LossesFound:
         losses: without what is absent.
         absent: first and last offset, pair by pair: a compacted log has many.
         because: codes that say why something is absent.
+        partition: its name; None without any loss.
     """
 
     def __init__(self) -> None:
+        self.partition: str | None = None
         self.losses: list[Loss] = []
         self.absent = array("q")
         self.because: dict[str, None] = {}
 
     def take(self, loss: Loss) -> None:
         """Take one more."""
+        self.partition = loss.partition
         if loss.certainty.is_loss:
             self.losses.append(loss)
         else:
@@ -186,8 +189,15 @@ class PartitionFound:
 
     @property
     def name(self) -> str:
-        """Of the directory or the file."""
-        return os.path.basename(self.path.rstrip("/")) or self.path
+        """Of the partition or the file: as the items have it, for a path may be `.`."""
+        told = self.predictions[0].partition if self.predictions else self.lost.partition
+        own = os.path.basename(self.path.rstrip("/")) or self.path
+        return told if told is not None and own in (".", "..") else own
+
+    @property
+    def title(self) -> str:
+        """The path, and the name where that does not have it."""
+        return self.path if self.path.rstrip("/").endswith(self.name) else f"{self.path} ({self.name})"
 
 
 class Collected:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from kdump.render.html.collected import PartitionFound
     from kdump.render.tally import Tally
 
-_AFTER = {"clean": "a clean shutdown", "unclean": "an unclean shutdown", "full": "one that has lost its checkpoints"}
+_BOTH = 2
+_AFTER = {"clean": "a clean shutdown", "unclean": "an unclean shutdown", "full": "the loss of its checkpoints"}
 
 
 def headline(found: Sequence[PartitionFound], tally: Tally, *, is_quiet: bool) -> tuple[str, str, list[str]]:
@@ -41,39 +42,44 @@ def headline(found: Sequence[PartitionFound], tally: Tally, *, is_quiet: bool) -
 
 def _verdict(found: Sequence[PartitionFound], tally: Tally) -> tuple[str, str]:
     partitions = [one for one in found if one.checked is not None]
-    noun, whole = ("partition", partitions) if partitions else ("file", [one for one in found if one.size is not None])
+    files = [one for one in found if one.size is not None]
+    whole = partitions or files or list(found)
+    noun = "partition" if partitions or (tally.partitions and not files) else "file" if files else "directory"
+    count = len(whole) if partitions or files else max(len(found), tally.partitions)  # a scrub tells of damage only
     bad = [one for one in whole if one.word == "DAMAGED"]
-    elsewhere = [one for one in found if one.word == "DAMAGED" and one not in whole]
-    unread = any(path is not None for path, _ in tally.unchecked)
     if bad:
-        return "DAMAGED", f"{_of(bad, whole, noun)} damaged."
-    if elsewhere or tally.severities[Severity.ERROR]:
+        return "DAMAGED", f"{_of(bad, count, noun)} damaged."
+    if tally.severities[Severity.ERROR]:
         return "DAMAGED", f"No {noun} is damaged, but other files of the broker are."
     if not tally.files and not partitions:
         return "NOTHING", "Nothing was checked."
-    if unread:
+    if any(path is not None for path, _ in tally.unchecked):
         return "INCOMPLETE", "No damage was found, but not everything could be read."
     if tally.severities[Severity.WARNING]:
         suspect = [one for one in whole if one.word == "WARNING"]
         if suspect:
-            return "WARNING", f"No damage; {_of(suspect, whole, noun)} not quite as it should be."
+            return "WARNING", f"No damage; {_of(suspect, count, noun)} not quite as it should be."
         return "WARNING", "No damage; there are warnings about other files of the broker."
-    if len(whole) == 1:
-        return "SOUND", f"No damage: {whole[0].name} is sound."
-    return "SOUND", f"No damage: all {counted(len(whole), noun)} are sound." if whole else "No damage."
+    if count == 1:
+        return "SOUND", f"No damage: {whole[0].name if whole else f'the {noun}'} is sound."
+    return "SOUND", f"No damage: all {_many(count, noun)} are sound." if count else "No damage."
 
 
-def _of(some: Sequence[PartitionFound], whole: Sequence[PartitionFound], noun: str) -> str:
-    if len(whole) == 1:
-        return f"{whole[0].name} is"
-    if len(some) == len(whole):
-        return f"All {counted(len(whole), noun)} are"
-    return f"{len(some):,} of {counted(len(whole), noun)} {'is' if len(some) == 1 else 'are'}"
+def _of(some: Sequence[PartitionFound], count: int, noun: str) -> str:
+    if count == 1:
+        return f"{some[0].name} is"
+    if len(some) == count:
+        return f"{'Both' if count == _BOTH else f'All {count:,}'} {_many(count, noun).partition(' ')[2]} are"
+    return f"{len(some):,} of {_many(count, noun)} {'is' if len(some) == 1 else 'are'}"
+
+
+def _many(count: int, noun: str) -> str:
+    return counted(count, noun, "directories" if noun == "directory" else None)
 
 
 def _lost(found: Sequence[PartitionFound], tally: Tally) -> str:
     if not tally.offsets_lost:
-        return "No records are known to be lost."
+        return "No records are known to be lost." if tally.partitions else ""
     offsets = counted(tally.offsets_lost, "offset")
     if tally.records_unknown:
         known = f", {counted(tally.records_lost, 'record')} of them known" if tally.records_lost else ""
@@ -99,7 +105,10 @@ def _starts(found: Sequence[PartitionFound]) -> Iterator[str]:
     for start, rows in starts.items():
         said.setdefault(_start(rows), []).append(_AFTER[start])
     for sentence, kinds in said.items():
-        yield f"At the next start after {' or '.join(kinds)} {sentence}."
+        if len(kinds) == len(_AFTER):
+            yield f"At the next start, however it was shut down, {sentence}."
+        else:
+            yield f"At the next start after {' or '.join(kinds)} {sentence}."
 
 
 def _start(rows: Sequence[Prediction]) -> str:

@@ -169,7 +169,7 @@ class Report:
         if one.unread:
             told_of.append(f"{counted(one.unread, 'file')} not read")
         return {
-            "path": one.path,
+            "path": one.title,
             "n": self._number[id(one)] if one.files else None,
             "word": one.word,
             "segments": "" if checked is None else checked.segments,
@@ -302,7 +302,7 @@ class Report:
                 }
             )
         return {
-            "path": one.path,
+            "path": one.title,
             "sentence": lost.sentence(),
             "rows": found,
             "compared": any(row["elsewhere"] is not None for row in found),
@@ -380,7 +380,7 @@ class Report:
             for file in one.files.values()
         ]
         notes = counted(one.counts.get(Severity.NOTE, 0), "note")
-        return {"n": self._number[id(one)], "path": one.path, "word": one.word, "files": files, "notes": notes}
+        return {"n": self._number[id(one)], "path": one.title, "word": one.word, "files": files, "notes": notes}
 
     def _by_code(self, one: PartitionFound) -> dict[str, Any]:
         rows = [
@@ -526,14 +526,14 @@ def _lost_ranges(one: PartitionFound) -> dict[str, Any]:
         rows.append(f"{certainty} {ranges} ({', '.join(because)})")
     if one.lost.absent:
         rows.append(f"absent {_absent(one)['absent']}")
-    return {"path": one.path, "text": "; ".join(rows)}
+    return {"path": one.title, "text": "; ".join(rows)}
 
 
 def _lost_sum(one: PartitionFound) -> dict[str, Any]:
     lost = LossSum(one.path)
     for loss in one.lost.losses:
         lost.add(loss)
-    return {"path": one.path, "text": lost.sentence() or f"{len(one.lost.absent) // 2} ranges are absent"}
+    return {"path": one.title, "text": lost.sentence() or f"{len(one.lost.absent) // 2} ranges are absent"}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -661,7 +661,7 @@ def _predicted(one: PartitionFound) -> dict[str, Any]:
                 "java": row.reason_class,
             }
         )
-    return {"path": one.path, "name": one.predictions[0].partition, "rows": rows, "low": low, "high": high}
+    return {"path": one.title, "name": one.predictions[0].partition, "rows": rows, "low": low, "high": high}
 
 
 def _span_of(first: int | None, end: int | None) -> str:
@@ -681,7 +681,7 @@ def _bars(low: int, high: int, parts: Iterable[tuple[str, int | None, int | None
 
 def _unchanged(one: PartitionFound) -> dict[str, Any]:
     rows = [f"{', '.join(starts)}: {_span_of(row.log_start_offset, row.log_end_offset)}" for starts, row in _told(one)]
-    return {"name": one.predictions[0].partition, "path": one.path, "text": "; ".join(rows)}
+    return {"name": one.predictions[0].partition, "path": one.title, "text": "; ".join(rows)}
 
 
 def _outcomes(partitions: Iterable[PartitionFound]) -> Iterator[dict[str, Any]]:
@@ -689,7 +689,8 @@ def _outcomes(partitions: Iterable[PartitionFound]) -> Iterator[dict[str, Any]]:
     groups: dict[tuple[str, str], list[str]] = {}
     for one in partitions:
         for starts, row in _told(one):
-            text = "; ".join(prediction_sentences(row, _end(one)))
+            where = [_span_of(row.log_start_offset, row.log_end_offset)] if row.loads else []
+            text = "; ".join([*where, *prediction_sentences(row, _end(one))])
             groups.setdefault((", ".join(starts), text), []).append(one.predictions[0].partition)
     for (kinds, text), names in groups.items():
         yield {"starts": kinds, "text": text, "names": names, "count": len(names)}
@@ -719,7 +720,7 @@ def _compared(name: str, replicas: Sequence[PartitionFound]) -> dict[str, Any]:
         other += sorted({code.name for file in one.files.values() for code, _ in file.codes if code.name[0] == "D"})
         rows.append(
             {
-                "path": one.path,
+                "path": one.title,
                 "word": one.word,
                 "offsets": _span_of(start, end),
                 "bars": _bars(low, high, bars),

@@ -13,7 +13,7 @@ from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
-from kdump.item import Complaint, FileStart, LogStart, OffsetEntries, SanityFailed, TimeEntries
+from kdump.item import Complaint, FileStart, FileTurn, LogStart, Looked, OffsetEntries, SanityFailed, TimeEntries
 from kdump.render.escape import escape
 from kdump.render.figures import figures_json
 from kdump.render.json.lines import finding_json, line, name, summary_json
@@ -127,6 +127,7 @@ class DumpJson:
         self._severities: Counter[Severity] = Counter()
         self._unread = False  # the log in hand could not be read to its end
         self._directories: set[str] = set()
+        self._held: dict[str, tuple[FileStart, _Log, Counter[Severity], bool]] = {}  # of those that are followed
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
@@ -149,6 +150,10 @@ class DumpJson:
             self._error(f"kdump: {item.sentence}")
         elif isinstance(item, Figures):
             self._line(figures_json(item))
+        elif isinstance(item, FileTurn):
+            self._turn(item)
+        elif isinstance(item, Looked):
+            self._writer.flush()
         elif not self._stats:
             self._other(item)
 
@@ -160,6 +165,9 @@ class DumpJson:
         """
         assert not dead
         self._segment()
+        for held in self._held.values():
+            self._file, self._log, self._severities, self._unread = held
+            self._segment()
         self._line(summary_json(self._tally.totals(), self._tally.unchecked, self._exit_status()))
         self._writer.flush()
 
@@ -234,11 +242,27 @@ class DumpJson:
         fields = {"file": name(file.path), "kind": file.kind.value, "baseOffset": file.base_offset, "size": file.size}
         self._line(line("file", fields))
 
+    def _turn(self, turn: FileTurn) -> None:
+        """Take in hand a file of one directory; what was in hand of another one goes on later."""
+        directory = os.path.dirname(turn.file.path)
+        if self._log is not None:
+            self._held[os.path.dirname(self._file.path)] = self._file, self._log, self._severities, self._unread
+        if directory in self._held:
+            self._file, self._log, self._severities, self._unread = self._held.pop(directory)
+        else:
+            self._file, self._log, self._severities, self._unread = turn.file, None, Counter(), False
+        if turn.is_new:
+            self._start(turn.file)
+        else:
+            self._writer.begin(turn.file.path, self._decode())
+
     def _segment(self) -> None:
         """Write what the log in hand comes to; what is wrong with its end is known only when the next file comes."""
         log, self._log = self._log, None
         if log is None:
             return
+        size = max(self._file.size or 0, log.end)  # one that is followed has grown
+        self._tally.bytes += size - (self._file.size or 0)
         self._tally.batches += log.batches
         self._tally.records += (log.records or 0) if self._deep else 0
         if self._file.kind is not FileKind.LOG or self._stats:
@@ -248,7 +272,7 @@ class DumpJson:
             "file": name(self._file.path),
             "baseOffset": base,
             "nextOffset": base if log.last is None else log.last + 1,
-            "size": self._file.size,
+            "size": size,
             "batches": log.batches,
             "records": log.records,
             "firstTimestamp": log.first_timestamp,
@@ -293,6 +317,7 @@ class _Log:
         first_timestamp: of the first batch, ms; None where it has none.
         max_timestamp: the largest one, ms; None where there is none.
         last: last offset of the last batch; None without one.
+        end: where that ends, bytes.
     """
 
     def __init__(self, *, deep: bool) -> None:
@@ -302,6 +327,7 @@ class _Log:
         self.first_timestamp: int | None = None
         self.max_timestamp: int | None = None
         self.last: int | None = None
+        self.end = 0
 
     def add(self, chunk: Chunk) -> None:
         """Take the batches and records of a chunk into account."""
@@ -315,6 +341,7 @@ class _Log:
             self.first_timestamp = _time(_first_timestamp(window.row(first)))
         self.batches += chunk.last - first
         self.last = window.cell(chunk.last - 1, layout.LAST_OFFSET)
+        self.end = window.end(chunk.last)
         latest = _time(max(window.column(layout.MAX_TIMESTAMP)[rows]))
         if latest is not None:
             self.max_timestamp = max(latest, latest if self.max_timestamp is None else self.max_timestamp)
@@ -332,6 +359,7 @@ class _Log:
             self.first_timestamp = other.first_timestamp
         self.batches += other.batches
         self.last = self.last if other.last is None else other.last
+        self.end = max(self.end, other.end)
         latest = [one for one in (self.max_timestamp, other.max_timestamp) if one is not None]
         self.max_timestamp = max(latest, default=None)
         is_known = self.records is not None and other.records is not None

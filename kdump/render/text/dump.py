@@ -19,9 +19,11 @@ from kdump.item import (
     ComplaintKind,
     Died,
     FileStart,
+    FileTurn,
     IndexEmpty,
     IndexPassed,
     LogStart,
+    Looked,
     OffsetEntries,
     SanityFailed,
     SnapshotError,
@@ -250,11 +252,14 @@ class TextSink:
             self._findings(item)
         elif isinstance(item, Complaint):
             self._complaints.add(item)
-        elif isinstance(item, FileStart):
+        elif isinstance(item, FileStart | FileTurn):
             self._findings.end_of_file()
             if self._contents is not None:
                 self._writer.contents = self._contents()
-            self._line(f"Dumping {item.path}")
+            self._line(f"Dumping {item.path if isinstance(item, FileStart) else item.file.path}")
+        elif isinstance(item, Looked):
+            self._findings.end_of_file()
+            self._writer.flush()
         elif isinstance(item, SnapshotError | SanityFailed):
             self._stderr(item.message)
         elif isinstance(item, OpenFailure):

@@ -1,0 +1,166 @@
+"""The ledger of a scrub by Spark: a directory of Parquet files, one for each run, with what that run came to.
+
+A run reads them all, the oldest first, into a ledger on this machine: so the rules are the same. A row takes the place
+of an older one of the same path; without sums it leaves those that were known, and `gone` strikes the path off.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kdump.checks.ledger import Ledger, LedgerError
+
+if TYPE_CHECKING:
+    from kdump.checks.ledger import Known
+
+_NAMES = ("dev", "inode", "size", "mtime", "ctime", "turn", "since", "seen")
+_COLUMNS = pa.schema(
+    [("path", pa.binary()), *((name, pa.int64()) for name in _NAMES), ("crcs", pa.binary()), ("gone", pa.bool_())]
+)
+_START, _END, _TEMPORARY = "run-", ".parquet", ".kdump-"
+_ROUND, _TURN = b"kdump.round", b"kdump.turn"
+_ROWS = 4096  # at once
+
+
+class LedgerFiles(Ledger):
+    """A ledger in a directory, held by this run alone.
+
+    Args:
+        path: of the directory; it is made where there is none.
+
+    Raises:
+        LedgerError: another run has it, or it is no ledger, or cannot be read.
+    """
+
+    keeps_at_once = False
+
+    def __init__(self, path: str) -> None:
+        self._place = path
+        self._lock = self._held()
+        self._scratch = tempfile.TemporaryDirectory(prefix="kdump-")
+        try:
+            super().__init__(os.path.join(self._scratch.name, "ledger"))
+            self.path = path
+            self._load()
+        except (pa.ArrowException, OSError) as error:
+            self.close()
+            lines = str(error).splitlines() or [""]
+            raise LedgerError(f"{path}: cannot be read: {lines[0]}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _held(self) -> int:
+        """The lock: the directory itself; a process that ends lets go of it."""
+        path = self._place
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(path)  # noqa: PTH102
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except NotADirectoryError:
+            raise LedgerError(f"{path}: is a file; --engine spark keeps a directory", is_refused=True) from None
+        except OSError as error:
+            raise LedgerError(f"{path}: cannot be opened: {error.strerror}") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            why = "another run of verify --scrub has it; wait for its end, or name another ledger"
+            raise LedgerError(f"{path}: {why}", is_locked=True) from None
+        others = [name for name in os.listdir(lock) if not name.startswith((_START, _TEMPORARY))]
+        if others:
+            os.close(lock)
+            raise LedgerError(f"{path}: holds {min(others)}; name a directory of its own", is_refused=True)
+        return lock
+
+    # --- reading --------------------------------------------------------------------------------------------
+    def _load(self) -> None:
+        run = self._db.execute
+        run("PRAGMA synchronous = OFF")  # it is a copy
+        run("CREATE TEMP TABLE was (path BLOB PRIMARY KEY) WITHOUT ROWID")
+        run("CREATE TEMP TABLE fresh (id INTEGER PRIMARY KEY)")
+        run("BEGIN")
+        for name in sorted(os.listdir(self._lock)):
+            if name.startswith(_START) and name.endswith(_END):
+                self._load_file(os.path.join(self._place, name))
+        run("INSERT INTO was SELECT path FROM segments")
+        run("COMMIT")
+        self._turn = self._now
+
+    def _load_file(self, path: str) -> None:
+        run = self._db.execute
+        with pq.ParquetFile(path) as file:
+            metadata = file.schema_arrow.metadata or {}
+            self._round, self._now = int(metadata[_ROUND]), int(metadata[_TURN]) + 1
+            for batch in file.iter_batches(_ROWS):
+                for row in batch.to_pylist():
+                    if row["gone"]:
+                        run("DELETE FROM sums WHERE id IN (SELECT id FROM segments WHERE path = ?)", (row["path"],))
+                        run("DELETE FROM segments WHERE path = ?", (row["path"],))
+                        continue
+                    values = [row[name] for name in _NAMES]
+                    run(_UPSERT, (row["path"], *values))
+                    if row["crcs"] is not None:
+                        run(_SUMS, (row["crcs"], row["path"]))
+
+    # --- writing --------------------------------------------------------------------------------------------
+    def keep(self, number: int, known: Known) -> None:
+        """Take what a segment is now as what it is held against from now on."""
+        super().keep(number, known)
+        self._run("INSERT OR IGNORE INTO fresh VALUES (?)", number)
+
+    def end(self) -> None:
+        """Add the file of this run."""
+        self.commit()
+        metadata = {_ROUND: str(self._round), _TURN: str(self._turn)}
+        temporary = os.path.join(self._place, f"{_TEMPORARY}{os.getpid()}")
+        try:
+            with pq.ParquetWriter(temporary, _COLUMNS.with_metadata(metadata)) as writer:
+                cursor = self._db.execute(_CHANGED, (self._now, self._now))
+                while rows := cursor.fetchmany(_ROWS):
+                    columns = zip(zip(*rows, strict=True), _COLUMNS, strict=True)
+                    arrays = [pa.array(map(bool, it) if one.name == "gone" else it, one.type) for it, one in columns]
+                    writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=_COLUMNS.with_metadata(metadata)))
+            with open(temporary, "rb") as file:  # noqa: PTH123
+                os.fsync(file.fileno())
+            name = f"{_START}{self._turn:020}{_END}"
+            os.rename(os.path.basename(temporary), name, src_dir_fd=self._lock, dst_dir_fd=self._lock)
+            os.fsync(self._lock)
+        except OSError as error:
+            raise LedgerError(f"{self._place}: cannot be written: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Let go of the directory; what was not ended does not count."""
+        with suppress(AttributeError):  # it was not opened
+            super().close()
+        self._scratch.cleanup()
+        if self._lock >= 0:
+            for name in os.listdir(self._lock):
+                if name.startswith(_TEMPORARY):  # of a run that was killed
+                    with suppress(OSError):
+                        os.unlink(name, dir_fd=self._lock)
+            os.close(self._lock)
+            self._lock = -1
+
+
+_UPSERT = (
+    "INSERT INTO segments (path, dev, inode, size, mtime, ctime, turn, since, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (path) DO UPDATE SET dev = excluded.dev, inode = excluded.inode, size = excluded.size,"
+    " mtime = excluded.mtime, ctime = excluded.ctime, turn = excluded.turn, since = excluded.since,"
+    " seen = excluded.seen"
+)
+_SUMS = "INSERT OR REPLACE INTO sums SELECT id, ? FROM segments WHERE path = ?"
+_CHANGED = (
+    "SELECT path, dev, inode, size, mtime, ctime, turn, since, seen,"
+    " CASE WHEN id IN (SELECT id FROM fresh) THEN crcs END, 0 FROM segments LEFT JOIN sums USING (id)"
+    " WHERE turn > ? OR since >= ?"
+    " UNION ALL SELECT path, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1 FROM was"
+    " WHERE path NOT IN (SELECT path FROM segments)"
+)
