@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_METADATA = "__cluster_metadata-0"
 _LEAST = 80  # columns, below which a table would cut its cells
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
 _RIGHT = ("offset", "log end", "lag", "epoch", "members", "producer")
@@ -105,8 +106,10 @@ class CoordinatorTable:
             self._open(item)
         elif isinstance(item, Horizon):
             if item.exact_from is not None:
-                sentence = f"{item.partition}: exact since {time(item.exact_from)}: before that compaction has erased"
-                self._error(f"kdump: {sentence}")
+                why = (
+                    "it begins with a snapshot" if item.partition == _METADATA else "before that compaction has erased"
+                )
+                self._error(f"kdump: {item.partition}: exact since {time(item.exact_from)}: {why}")
         elif isinstance(item, Finding):
             self._console.print(Text(finding_line(item), style=_STYLES[item.severity]))
         elif isinstance(item, OpenFailure):
