@@ -96,7 +96,7 @@ class Outcomes:
 
     def know_all(self) -> None:
         """Walk through all logs now: a process that is forked later knows what was found."""
-        self._walk_until_known(len(self._logs))
+        self._walk_until_known(len(self.logs))
 
     def met(self, seen: dict[int, tuple[str, int]] | None = None) -> dict[int, tuple[str, int]]:
         """Return the open transactions that were met in what is shown, and go on with others.

@@ -43,6 +43,7 @@ from kdump.render.terminal.verify import VerifyTable
 from kdump.render.text.findings import finding_line
 from kdump.render.text.verify import VerifyText
 from kdump.storage.file_source import OpenFailure
+from tests.support.runs import FIXTURES, run_kdump
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
