@@ -36,11 +36,12 @@ HELD = {
         " render.text.state render.text.writer dump.other_files"
     ),
     "tests/cli/test_completion.py": "cli.options.complete",
+    "tests/cli/test_terminal.py": "cli.options.terminal",
     "tests/cli/test_explain.py": "cli.explain",
     "tests/cli/test_manual.py": "cli.partition_for",
     "tests/compat/test_golden.py": "compat.kafka_legacy compat.kafka_record decode.broken_message",
     "tests/decode/test_decode_open.py": "decode.file_decoder",
-    "tests/dump/test_ranges.py": "dump.ranges render.turns",
+    "tests/dump/test_ranges.py": "dump.ranges dump.selected_ranges render.turns",
     "tests/dump/test_select_cli.py": "cli.options.selection cli.options.times dump.transaction_outcomes",
     "tests/dump/test_select_indexes.py": "dump.index_seek",
     "tests/dump/test_stats.py": "render.figures render.text.stats",

@@ -36,6 +36,7 @@ class Selected(TypedDict, total=False):
     tail: int
     key: Text | Iterable[Text]
     key_regex: str | re.Pattern[str] | Iterable[str | re.Pattern[str]]
+    value_regex: str | re.Pattern[str] | Iterable[str | re.Pattern[str]]
     header: Text | tuple[Text, Text | None] | list[Text | tuple[Text, Text | None]]
     producer_id: int | Iterable[int]
     leader_epoch: int | Iterable[int]
@@ -143,6 +144,7 @@ _READERS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "tail": ("tail", _whole(1)),
     "key": ("keys", _keys),
     "key_regex": ("patterns", _patterns),
+    "value_regex": ("value_patterns", _patterns),
     "header": ("headers", _headers),
     "producer_id": ("producers", _numbers),
     "leader_epoch": ("epochs", _numbers),

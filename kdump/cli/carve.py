@@ -10,6 +10,7 @@ import click
 
 from kdump.cli.options.common import fail_on_option, help_option, jobs_option, max_uncompressed_bytes_option
 from kdump.cli.options.help import Command
+from kdump.cli.options.terminal import bar_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -17,7 +18,6 @@ from kdump.render.tally import Tally
 
 if TYPE_CHECKING:
     from kdump.render.json.carve import CarveJson
-    from kdump.render.terminal.progress import Bar
     from kdump.render.text.carve import CarveText
 
 
@@ -63,7 +63,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     tally = Tally()
     outcome = RunStatus(given["fail_on"], compat=False)
-    bar = _bar()
+    bar = bar_of("carve")
     to = os.fspath(given["to"])
     options = CarveOptions(
         to, tuple(given["like"]), given["min_batches"], given["max_uncompressed_bytes"], bar is not None, given["jobs"]
@@ -93,14 +93,6 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     except OSError as error:
         fail_to_write(error)
     sys.exit(outcome.exit)
-
-
-def _bar() -> Bar | None:
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-    from kdump.render.terminal.progress import Bar
-
-    return Bar("carve", sys.stderr)
 
 
 def _sink(layout: str, tally: Tally, to: str) -> CarveJson | CarveText:

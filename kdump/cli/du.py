@@ -19,6 +19,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.help import Command
 from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.terminal import bar_of
 from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
@@ -28,7 +29,6 @@ from kdump.usage.options import BY, UsageOptions
 
 if TYPE_CHECKING:
     from kdump.render.json.usage import UsageJson
-    from kdump.render.terminal.progress import Bar
     from kdump.render.text.usage import UsageText
 
 _SIZE = re.compile(r"([0-9]+)([KMGT]?)")
@@ -85,7 +85,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     tally = Tally()
     outcome = RunStatus(given["fail_on"], compat=False)
-    bar = _bar()
+    bar = bar_of("du")
     top = given["top"] or (_TOP_KEYS if given["by"] == "key" else None)
     options = UsageOptions(
         given["by"],
@@ -131,14 +131,6 @@ def _size(text: str | None) -> int | None:
     if found is None:
         raise click.UsageError("--full-at wants a size in bytes, or with K, M, G or T: 500G, 2T")
     return int(found[1]) << 10 * " KMGT".index(found[2] or " ")
-
-
-def _bar() -> Bar | None:
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-    from kdump.render.terminal.progress import Bar
-
-    return Bar("du", sys.stderr)
 
 
 def _sink(layout: str, tally: Tally) -> UsageJson | UsageText:

@@ -15,16 +15,18 @@ from kdump.cli.options.common import (
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    notes_option,
     raw_option,
 )
 from kdump.cli.options.formats import check_formats, command_of, file_decoder, format_options, key_reader, record_format
 from kdump.cli.options.guest import duration
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.options.redact import redact_options, redactor_of
-from kdump.cli.options.selection import selection_of, selection_options
+from kdump.cli.options.selection import everything, selection_of, selection_options
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import STRING, DumpOptions
 from kdump.exit_status import Exit, RunStatus
+from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, FileTurn, Looked
@@ -34,11 +36,16 @@ from kdump.render.text.dump import error_line, error_to, text_sink, write_text
 from kdump.storage.names import FileKind, parse_name, parse_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import NoReturn, Protocol
 
     from kdump.decode.command import PayloadCommand
     from kdump.decode.file_decoder import FileDecoder
+    from kdump.dump.fates import FateOptions
+    from kdump.dump.ranges import DumpRanges
+    from kdump.dump.searched import Searched
+    from kdump.dump.selected_ranges import SelectedRanges
+    from kdump.dump.selection import Selection
     from kdump.dump.stats import StatsSink
     from kdump.item import Item
     from kdump.render.redact import Redactor
@@ -159,6 +166,9 @@ _KINDS = (
 )
 @selection_options
 @format_options
+@click.option("--fate", is_flag=True, help="Say what became of each record: its transaction, newer ones, retention.")
+@click.option("--config", metavar="FILE", help="Topic and broker settings for --fate, as Java properties.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting for --fate.")
 @click.option("--stats", is_flag=True, help="Show what the logs of each directory come to, not what is in them.")
 @click.option(
     "--follow", is_flag=True, help="Show what is appended to partition directories, until they are gone or Ctrl-C."
@@ -169,6 +179,8 @@ _KINDS = (
     metavar="DURATION",
     help="With --follow: end when nothing was appended for so long: 90s, 5m, 2h.",
 )
+@notes_option
+@click.option("--quiet", is_flag=True, help="Nothing on stderr but errors.")
 @jobs_option
 @redact_options
 @raw_option
@@ -193,9 +205,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         other = next(option for option, is_given in mine.items() if is_given)
         raise click.UsageError(f"--compat mirrors the text of Kafka's tool: it does not go with {other}.")
     _check_follow(given, paths)
+    fate = _fate(given)
+    selection = selection or (None if fate is None else everything())
     redactor = redactor_of(given, paths)
     shown = record_format(given, terminal=sys.stdout.isatty())
-    by_record = given["stats"] or (selection is not None and selection.by_record)
+    by_record = given["stats"] or given["fate"] or (selection is not None and selection.by_record)
     options = DumpOptions(
         deep=shown.deep or by_record,
         contents=shown.contents,
@@ -214,23 +228,58 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
-    if given["jobs"] != 1 and selection is None and not (compat or arguments or given["follow"]):
-        _run_in_turn(paths, options, given, shown, decodes, redactor)
+    if given["jobs"] != 1 and fate is None and not (compat or arguments or given["follow"]):
+        ranges = _ranges(paths, options, selection)
+        if ranges is not None:
+            _run_in_turn(ranges, options, given, shown, decodes, redactor)
     sink: Sink
     if is_json:
         from kdump.render.json.dump import json_sink
 
-        sink = json_sink(shown, decodes, outcome, deep=options.deep, stats=given["stats"], redactor=redactor)
+        sink = json_sink(
+            shown, decodes, outcome, deep=options.deep, stats=given["stats"], quiet=given["quiet"], redactor=redactor
+        )
     elif given["stats"]:
-        sink = _stats_lines(shown, None)
+        sink = _stats_lines(shown, None, _listed(given, outcome))
     else:
-        sink = text_sink(shown, dialect, decodes, redactor=redactor)
+        sink = text_sink(shown, dialect, decodes, redactor=redactor, listed=_listed(given, outcome))
     if redactor is not None:
         sink = redactor.before(sink)
-    if compat:
+    if given["stats"]:
+        from kdump.dump.stats import FiguresSink
+
+        folded: Any = sink  # one of those that --stats has
+        sink = FiguresSink(folded)
+    searched: Searched | None = None
+    items = _items(paths, options, given, selection, fate)
+    if selection is not None and sys.stderr.isatty() and not given["quiet"]:
+        from kdump.dump.searched import Searched
+
+        searched = Searched(selection)
+        items = _watched(items, searched)
+    try:
+        with command or nullcontext():
+            _run(items, sink, outcome, decodes, command, to_the_end=compat is None)
+        for line in searched.lines() if searched is not None else ():
+            say(f"kdump: {line}")
+    except OSError as error:  # what is read has its own findings: this is where the text goes
+        fail_to_write(error)
+    sys.exit(outcome.exit)
+
+
+def _items(
+    paths: list[str],
+    options: DumpOptions,
+    given: dict[str, Any],
+    selection: Selection | None,
+    fate: FateOptions | None,
+) -> Iterator[Item]:
+    """What is shown."""
+    items: Iterator[Item]
+    if given["compat"]:
         from kdump.compat.dump_log_segments import KafkaDump
 
-        items = KafkaDump(DIALECTS[compat], options, late_failures(given)).files(paths)
+        items = KafkaDump(DIALECTS[given["compat"]], options, late_failures(given)).files(paths)
     elif given["follow"]:
         from kdump.dump.follow import Follow
 
@@ -238,26 +287,62 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     elif selection is not None:
         from kdump.dump.selected import SelectedDump
 
-        items = SelectedDump(options, selection).files(paths)
+        items = SelectedDump(options, selection, fate).files(paths)
     else:
         from kdump.dump.checked import CheckedDump
 
         items = CheckedDump(options).files(paths)
-    if given["stats"]:
-        from kdump.dump.stats import FiguresSink
+    return items
 
-        folded: Any = sink  # one of those that --stats has
-        sink = FiguresSink(folded)
-    try:
-        with command or nullcontext():
-            _run(items, sink, outcome, decodes, command, to_the_end=compat is None)
-    except OSError as error:  # what is read has its own findings: this is where the text goes
-        fail_to_write(error)
-    sys.exit(outcome.exit)
+
+def _fate(given: dict[str, Any]) -> FateOptions | None:
+    """What decides over the fate of records; None where that is not asked for."""
+    if not given["fate"]:
+        for option in ("config", "settings"):
+            if given[option]:
+                name = "set" if option == "settings" else option
+                raise click.UsageError(f"--{name} has a meaning with --fate only.")
+        return None
+    for option in ("stats", "skip_record_metadata"):
+        if given[option]:
+            raise click.UsageError(f"--fate is said of each record: it does not go with --{option.replace('_', '-')}.")
+    from kdump.cli.options.broker import configured
+    from kdump.cli.options.times import clock_of
+    from kdump.dump.fates import FateOptions
+
+    if not (given["config"] or given["settings"] or given["quiet"]):
+        say("kdump: --fate: the settings of topics are not in their files: Kafka's defaults are taken; --config, --set")
+    return FateOptions(configured(given), clock_of("--now", None))
+
+
+def _listed(given: dict[str, Any], outcome: RunStatus) -> Callable[[object], bool]:
+    """What of the commentary is said."""
+    if given["quiet"]:
+        return outcome.matters
+    if given["notes"]:
+        return lambda _item: True
+    return lambda item: not (isinstance(item, Finding) and item.severity is Severity.NOTE)
+
+
+def _watched(items: Iterator[Item], searched: Searched) -> Iterator[Item]:
+    for item in items:
+        searched.see(item)
+        yield item
+
+
+def _ranges(paths: list[str], options: DumpOptions, selection: Selection | None) -> DumpRanges | SelectedRanges | None:
+    """What several processes read; None where one reads all."""
+    if selection is None:
+        from kdump.dump.ranges import DumpRanges
+
+        return DumpRanges(paths, options)
+    from kdump.dump.selected_ranges import SelectedRanges, can_share
+
+    return SelectedRanges(paths, options, selection) if can_share(selection) else None
 
 
 def _run_in_turn(
-    paths: list[str],
+    ranges: DumpRanges | SelectedRanges,
     options: DumpOptions,
     given: dict[str, Any],
     shown: RecordFormat,
@@ -265,7 +350,6 @@ def _run_in_turn(
     redactor: Redactor | None,
 ) -> NoReturn:
     """Show files by several processes, and end."""
-    from kdump.dump.ranges import DumpRanges
     from kdump.render.turns import ShowInTurn, State
     from kdump.workers import in_turn
 
@@ -275,11 +359,16 @@ def _run_in_turn(
         sink: StatsSink
         stats = given["stats"]
         if given["layout"] == "text":
-            sink = _stats_lines(shown, output) if stats else text_sink(shown, DEFAULT, decodes, output, redactor)
+            if stats:
+                sink = _stats_lines(shown, output, _listed(given, outcome))
+            else:
+                sink = text_sink(shown, DEFAULT, decodes, output, redactor, listed=_listed(given, outcome))
         else:
             from kdump.render.json.dump import json_sink
 
-            sink = json_sink(shown, decodes, outcome, output, deep=options.deep, stats=stats, redactor=redactor)
+            sink = json_sink(
+                shown, decodes, outcome, output, deep=options.deep, stats=stats, quiet=given["quiet"], redactor=redactor
+            )
         return sink if redactor is None else redactor.before(sink)
 
     def make(output: Output | None) -> StatsSink:
@@ -290,8 +379,8 @@ def _run_in_turn(
 
         return FiguresSink(sink)
 
-    sink, ranges = make(None), DumpRanges(paths, options)
-    state: State = (None, sink.state, RunStatus(given["fail_on"], compat=False))
+    sink = make(None)
+    state: State = (ranges.first_state, sink.state, RunStatus(given["fail_on"], compat=False))
     try:
         _, shown_so_far, seen = in_turn(ranges.units(), ShowInTurn(ranges, make, decodes), given["jobs"], state)
         outcome.join(seen)
@@ -303,17 +392,17 @@ def _run_in_turn(
     sys.exit(outcome.exit)
 
 
-def _stats_lines(shown: RecordFormat, output: Output | None) -> StatsLines:
+def _stats_lines(shown: RecordFormat, output: Output | None, listed: Callable[[object], bool]) -> StatsLines:
     """The sink for figures as text, to stdout and stderr or to what takes their place."""
     from kdump.render.text.stats import StatsLines
 
     if output is None:
-        return StatsLines(write_text, error_line, careful=shown.careful)
+        return StatsLines(write_text, error_line, careful=shown.careful, listed=listed)
 
     def write(text: str) -> None:
         output.write(text.encode("utf-8", "surrogateescape"))
 
-    return StatsLines(write, error_to(output), careful=shown.careful)
+    return StatsLines(write, error_to(output), careful=shown.careful, listed=listed)
 
 
 def _run(
@@ -363,6 +452,7 @@ def _check_follow(given: dict[str, Any], paths: list[str]) -> None:
     for name, option in (
         ("compat", "--compat"),
         ("stats", "--stats"),
+        ("fate", "--fate"),
         ("kind", "--type"),
         ("base_offset", "--base-offset"),
     ):

@@ -19,6 +19,7 @@ from kdump.cli.options.common import (
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.help import Command
 from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.terminal import bar_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from kdump.export.job import ExportTarget
     from kdump.export.origin import Origins
-    from kdump.render.terminal.progress import Bar
 
 
 @click.command(
@@ -145,7 +145,7 @@ class _Export:
         if redactor is not None:
             self._asked["redacted"] = redactor.token(b"")  # another key makes another export
         self._outcome = RunStatus(given["fail_on"], compat=False)
-        self._bar = _bar()
+        self._bar = bar_of("export")
         self._unchecked: list[tuple[str | None, str]] = []
         self._errors: Counter[str] = Counter()
         self._rows = self._files = 0
@@ -318,11 +318,3 @@ class _Export:
         except OSError as error:
             fail_to_write(error)
         sys.exit(code)
-
-
-def _bar() -> Bar | None:
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-    from kdump.render.terminal.progress import Bar
-
-    return Bar("export", sys.stderr)

@@ -14,6 +14,7 @@ from kdump.cli.options.common import (
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    notes_option,
     raw_option,
 )
 from kdump.cli.options.complete import partitions
@@ -63,6 +64,7 @@ _OPTIONS = (
     click.option(
         "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
     ),
+    notes_option,
     jobs_option,
     raw_option,
     max_batch_bytes_option,
@@ -286,4 +288,4 @@ def _sink(path: str, given: dict[str, Any], *, many: bool) -> FindSink:
         return JsonSink()
     from kdump.render.text.find import FindText
 
-    return FindText(path, many=many, careful=sys.stdout.isatty() and not given["raw"])
+    return FindText(path, many=many, careful=sys.stdout.isatty() and not given["raw"], notes=bool(given["notes"]))

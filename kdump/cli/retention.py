@@ -18,6 +18,7 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.help import Command
+from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.cli.options.times import clock_of
 from kdump.exit_status import RunStatus
 from kdump.item import Progress
@@ -26,7 +27,6 @@ from kdump.retention.run import RetentionOptions, retention
 
 if TYPE_CHECKING:
     from kdump.broker.retention_results import RetentionItem
-    from kdump.render.terminal.progress import Bar
 
 _OFFSET = click.IntRange(min=0, max=2**63 - 1)
 
@@ -67,6 +67,7 @@ class RetentionSink(Protocol):
     "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
 )
 @jobs_option
+@color_option
 @raw_option
 @max_batch_bytes_option
 @max_uncompressed_bytes_option
@@ -80,7 +81,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
-    bar = _bar()
+    bar = bar_of("retention")
     options = RetentionOptions(
         configured(given),
         clock_of("--now", given["now"]),
@@ -114,28 +115,16 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     sys.exit(outcome.exit)
 
 
-def _bar() -> Bar | None:
-    """The progress bar; none where nobody looks at it."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-    from kdump.render.terminal.progress import Bar
-
-    return Bar("retention", sys.stderr)
-
-
 def _sink(given: dict[str, Any]) -> RetentionSink:
     if given["layout"] == "json":
         from kdump.render.json.retention import RetentionJson
 
         return RetentionJson()
-    if not sys.stdout.isatty():
+    console = console_of(given)
+    if console is None:
         from kdump.render.text.retention import RetentionText
 
         return RetentionText()
-    from rich.console import Console
-
     from kdump.render.terminal.retention import RetentionTable
 
-    sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     return RetentionTable(console, say, raw=given["raw"])

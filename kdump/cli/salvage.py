@@ -19,6 +19,7 @@ from kdump.cli.options.common import (
 from kdump.cli.options.complete import partitions
 from kdump.cli.options.help import Command
 from kdump.cli.options.repair import format_option
+from kdump.cli.options.terminal import bar_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -32,7 +33,6 @@ from kdump.salvaged import SalvageDone, SalvageRefused
 
 if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
-    from kdump.render.terminal.progress import Bar
     from kdump.render.text.salvage import SalvageJson, SalvageText
 
 _LARGEST = 2**31 - 1
@@ -94,7 +94,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     2 wrong use.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
-    bar = _bar()
+    bar = bar_of("salvage")
     options = SalvageOptions(
         given["segment_bytes"],
         _preferred(given),
@@ -168,15 +168,6 @@ def _epochs(path: str | None) -> tuple[EpochEntry, ...] | None:
     if not file.is_read or file.findings or not file.epochs:
         raise click.UsageError(f"--epochs {path}: is no sound leader-epoch-checkpoint with entries")
     return tuple(file.epochs)
-
-
-def _bar() -> Bar | None:
-    """The progress bar; none where nobody looks at it."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-    from kdump.render.terminal.progress import Bar
-
-    return Bar("salvage", sys.stderr)
 
 
 def _sink(given: dict[str, Any]) -> SalvageJson | SalvageText:

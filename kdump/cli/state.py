@@ -17,6 +17,7 @@ from kdump.cli.options.common import (
     raw_option,
 )
 from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.terminal import color_option, console_of
 from kdump.cli.options.times import time_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.render.commentary import fail_to_write, say
@@ -58,6 +59,7 @@ _OPTIONS = (
         "--format", "layout", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Layout."
     ),
     jobs_option,
+    color_option,
     raw_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
@@ -118,14 +120,11 @@ def _sink(given: dict[str, Any]) -> StateSink:
         from kdump.render.tally import Tally
 
         return CoordinatorJson(write, say, Tally())
-    if not sys.stdout.isatty():
+    console = console_of(given)
+    if console is None:
         from kdump.render.text.coordinators import CoordinatorText
 
         return CoordinatorText(write, say)
-    from rich.console import Console
-
     from kdump.render.terminal.coordinators import CoordinatorTable
 
-    sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     return CoordinatorTable(console, say, raw=given["raw"])

@@ -16,12 +16,14 @@ from kdump.cli.options.common import (
     jobs_option,
     max_batch_bytes_option,
     max_uncompressed_bytes_option,
+    notes_option,
     raw_option,
 )
 from kdump.cli.options.engine import demand_arrow, demand_outside, engine_options, fail, refuse, roots_of, session
 from kdump.cli.options.guest import be_guest, duration, guest_options
 from kdump.cli.options.help import Command
 from kdump.cli.options.redact import redact_options, redactor_of
+from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Checked, Progress, Scrubbed
@@ -124,6 +126,8 @@ _TABLES = ("findings", "segments", "losses")
 @click.option("--out", metavar="DIR", help="Also write findings, segments and a summary as Parquet.")
 @click.option("--no-fold", is_flag=True, help="Show all findings, however many are alike.")
 @click.option("--quiet", is_flag=True, help="Show errors only, and nothing at all when there are none.")
+@notes_option
+@color_option
 @redact_options
 @raw_option
 @max_batch_bytes_option
@@ -164,7 +168,7 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
     origin = _origin(named, given, predictions, redactor) if given["layout"] == "html" else None
     spark = session(given, paths)
     outcome = RunStatus(given["fail_on"], compat=False)
-    bar = _bar(given)
+    bar = bar_of("verify", quiet=given["quiet"])
     options = VerifyOptions(
         deep=not given["shallow"],
         resync=not given["no_resync"],
@@ -230,7 +234,7 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
     from kdump.checks.scrub import ScrubOptions, scrub
 
     outcome = RunStatus(given["fail_on"], compat=False)
-    bar = _bar(given)
+    bar = bar_of("verify", quiet=given["quiet"])
     options = ScrubOptions(
         given["scrub"],
         tuple(given["accept"]),
@@ -318,15 +322,6 @@ def _items(paths: list[str], options: VerifyOptions, spark: SparkSession | None,
     return verify(paths, options, *more)
 
 
-def _bar(given: dict[str, Any]) -> Bar | None:
-    """The progress bar; none where nobody looks at it, or nobody wants to."""
-    if given["quiet"] or sys.stderr is None or not sys.stderr.isatty():
-        return None
-    from kdump.render.terminal.progress import Bar
-
-    return Bar("verify", sys.stderr)
-
-
 def _sink(
     paths: list[str], given: dict[str, Any], outcome: RunStatus, bar: Bar | None, origin: ReportOrigin | None
 ) -> Sink:
@@ -342,17 +337,14 @@ def _sink(
 
         fold, replicas = not given["no_fold"], given["replicas"]
         return VerifyHtml(_write, error, tally, paths, origin, fold=fold, wanted=wanted, replicas=replicas)
-    if not sys.stdout.isatty():
+    console = console_of(given)
+    if console is None:
         from kdump.render.text.verify import VerifyText
 
-        return VerifyText(_write, error, tally, fold=not given["no_fold"], wanted=wanted)
-    from rich.console import Console
-
+        notes = given["notes"] is not False
+        return VerifyText(_write, error, tally, fold=not given["no_fold"], wanted=wanted, notes=notes)
     from kdump.render.terminal.verify import VerifyTable
 
-    # names may have what this terminal, or with --raw any Unicode, has no characters for
-    sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
     return VerifyTable(
         console,
         error,
@@ -360,6 +352,7 @@ def _sink(
         paths,
         fold=not given["no_fold"],
         wanted=wanted,
+        notes=given["no_fold"] if given["notes"] is None else given["notes"],
         raw=given["raw"],
         before=bar.hide if bar is not None else lambda: None,
     )

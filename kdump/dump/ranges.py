@@ -50,6 +50,7 @@ class DumpRanges:
     def __init__(self, paths: list[str], options: DumpOptions) -> None:
         self._options = options
         self._files = list(input_files(paths))
+        self.first_state = None
         self._kept: tuple[int, CheckedLog] | None = None  # the log that this process has read last
 
     def units(self) -> Iterator[DumpRange]:
@@ -135,6 +136,10 @@ class RangeReading:
     def state(self) -> WalkState | None:
         """Of the walk, after all items; None where the log cannot be read further, or is no log."""
         return None if self._log is None else self._log.walk.state
+
+    def shows(self, _item: Item) -> bool:
+        """Tell whether an item that was read ahead is to be shown: all are."""
+        return True
 
     def ahead(self) -> Iterator[Item]:
         """Yield the items of the range as far as they can be known before what lies before it is."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kdump.dump.checked import CheckedRecords, check_end, cut, drain, log_head, open_walk
+from kdump.dump.checked import CheckedRecords, check_end, cut, drain, log_head, open_walk, range_ends
 from kdump.dump.index_seek import Starts
 from kdump.dump.input_file import identify, input_files
 from kdump.dump.selection import Filter, Selection
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.dump.fates import FateOptions, RecordFates
     from kdump.dump.input_file import InputFile
     from kdump.dump.transaction_outcomes import Outcomes
     from kdump.format.batch.walk import CheckedWalk
@@ -64,10 +65,17 @@ class SelectedLog:
         options, selection: what was asked for.
         wanted: leaves what is selected.
         outcomes: of transactions; None where they do not matter.
+        fates: of records; None where they are not asked for.
     """
 
     def __init__(
-        self, file: InputFile, options: DumpOptions, selection: Selection, wanted: Filter, outcomes: Outcomes | None
+        self,
+        file: InputFile,
+        options: DumpOptions,
+        selection: Selection,
+        wanted: Filter,
+        outcomes: Outcomes | None,
+        fates: RecordFates | None = None,
     ) -> None:
         self.file = file
         self.path = file.path
@@ -75,8 +83,9 @@ class SelectedLog:
         self._selection = selection
         self._filter = wanted
         self._outcomes = outcomes
+        self._fates = fates
         self._records = CheckedRecords(self.path, options) if options.deep else None
-        self._is_cut_short = False
+        self.is_cut_short = False
 
     def items(self, source: Source, tail: Tail | None) -> Iterator[Item]:
         """Yield what is selected, with a header before it, and what is wrong with what is read.
@@ -88,7 +97,7 @@ class SelectedLog:
         Reports: X04, X05, T04 of the indexes that are used, and what `dump_log` reports.
         """
         findings: list[Finding] = []
-        starts = self._starts(source, findings)
+        starts = self.starts(source, findings)
         if tail is None:
             start = starts.first(self._selection)
         else:
@@ -97,21 +106,29 @@ class SelectedLog:
             findings.extend(tail.findings)
         walk = open_walk(self.file, source, self._options, findings, start)
         is_announced = False
-        for window in self._windows(walk, starts, findings, source):
+        for window in self.windows(walk, starts, findings, source):
             yield from drain(findings)
             for item in self.wanted(window):
                 if isinstance(item, Chunk) and not is_announced:
                     is_announced = True
-                    yield FileStart(java_file(self.path), self.file.kind, self.file.base, source.size)
-                    yield from log_head(self.file, source)
+                    yield from self.head(source)
                 yield item
             if self._filter.is_full:
                 return
-        if not self._is_cut_short:
+        if not self.is_cut_short:
             starts.settle()
         yield from drain(findings)
-        if not self._is_cut_short and self._options.max_bytes >= source.size:
+        if not self.is_cut_short and self._options.max_bytes >= source.size:
             yield from check_end(self.file, walk)
+
+    def head(self, source: Source) -> Iterator[Item]:
+        """Yield what stands before the first that is selected."""
+        yield self.file_start(source.size)
+        yield from log_head(self.file, source)
+
+    def file_start(self, size: int) -> FileStart:
+        """Return what says that the log begins, of so many bytes."""
+        return FileStart(java_file(self.path), self.file.kind, self.file.base, size)
 
     def from_end(self, source: Source, wanted: int) -> Tail:
         """Find a place from which on at least some records are selected.
@@ -121,7 +138,7 @@ class SelectedLog:
             wanted: how many records, if there are so many.
         """
         findings: list[Finding] = []
-        starts = self._starts(source, findings)
+        starts = self.starts(source, findings)
         low = starts.first(self._selection)
         end = min(source.size, self._options.max_bytes)
         piece = _PIECE
@@ -137,28 +154,50 @@ class SelectedLog:
         walk = open_walk(self.file, source, self._options, findings, start)
         assert self._records is not None
         count = 0
-        for window in self._windows(walk, self._starts(source, []), findings, source):
+        for window in self.windows(walk, self.starts(source, []), findings, source):
             findings.clear()
             kept = self._filtered(window)
             if kept.count:
                 count += sum(map(self._filter.count, self._records.reader.chunks(kept)))
         return count
 
-    def _starts(self, source: Source, findings: list[Finding]) -> Starts:
+    def starts(self, source: Source, findings: list[Finding]) -> Starts:
+        """Return what finds where to begin."""
         return Starts(self.file, source, self._options.max_batch_bytes, findings.append)
 
-    def _windows(self, walk: CheckedWalk, starts: Starts, findings: list[Finding], source: Source) -> Iterator[Window]:
-        """Yield the windows of a walk up to the one after which nothing in the range of offsets can follow."""
+    def stops(self, source: Source, position: int) -> list[int]:
+        """Return where the ranges of the log end behind a position; they are the same for any number of processes."""
+        end = min(self._options.max_bytes, source.size)
+        return [stop for stop in range_ends(source, end) if position < stop < end] + [end]
+
+    def windows(
+        self,
+        walk: CheckedWalk,
+        starts: Starts,
+        findings: list[Finding],
+        source: Source,
+        stop: int | None = None,
+    ) -> Iterator[Window]:
+        """Yield the windows of a walk up to the one after which nothing in the range of offsets can follow.
+
+        Args:
+            walk: over the log.
+            starts: is told of them.
+            findings: that the walk has made.
+            source: the log.
+            stop: end of the range that is read; None for all ranges.
+        """
         to_offset, end = self._selection.to_offset, min(self._options.max_bytes, source.size)
-        for window in walk.windows(end):
-            starts.pass_window(window)
-            for finding in findings:
-                starts.pass_damage(finding)
-            cut(window, end)
-            yield window
-            if to_offset is not None and walk.border.floor >= to_offset - 1:
-                self._is_cut_short = True
-                return
+        for one in self.stops(source, walk.border.position) if stop is None else [stop]:
+            for window in walk.windows(one):
+                starts.pass_window(window)
+                for finding in findings:
+                    starts.pass_damage(finding)
+                cut(window, end)
+                yield window
+                if to_offset is not None and walk.border.floor >= to_offset - 1:
+                    self.is_cut_short = True
+                    return
         for finding in findings:
             starts.pass_damage(finding)
 
@@ -187,12 +226,67 @@ class SelectedLog:
             cut, offset = chunk.cut, chunk.rows[layout.R_OFFSET]
             wanted = self._filter.chunk(chunk)
             if wanted is not None:
-                yield wanted
+                yield wanted if self._fates is None else wanted.replace(fates=self._fates.of(self.file, wanted))
             elif cut is not None and self._filter.looks_inside:
                 yield self._not_searched(chunk, cut, offset)
             yield from found
             if self._filter.is_full:
                 return
+
+
+def selected_logs(
+    paths: list[str], options: DumpOptions, selection: Selection
+) -> Iterator[list[InputFile] | OpenFailure]:
+    """Yield the logs of each directory that can have what is selected, in order, and what cannot be read.
+
+    Args:
+        paths: files and directories, as the user wrote them.
+        options, selection: what was asked for.
+    """
+    logs: list[InputFile] = []
+    others: list[str] = []
+
+    def inside() -> Iterator[list[InputFile]]:
+        found = [log for at, log in enumerate(logs) if not _is_outside(log, logs[at + 1 :], selection)]
+        logs.clear()
+        if found:
+            yield found
+
+    for place in input_files(paths):
+        file = place if isinstance(place, OpenFailure) else _identify(place, options)
+        if isinstance(file, OpenFailure):
+            yield from inside()
+            yield file
+        elif file.is_log:
+            if logs and os.path.dirname(logs[-1].path) != os.path.dirname(file.path):
+                yield from inside()
+            logs.append(file)
+        elif file.follow:
+            others.append(file.path)
+    yield from inside()
+    if others:
+        count = f"{len(others)} files without batches are not shown" if len(others) > 1 else "not shown"
+        why = f"{others[0]}: {count}: only logs have what can be selected"
+        yield OpenFailure(others[0], "skipped", why)
+
+
+def _identify(unknown: InputFile, options: DumpOptions) -> InputFile | OpenFailure:
+    """The kind of a file, or why it cannot be read; a file without batches is not opened again."""
+    file = identify(unknown, options)
+    if not isinstance(file, OpenFailure) and file.is_log:
+        return file
+    opened = unknown.open()
+    return opened if isinstance(opened, OpenFailure) else file
+
+
+def _is_outside(log: InputFile, after: list[InputFile], one: Selection) -> bool:
+    """Whether the names say that nothing of a log of a directory is in the range of offsets."""
+    if log.follow or log.kind is not FileKind.LOG or log.base is None:
+        return False  # what the user names is read
+    if one.to_offset is not None and log.base >= one.to_offset:
+        return True
+    following = next((other.base for other in after if other.kind is FileKind.LOG), None)
+    return one.from_offset is not None and following is not None and following <= one.from_offset
 
 
 class SelectedDump:
@@ -201,9 +295,11 @@ class SelectedDump:
     Args:
         options: what was asked for, with a selection.
         selection: the same selection.
+        fate: say what became of each record, by this; None where that is not asked for.
     """
 
-    def __init__(self, options: DumpOptions, selection: Selection) -> None:
+    def __init__(self, options: DumpOptions, selection: Selection, fate: FateOptions | None = None) -> None:
+        self._fate = fate
         self._options = options
         self._selection = selection
         self._filter = Filter(selection, deep=options.deep)
@@ -217,50 +313,27 @@ class SelectedDump:
 
         Reports: as findings among the items, what is wrong with what is read, and with the indexes that are used.
         """
-        logs: list[InputFile] = []
-        others: list[str] = []
-        for place in input_files(paths):
-            file = place if isinstance(place, OpenFailure) else self._identify(place)
-            if isinstance(file, OpenFailure):
-                yield from self._partition(logs)
-                logs = []
-                if not self._stopped:
-                    yield file
-            elif file.is_log:
-                if logs and os.path.dirname(logs[-1].path) != os.path.dirname(file.path):
-                    yield from self._partition(logs)
-                    logs = []
-                logs.append(file)
-            elif file.follow:
-                others.append(file.path)
+        for part in selected_logs(paths, self._options, self._selection):
+            if isinstance(part, OpenFailure):
+                yield part
+            else:
+                yield from self._partition(part)
             if self._stopped:
                 return
-        yield from self._partition(logs)
-        if others and not self._stopped:
-            count = f"{len(others)} files without batches are not shown" if len(others) > 1 else "not shown"
-            why = f"{others[0]}: {count}: only logs have what can be selected"
-            yield OpenFailure(others[0], "skipped", why)
 
-    def _identify(self, unknown: InputFile) -> InputFile | OpenFailure:
-        """The kind of a file, or why it cannot be read; a file without batches is not opened again."""
-        file = identify(unknown, self._options)
-        if not isinstance(file, OpenFailure) and file.is_log:
-            return file
-        opened = unknown.open()
-        return opened if isinstance(opened, OpenFailure) else file
-
-    def _partition(self, all_logs: list[InputFile]) -> Iterator[Item]:
+    def _partition(self, logs: list[InputFile]) -> Iterator[Item]:
         """The logs of one directory, in order."""
-        logs = [log for at, log in enumerate(all_logs) if not self._is_outside(log, all_logs[at + 1 :])]
-        if not logs:
-            return
         outcomes = self._outcomes(logs)
+        fates = None if self._fate is None else self._fates(logs, self._fate)
+        if fates is not None:
+            yield from fates.limits()
         first, tail = 0, None
         if self._selection.tail is not None:
             first, tail = self._find_tail(logs, self._selection.tail, outcomes)
             self._filter.left = self._selection.tail
         for log in logs[first:]:
-            yield from self._read(SelectedLog(log, self._options, self._selection, self._filter, outcomes), tail)
+            one = SelectedLog(log, self._options, self._selection, self._filter, outcomes, fates)
+            yield from self._read(one, tail)
             tail = None
             if self._filter.is_full:
                 self._stopped = True
@@ -275,15 +348,16 @@ class SelectedDump:
 
         return Outcomes(logs, self._options)
 
-    def _is_outside(self, log: InputFile, after: list[InputFile]) -> bool:
-        """Whether the names say that nothing of a log of a directory is in the range of offsets."""
-        one = self._selection
-        if log.follow or log.kind is not FileKind.LOG or log.base is None:
-            return False  # what the user names is read
-        if one.to_offset is not None and log.base >= one.to_offset:
-            return True
-        following = next((other.base for other in after if other.kind is FileKind.LOG), None)
-        return one.from_offset is not None and following is not None and following <= one.from_offset
+    def _fates(self, logs: list[InputFile], wanted: FateOptions) -> RecordFates:
+        """Run the selection once for the keys of what it finds."""
+        from kdump.dump.fates import KeysFound, RecordFates
+
+        found, rehearsal = KeysFound(), SelectedDump(self._options, self._selection)
+        rehearsal._filter.left = self._filter.left
+        for item in rehearsal._partition(logs):
+            if isinstance(item, Chunk):
+                found.see(item)
+        return RecordFates(logs, self._options, wanted, found)
 
     def _read(self, log: SelectedLog, tail: Tail | None) -> Iterator[Item]:
         """One log, whatever happens to it."""

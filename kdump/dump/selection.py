@@ -54,7 +54,7 @@ class Selection(Value):
         outcome: "committed" or "aborted": only records with this fate; None for any.
         tombstones: only records whose value is null.
         keys: the keys of records, as bytes.
-        patterns: are searched for in the keys of records, as text.
+        patterns, value_patterns: are searched for in the keys of records, or in their values, as text.
         headers: name and value of a header that records must have; None for any value.
         limit: records that are shown in all.
         tail: records that are shown of each partition, the last ones.
@@ -73,6 +73,7 @@ class Selection(Value):
     tombstones: bool = False
     keys: tuple[bytes, ...] = ()
     patterns: tuple[re.Pattern[str], ...] = ()
+    value_patterns: tuple[re.Pattern[str], ...] = ()
     headers: tuple[tuple[bytes, bytes | None], ...] = ()
     limit: int | None = None
     tail: int | None = None
@@ -80,7 +81,7 @@ class Selection(Value):
     @property
     def by_record(self) -> bool:
         """Whether single records are chosen by what they are, or counted: then records are shown."""
-        content = self.keys or self.patterns or self.headers or self.tombstones
+        content = self.keys or self.patterns or self.value_patterns or self.headers or self.tombstones
         return bool(content) or self.limit is not None or self.tail is not None
 
 
@@ -112,8 +113,7 @@ class Filter:
         self._epochs = array("q", [len(one.epochs), *one.epochs])
         self._keys, self._key_places = _packed([(key,) for key in one.keys])
         self._headers, self._header_places = _packed(one.headers)
-        self._searches = [pattern.search for pattern in one.patterns]
-        self._literal = literal_of(one.patterns[0].pattern) if len(one.patterns) == 1 else b""
+        self._patterns = [_searching(one.patterns, of_value=False), _searching(one.value_patterns, of_value=True)]
         by_offset = one.from_offset is not None or one.to_offset is not None
         self._by_range = bool(by_offset or by_time or one.tombstones)
         self._by_header = bool(by_offset or by_time or one.from_position or flags or one.producers or one.epochs)
@@ -121,11 +121,19 @@ class Filter:
         self._has_limit = one.limit is not None
         self.skip = 0
         self.left = _NO_LIMIT if one.limit is None else one.limit
-        self.looks_inside = bool(one.patterns or one.headers)
+        self.looks_inside = bool(one.patterns or one.value_patterns or one.headers)
         self._kept = array("q")
         self._shown = array("q")
         self._mask = bytearray()
         self._is_shown = self._has_records = False  # the batch that the next chunk may continue
+
+    def begin(self, left: int) -> None:
+        """Begin with a range of which nothing was read.
+
+        Args:
+            left: records that may still be shown.
+        """
+        self.left, self._is_shown, self._has_records = left, False, False
 
     @property
     def is_full(self) -> bool:
@@ -194,8 +202,16 @@ class Filter:
             _select.with_keys(chunk.view, chunk.rows, n, self._keys, self._key_places, mask)
         if self._header_places:
             _select.with_headers(chunk.view, chunk.rows, n, self._headers, self._header_places, mask)
-        if self._searches:
-            _select.with_pattern(chunk.view, chunk.rows, n, self._searches, self._literal, mask)
+        for searches, literal, of_value in self._patterns:
+            if searches:
+                _select.with_pattern(chunk.view, chunk.rows, n, searches, literal, mask, of_value)
+
+
+def _searching(
+    patterns: tuple[re.Pattern[str], ...], *, of_value: bool
+) -> tuple[list[Callable[[str], object]], bytes, bool]:
+    """What the kernel searches with, bytes that all that is found has, and where to look."""
+    return [one.search for one in patterns], literal_of(patterns[0].pattern) if len(patterns) == 1 else b"", of_value
 
 
 def literal_of(pattern: str) -> bytes:

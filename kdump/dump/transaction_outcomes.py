@@ -43,12 +43,15 @@ class Outcomes:
     Args:
         logs: in order; the later segments of the directory are looked into as needed.
         options: limits.
+
+    Attributes:
+        logs: these, and the segments after them.
     """
 
     def __init__(self, logs: Sequence[InputFile], options: DumpOptions) -> None:
-        self._logs = [*logs, *_later(logs[-1])]
+        self.logs = [*logs, *_later(logs[-1])]
         self._options = options
-        self._numbers = {log.path: number for number, log in enumerate(logs)}
+        self._numbers = {log.path: number for number, log in enumerate(self.logs)}
         self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
         self._walked = 0  # logs
         self._running: dict[int, tuple[int, int]] = {}  # producer: number of the log, first offset
@@ -77,6 +80,33 @@ class Outcomes:
         count = len(kept) // width
         return Window(window.view, window.origin, kept or window.rows, count, window.whole)
 
+    def of(self, path: str, window: Window, k: int) -> str | None:
+        """Return what became of the transaction of a batch; None for a marker, and for what is in none.
+
+        Args:
+            path: of the log.
+            window: batches of it.
+            k: number of the batch.
+        """
+        flags = window.cell(k, layout.ATTRIBUTES) & _FLAGS
+        if window.cell(k, layout.MAGIC) < layout.MAGIC_V2 or flags != layout.TRANSACTIONAL_FLAG:
+            return None
+        self._walk_until_known(self._numbers[path])
+        return self._outcome(path, window, k)
+
+    def know_all(self) -> None:
+        """Walk through all logs now: a process that is forked later knows what was found."""
+        self._walk_until_known(len(self.logs))
+
+    def met(self, seen: dict[int, tuple[str, int]] | None = None) -> dict[int, tuple[str, int]]:
+        """Return the open transactions that were met in what is shown, and go on with others.
+
+        Args:
+            seen: they; None for none.
+        """
+        met, self._last_seen = self._last_seen, seen or {}
+        return met
+
     def open_transactions(self) -> Iterator[Finding]:
         """Yield the transactions of which batches were left out because they have no outcome yet.
 
@@ -103,7 +133,7 @@ class Outcomes:
 
     def _walk_until_known(self, number: int) -> None:
         """Walk through the logs up to one, and on while transactions are open that began up to there."""
-        logs = self._logs
+        logs = self.logs
         while self._walked < len(logs):
             if self._walked > number and not any(first[0] <= number for first in self._running.values()):
                 return
@@ -147,7 +177,7 @@ class Outcomes:
 
     def _ask_indexes(self) -> None:
         """Look into the transaction indexes for what is still open at the end of the logs."""
-        for log in self._logs if self._running else ():
+        for log in self.logs if self._running else ():
             opened = log.segment.file(FileKind.TXNINDEX)
             if isinstance(opened, OpenFailure):
                 continue

@@ -327,9 +327,12 @@ class LocalExport:
         self, parts: Sequence[ExportPart], target: ExportTarget, options: ReadOptions
     ) -> Iterator[Result | Progress]:
         """Yield what becomes of each part, and how far all are."""
+        here = os.getpid()
 
         def write(at: int) -> Iterator[Result | Progress]:
             part = parts[at]
+            if self._jobs != 1 and os.getpid() == here:  # a process had it that was killed
+                _clear(part, target)
             yield Progress(0, part.split.size, part.split.log.path)
             yield write_part(part, target, options)
             yield Progress(part.split.size, part.split.size, part.split.log.path)
@@ -338,3 +341,12 @@ class LocalExport:
         with in_order(range(len(parts)), write, self._jobs, total=total) as written:
             for results in written:
                 yield from results
+
+
+def _clear(part: ExportPart, target: ExportTarget) -> None:
+    """Remove what an attempt at a part has left that did not come to its end."""
+    folders = (os.path.join(target.directory, part.folder), f".{part.name}."), (target.state, f"{part.name}.done.")
+    for folder, begin in folders:
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if name.startswith(begin) and name.endswith(TEMPORARY):
+                os.unlink(os.path.join(folder, name))  # noqa: PTH108

@@ -32,6 +32,9 @@ class Reading(Protocol):
 
     begins: FileStart | None
 
+    def shows(self, item: Item) -> bool:
+        """Tell whether an item that was read ahead is to be shown, once that is known."""
+
     @property
     def state(self) -> Any:  # noqa: ANN401 (whatever the verb must know)
         """What the next unit must know, after all items."""
@@ -190,14 +193,17 @@ class _Show:
         sink.join(share)
         for item in rest:
             if not (self._has_file or isinstance(item, FileStart)) and self._reading.begins is not None:
+                so_far = sink.state
                 self._begin(self._reading.begins)
-                sink.resume(shown)
+                sink.resume(so_far)
             self._has_file = True
             self._show(item, seen)
         sink.flush()
         return self._reading.state, sink.state, seen
 
     def _show(self, item: Any, seen: RunStatus) -> None:  # noqa: ANN401
+        if not self._reading.shows(item):
+            return
         seen.see(item)
         if self._decodes is not None and isinstance(item, FileStart):
             self._decodes.begin(item)

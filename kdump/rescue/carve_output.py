@@ -133,6 +133,6 @@ class CarveOutput:
 
 
 def _is_left(name: str, *, was_killed: bool) -> bool:
-    """Whether a file is what a killed run of carve has left: runs that are whole are somebody's, unless one was killed."""
+    """Whether a file is what a killed run of carve has left; whole runs are somebody's, unless one was killed."""
     is_run = _RUN.fullmatch(name) is not None or name == "carve.jsonl"
     return name.startswith(_TEMPORARY) or (was_killed and is_run)

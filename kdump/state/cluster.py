@@ -108,10 +108,10 @@ def _cluster(paths: list[str], options: ClusterOptions) -> Iterator[ClusterItem]
     yield from _remarks(log, begun, cuts, options)
     yield log.horizon(begun)
     yield from rows
+    yield from log.checked()
     if options.checks:
         of_cluster = directory.log_dir.properties.get("cluster.id")
         yield from check(begun.image, None if of_cluster is None else str(of_cluster), options.checks)
-    yield from log.checked()
 
 
 def _remarks(log: MetadataLog, begun: Begun, cuts: list[Cut], options: ClusterOptions) -> Iterator[Remark]:

@@ -174,6 +174,55 @@ def test_carve_of_what_reaches_over_borders_is_the_same(
     assert others == [one] * 3
 
 
+# --- export -------------------------------------------------------------------------------------------------------
+SMALL = [str(NODE / f"{topic}-0") for topic in ("plain", "zstd", "txn", "compact", "__transaction_state")]
+
+
+def rows_of(folder: Path) -> dict[str, bytes]:
+    return {name: data for name, data in files(folder).items() if not name.startswith("_kdump")}
+
+
+@pytest.mark.parametrize("table", ["records", "batches", "findings", "usage", "commits", "open"])
+def test_export_is_the_same_for_every_number_of_processes(table: str, tmp_path: Path) -> None:
+    found = []
+    for jobs in (1, *MANY):
+        paths = SMALL if table != "commits" else [str(NODE / "__consumer_offsets-2")]
+        args = ["export", "--table", table, "--to", f"out{jobs}", "-j", str(jobs), *paths]
+        run = run_kdump(args, tmp_path)
+        assert run.exit == 0, run.stderr
+        found.append((run.stdout, run.stderr, rows_of(tmp_path / f"out{jobs}")))
+    assert found[0][2]
+    if table == "usage":  # the clock is in it
+        found = [(out, err, dict.fromkeys(rows, b"")) for out, err, rows in found]
+    assert found[1:] == [found[0]] * 3
+
+
+EXPORT_KILLED = """
+import os, signal, sys
+from kdump.__main__ import main
+import kdump.export.write as write
+here, once = os.getpid(), write.RowFile.write
+def killed(self, batch):
+    once(self, batch)
+    if os.getpid() != here:
+        os.kill(os.getpid(), signal.SIGKILL)
+write.RowFile.write = killed
+sys.argv = ["kdump", *sys.argv[1:]]
+main()
+"""
+
+
+def test_the_temporary_file_of_a_killed_export_is_removed(tmp_path: Path) -> None:
+    run_kdump(["export", "--to", "whole", *SMALL], tmp_path)
+    env = {**os.environ, "PYTHONPATH": str(FIXTURES.parent)}
+    command = [sys.executable, "-c", EXPORT_KILLED, "export", "--to", "out", "-j", "2", *SMALL]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, env=env)
+    assert run.returncode == 0
+    assert run.stderr.decode().count("a process was killed by signal 9; its share is done again") == 2
+    assert rows_of(tmp_path / "out") == rows_of(tmp_path / "whole")
+    assert not [name for name in files(tmp_path / "out") if name.endswith(".tmp")]
+
+
 # --- the end of all ------------------------------------------------------------------------------------------------
 SLOW = """
 import os, sys, time

@@ -196,7 +196,7 @@ def test_kdump_1_names_every_other_page() -> None:
 def options(command: click.Command) -> dict[str, click.Option]:
     """Return the options of a command by name, --help included."""
     params = command.get_params(click.Context(command))
-    return {name: one for one in params if isinstance(one, click.Option) for name in one.opts}
+    return {name: one for one in params if isinstance(one, click.Option) for name in (*one.opts, *one.secondary_opts)}
 
 
 def documented(name: str) -> dict[str, tuple[str, str]]:
@@ -495,7 +495,8 @@ def hanging(folder: Path) -> None:
 
 def said(args: list[str], cwd: Path) -> list[str]:
     """Return the lines of findings on stderr."""
-    run = run_kdump(args, cwd)
+    notes = ["--notes"] if args[0] in ("dump", "find-offset", "find-time") else []
+    run = run_kdump([*args, *notes], cwd)
     lines = run.stderr.decode().splitlines()
     assert "Traceback (most recent call last):" not in lines, lines[-1]
     return [line for line in lines if re.match(r"(error|warning|note) ", line)]

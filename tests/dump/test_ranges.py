@@ -88,6 +88,48 @@ def test_sound_logs_are_the_same_for_every_number_of_processes(name: str, option
     assert others == [one] * 3
 
 
+SELECTIONS: list[list[str]] = [
+    ["--limit", "37", "--print-data-log"],
+    ["--limit", "400", "--format", "json"],
+    ["--committed", "--format", "json"],
+    ["--aborted", "--print-data-log"],
+    ["--from-offset", "40", "--to-offset", "150", "--deep-iteration"],
+    ["--key-regex", "[37]", "--format", "json", "--print-data-log"],
+    ["--from-time", "1700000000100", "--format", "json"],
+    ["--from-position", "5000", "--stats"],
+    ["--stats", "--committed", "--format", "json"],
+    ["--tail", "7", "--format", "json"],
+    ["--limit", "9", "--aborted"],
+]
+
+
+@pytest.mark.parametrize("options", SELECTIONS, ids=" ".join)
+def test_selections_are_the_same_for_every_number_of_processes(options: list[str], tmp_path: Path) -> None:
+    paths = [CLEAN / name for name in ("txn-0", "plain-0", "compact-0", "zstd-0", "bigbatch-0")]
+    one, *others = dumps(tmp_path, [of_all(paths, options, jobs) for jobs in (1, 2, 3, 8)])
+    assert one[1]
+    assert others == [one] * 3
+
+
+@pytest.mark.parametrize("options", SELECTIONS[:8], ids=" ".join)
+def test_selections_of_damaged_logs_are_the_same_for_every_number_of_processes(
+    options: list[str], damaged: list[Path], tmp_path: Path
+) -> None:
+    size = 700 if SELECTIONS.index(options) % 2 else 4000
+    runs = [of_all(damaged[::2], options, jobs) for jobs in (1, 2, 3, 8)]
+    one, *others = dumps(tmp_path, runs, range_size=size)
+    assert one[0] in (0, 3)
+    assert others == [one] * 3
+
+
+@pytest.mark.parametrize("options", [SELECTIONS[1], SELECTIONS[2]], ids=" ".join)
+def test_what_a_killed_process_has_selected_is_not_written_twice(options: list[str], tmp_path: Path) -> None:
+    one, other = dumps(tmp_path, [of_all([CLEAN / "txn-0"], options, jobs) for jobs in (1, 3)], kill=1)
+    assert other[:2] == one[:2]
+    assert all(b"a process was killed by signal 9" in line for line in other[2].splitlines())
+    assert other[2]
+
+
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Partitions with one damage each, by a fixed rule: a flipped bit, a hole, a cut, a damaged index."""

@@ -157,7 +157,7 @@ def test_keys_are_bytes(tmp_path: Path) -> None:
 
 def test_the_records_of_open_transactions_are_neither_committed_nor_aborted() -> None:
     txn = FIXTURES / "releases" / "3.9.2" / "logs"
-    run = run_kdump(["dump", "--committed", "txn-0"], txn)
+    run = run_kdump(["dump", "--committed", "--notes", "txn-0"], txn)
     assert run.exit == 0
     assert run.stderr.decode().startswith("note P04 open-transaction txn-0/00000000000000000061.log offset=75: ")
 
@@ -200,7 +200,7 @@ def test_where_the_marker_is_lost_the_transaction_index_says_what_was_aborted(tm
         line for line in cut if line.startswith("baseOffset: 46 ")
     ]
     (tmp_path / f"{name}.txnindex").unlink()
-    run = run_kdump(["dump", "--aborted", f"{name}.log"], tmp_path)
+    run = run_kdump(["dump", "--aborted", "--notes", f"{name}.log"], tmp_path)
     assert not any(line.startswith("baseOffset: 46 ") for line in run.stdout.decode().splitlines())
     assert b"P04 open-transaction" in run.stderr
 

@@ -20,6 +20,8 @@ help_option = click.option(
     "-h", "--help", is_flag=True, expose_value=False, is_eager=True, callback=_show, help="Show this message and exit."
 )
 
+notes_option = click.option("--notes/--no-notes", default=None, help="List notes too, or none, in text.")
+
 raw_option = click.option("--raw", is_flag=True, help="On a terminal: write keys, payloads and names as they are.")
 
 max_batch_bytes_option = click.option(

@@ -49,9 +49,10 @@ _BY_OPTION = (
     ("share_group_state_decoder", "share"),
 )
 _OWN = (
-    "from_offset", "to_offset", "from_time", "to_time", "from_position", "limit", "tail", "keys", "patterns", "headers",
-    "producers", "epochs", "control", "transactional", "tombstones", "committed", "aborted", "key_format",
-    "value_format", "timestamps", "decoder_command",
+    "from_offset", "to_offset", "from_time", "to_time", "from_position", "limit", "tail", "keys", "patterns",
+    "value_patterns", "headers", "producers", "epochs", "control", "transactional", "tombstones", "committed",
+    "aborted", "key_format", "value_format", "timestamps", "decoder_command", "fate", "config", "settings", "notes",
+    "quiet",
 )  # fmt: skip
 
 
@@ -139,6 +140,8 @@ def record_format(given: Mapping[str, Any], *, terminal: bool) -> RecordFormat:
         terminal and not given["raw"],
         *forms,
         given["timestamps"] == "iso",
+        bool(given["keys"] or given["patterns"]),
+        bool(given["value_patterns"]),
     )
 
 

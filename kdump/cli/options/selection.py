@@ -31,6 +31,9 @@ _OPTIONS = (
     click.option("--tail", type=_COUNT, metavar="N", help="Show the last N records of each partition."),
     click.option("--key", "keys", multiple=True, metavar="KEY", help="Only records with this key."),
     click.option("--key-regex", "patterns", multiple=True, metavar="REGEX", help="Only records in whose key this is."),
+    click.option(
+        "--value-regex", "value_patterns", multiple=True, metavar="REGEX", help="Only records in whose value this is."
+    ),
     click.option("--header", "headers", multiple=True, metavar="NAME[=VALUE]", help="Only records with this header."),
     click.option(
         "--producer-id", "producers", type=click.IntRange(-1, 2**63 - 1), multiple=True, metavar="N",
@@ -74,6 +77,8 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
         fields["keys"] = tuple(_read("--key", read_key, key) for key in given["keys"])
     if given["patterns"]:
         fields["patterns"] = tuple(_read("--key-regex", _compiled, pattern) for pattern in given["patterns"])
+    if given["value_patterns"]:
+        fields["value_patterns"] = tuple(_read("--value-regex", _compiled, one) for one in given["value_patterns"])
     if given["headers"]:
         fields["headers"] = tuple(_header(header) for header in given["headers"])
     if not fields:
@@ -81,6 +86,13 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
     from kdump.dump.selection import Selection
 
     return Selection(**fields)
+
+
+def everything() -> Selection:
+    """Return a selection of all that a log has."""
+    from kdump.dump.selection import Selection
+
+    return Selection()
 
 
 def _bounds(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -300,8 +300,9 @@ def with_pattern(
     searches: Sequence[Callable[[str], object]],
     literal: bytes,
     mask: cython.uchar[::1],
+    of_value: bool,
 ) -> None:
-    """Unmark the records whose key no pattern is found in.
+    """Unmark the records whose key, or value, no pattern is found in.
 
     Args:
         view: the buffer that the record rows point into.
@@ -310,6 +311,7 @@ def with_pattern(
         searches: take a key as text, bytes that are not UTF-8 as surrogates; None where nothing is found.
         literal: bytes that are in every key in which something is found.
         mask: n bytes.
+        of_value: look into values instead of keys.
     """
     b: cython.p_uchar
     w: cython.p_uchar
@@ -323,12 +325,14 @@ def with_pattern(
     at: cython.Py_ssize_t
     size: cython.longlong
     length: cython.Py_ssize_t = len(literal)
+    place: cython.Py_ssize_t = layout.R_VALUE_AT if of_value else layout.R_KEY_AT
+    extent: cython.Py_ssize_t = layout.R_VALUE_SIZE if of_value else layout.R_KEY_SIZE
     good: cython.bint
     for i in range(n):
         if mask[i] == 0:
             continue
-        at = records[i * layout.RECORD_WIDTH + layout.R_KEY_AT]
-        size = records[i * layout.RECORD_WIDTH + layout.R_KEY_SIZE]
+        at = records[i * layout.RECORD_WIDTH + place]
+        size = records[i * layout.RECORD_WIDTH + extent]
         good = False
         if size >= 0 and _has(b, at, at + size - length, w, length):
             key = _text(b, at, size)

@@ -8,7 +8,7 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.batch.window import Window
     from kdump.format.codec.base import CodecProblem
@@ -69,6 +69,22 @@ class CutRecord(Value):
     again: Callable[[], Iterator[Event]]
 
 
+class Fate(Value):
+    """What became of a record.
+
+    Args:
+        transaction: committed, aborted or open; None where it is in none.
+        below_log_start: no consumer gets it any more.
+        superseded_by: offset of the next record of its key that readers get; None where there is none.
+        deleted_at: when retention deletes its segment, ms; None for never, or where nobody can tell.
+    """
+
+    transaction: str | None
+    below_log_start: bool
+    superseded_by: int | None
+    deleted_at: int | None
+
+
 class Chunk(Value):
     """Batches [first, last) of a window and the record rows that were read of them.
 
@@ -82,6 +98,7 @@ class Chunk(Value):
         problem: what is wrong with batch `last - 1`; the next chunk begins after it.
         done: the records of batch `last - 1` end here.
         cut: the one row is of a record whose key, value or headers are larger than the row tells.
+        fates: what became of each record; None where that was not asked for.
     """
 
     window: Window
@@ -94,6 +111,7 @@ class Chunk(Value):
     problem: RecordProblem | None = None
     done: bool = True
     cut: CutRecord | None = None
+    fates: Sequence[Fate] | None = None
 
 
 def shifted(buffer: memoryview, at: int, held: int, size: int) -> memoryview:

@@ -19,7 +19,7 @@ except ModuleNotFoundError:
 if not cython.compiled:  # whether Cython is there or not: its own stand-ins are slow, and refuse some casts
     from kdump.format.kernels import _cython as cython
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 if cython.compiled:
     from cython.cimports.kdump.format.batch import layout
@@ -39,6 +39,14 @@ NO_ROOM = 1  # the buffer is full: write it out and continue
 TOO_LONG = 2  # this one line is longer than the buffer
 
 _LINE = cython.declare(cython.Py_ssize_t, 1024)  # more than any line without the name of its file and its text
+
+# What of its contents stands in the line of a record.
+KEY = 1
+PAYLOAD = 2
+DECODED = 4
+_KEY = cython.declare(cython.Py_ssize_t, KEY)
+_PAYLOAD = cython.declare(cython.Py_ssize_t, PAYLOAD)
+_DECODED = cython.declare(cython.Py_ssize_t, DECODED)
 
 Decode = Callable[[int, "bytes | None", "bytes | None"], bytes]
 Control = Callable[["bytes | None", "bytes | None"], bytes]
@@ -344,9 +352,10 @@ def _record(
     c: cython.Py_ssize_t,
     p: cython.p_longlong,
     i: cython.Py_ssize_t,
-    contents: cython.bint,
+    contents: cython.Py_ssize_t,
     decode: object,
     control: object,
+    fate: object,
     hide: object,
 ) -> cython.Py_ssize_t:
     """Append the line of one record behind the name of its file; -1 when there is no room for it."""
@@ -374,10 +383,11 @@ def _record(
         at = wire.put(out, at, b"]", 1)
     else:
         at = wire.put(out, at, b',"headers":null', 15)
-    if contents:
+    if contents & _KEY:
         at = _text(out, wire.put(out, at, b',"key":', 7), fits, b, p[i + layout.R_KEY_AT], key_size, hide)
         if at < 0:
             return at
+    if contents & _PAYLOAD:
         at = _text(out, wire.put(out, at, b',"payload":', 11), fits, b, p[i + layout.R_VALUE_AT], value_size, hide)
         if at < 0:
             return at
@@ -389,7 +399,7 @@ def _record(
         decode = None
     else:
         at = wire.put(out, at, b',"control":null', 15)
-    if contents and decode is not None:
+    if contents & _DECODED and decode is not None:
         text = decode(
             p[i + layout.R_OFFSET],
             _field(b, p[i + layout.R_KEY_AT], key_size),
@@ -398,8 +408,12 @@ def _record(
         at = _bytes(out, at, fits, text)
         if at < 0:
             return at
-    elif contents:
+    elif contents & _DECODED:
         at = wire.put(out, at, b',"decodedKey":null,"decodedPayload":null', 40)
+    if fate is not None:
+        at = _bytes(out, at, fits, fate)
+        if at < 0:
+            return at
     return wire.put(out, at, b"}\n", 2)
 
 
@@ -416,9 +430,10 @@ def render(
     at: cython.Py_ssize_t,
     batch_head: bytes,
     record_head: bytes,
-    contents: bool,
+    contents: int,
     decode: Decode | None,
     control: Control,
+    fates: Sequence[bytes] | None,
     hide: Hide | None,
 ) -> tuple[int, bool, int, int, int]:
     """Append the lines of batches and their records.
@@ -433,10 +448,11 @@ def render(
         target: the buffer for the text.
         at: where in it to continue.
         batch_head, record_head: how the lines begin: type and name of the file.
-        contents: keys and payloads too.
+        contents: bits: KEY, PAYLOAD, DECODED.
         decode: from offset, key and value to ',"decodedKey":...,"decodedPayload":...'; None where records are not
             decoded.
         control: from key and value of a control record to JSON.
+        fates: the last member of each record's line, by its row; None for nothing.
         hide: makes the JSON of a key, value or header value that may not be seen; None where all may.
 
     Returns:
@@ -460,7 +476,7 @@ def render(
     room: cython.Py_ssize_t = len(target)
     k: cython.Py_ssize_t = first
     printed: cython.bint = begun
-    all_of_it: cython.bint = contents
+    shown: cython.Py_ssize_t = contents
     start: cython.Py_ssize_t
     need: cython.Py_ssize_t = _LINE + (len(batch_head) if len(batch_head) > len(record_head) else len(record_head))
     while k < last:
@@ -474,6 +490,7 @@ def render(
             if at + need > room:
                 return k, True, r, at, NO_ROOM
             at = _bytes(out, at, room, record_head)
+            fate = None if fates is None else fates[r]
             at = _record(
                 out,
                 at,
@@ -483,9 +500,10 @@ def render(
                 k * layout.BATCH_WIDTH,
                 p,
                 r * layout.RECORD_WIDTH,
-                all_of_it,
+                shown,
                 decode,
                 control,
+                fate,
                 hide,
             )
             if at < 0:

@@ -45,6 +45,7 @@ def json_sink(
     *,
     deep: bool,
     stats: bool,
+    quiet: bool = False,
     redactor: Redactor | None = None,
 ) -> DumpJson:
     """Return the sink for stdout and stderr.
@@ -56,9 +57,16 @@ def json_sink(
         output: takes the place of stdout and stderr.
         deep: records are read.
         stats: figures and findings only.
+        quiet: nothing on stderr but errors.
         redactor: makes tokens of what may not be seen of records; None where all may.
     """
-    writer = json_writer(contents=shown.contents, write=None if output is None else output.write, redactor=redactor)
+    writer = json_writer(
+        contents=shown.contents,
+        write=None if output is None else output.write,
+        redactor=redactor,
+        key=shown.key,
+        payload=shown.payload,
+    )
     error = error_to(output)
     decode = (lambda: None) if decodes is None else decodes.json
     return DumpJson(
@@ -68,16 +76,25 @@ def json_sink(
         lambda: int(outcome.exit),
         deep=deep,
         stats=stats,
+        quiet=quiet,
     )
 
 
-def json_writer(*, contents: bool, write: Write | None = None, redactor: Redactor | None = None) -> JsonWriter:
+def json_writer(
+    *,
+    contents: bool,
+    write: Write | None = None,
+    redactor: Redactor | None = None,
+    key: bool = False,
+    payload: bool = False,
+) -> JsonWriter:
     """Return what writes batches and records to stdout.
 
     Args:
         contents: keys and payloads too.
         write: takes the bytes in the place of stdout.
         redactor: makes tokens of what may not be seen of records; None where all may.
+        key, payload: these alone, where contents are not wanted.
     """
 
     def control(key: bytes | None, value: bytes | None) -> bytes:
@@ -86,7 +103,8 @@ def json_writer(*, contents: bool, write: Write | None = None, redactor: Redacto
         made = control_object(key, value)
         return json.dumps(made if redactor is None else redactor.decoded(made), separators=(",", ":")).encode()
 
-    return JsonWriter(write or sys.stdout.buffer.write, contents=contents, control=control, redactor=redactor)
+    to = write or sys.stdout.buffer.write
+    return JsonWriter(to, contents=contents, control=control, redactor=redactor, key=key, payload=payload)
 
 
 _NO_TIMESTAMP = -1
@@ -101,6 +119,7 @@ class DumpJson:
         error: takes one line for stderr.
         deep: the records are read, and can be counted.
         stats: figures and findings only, not what is in the files.
+        quiet: nothing on stderr but errors.
         exit_status: tells what the exit status is, at the end.
     """
 
@@ -113,8 +132,10 @@ class DumpJson:
         *,
         deep: bool,
         stats: bool = False,
+        quiet: bool = False,
     ) -> None:
         self._stats = stats
+        self._quiet = quiet
         self._writer = writer
         self._decode = decode
         self._error = error
@@ -144,10 +165,7 @@ class DumpJson:
         elif isinstance(item, FileStart):
             self._start(item)
         elif isinstance(item, OpenFailure):
-            self._tally.see(item)
-            self._unread |= item.path == self._file.path
-            self._writer.flush()
-            self._error(f"kdump: {item.sentence}")
+            self._not_read(item)
         elif isinstance(item, Figures):
             self._line(figures_json(item))
         elif isinstance(item, FileTurn):
@@ -156,6 +174,13 @@ class DumpJson:
             self._writer.flush()
         elif not self._stats:
             self._other(item)
+
+    def _not_read(self, item: OpenFailure) -> None:
+        self._tally.see(item)
+        self._unread |= item.path == self._file.path
+        if not (self._quiet and item.kind == "skipped"):
+            self._writer.flush()
+            self._error(f"kdump: {item.sentence}")
 
     def end(self, *, dead: bool) -> None:
         """Write what is held back until all files are done.

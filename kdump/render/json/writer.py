@@ -19,11 +19,23 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Iterator, Sequence
 
-    from kdump.format.record.chunk import Chunk, Event
+    from kdump.format.record.chunk import Chunk, Event, Fate
     from kdump.render.redact import Pieces, Redactor
     from kdump.render.text.buffer import Write
 
+_BITS = {layout.AT_KEY: _json.KEY, layout.AT_VALUE: _json.PAYLOAD}
 _FIELDS = 2  # key and value, before headers
+
+
+def fate_json(fate: Fate) -> bytes:
+    """Return what became of a record, as the last member of its line."""
+    fields = {
+        "transaction": fate.transaction,
+        "belowLogStart": fate.below_log_start,
+        "supersededBy": fate.superseded_by,
+        "deletedAt": fate.deleted_at,
+    }
+    return b',"fate":' + json.dumps(fields, separators=(",", ":")).encode()
 
 
 class JsonWriter(LineBuffer):
@@ -31,18 +43,26 @@ class JsonWriter(LineBuffer):
 
     Args:
         write: takes the bytes; they are valid until it returns.
-        contents: keys and payloads too.
+        contents: keys, payloads and what is decoded of them.
         control: makes JSON of key and value of a control record.
         redactor: makes tokens of keys, values and header values; None where they may be seen.
+        key, payload: these alone, where contents are not wanted.
     """
 
     def __init__(
-        self, write: Write, *, contents: bool, control: _json.Control, redactor: Redactor | None = None
+        self,
+        write: Write,
+        *,
+        contents: bool,
+        control: _json.Control,
+        redactor: Redactor | None = None,
+        key: bool = False,
+        payload: bool = False,
     ) -> None:
         super().__init__(write)
         self._redactor = redactor
         self._hide = None if redactor is None else redactor.json_token
-        self._contents = contents
+        self._shown = _json.KEY * (contents or key) | _json.PAYLOAD * (contents or payload) | _json.DECODED * contents
         self._control = control
         self._decode: _json.Decode | None = None
         self._heads = (b"", b"")
@@ -62,6 +82,7 @@ class JsonWriter(LineBuffer):
         """Write the lines of a chunk's batches and records."""
         k, begun, r = chunk.first, chunk.begun, 0
         rows = chunk.window.rows
+        fates = None if chunk.fates is None else [fate_json(fate) for fate in chunk.fates]
         filled = 0 if chunk.cut is not None else chunk.filled  # a record that is cut has a line of its own
         while True:
             k, begun, r, self._at, why = _json.render(
@@ -76,9 +97,10 @@ class JsonWriter(LineBuffer):
                 self._room,
                 self._at,
                 *self._heads,
-                self._contents,
+                self._shown,
                 self._decode,
                 self._control,
+                fates,
                 self._hide,
             )
             if why == _json.DONE:
@@ -113,18 +135,20 @@ class JsonWriter(LineBuffer):
         if count:
             self._headers(pieces(), found[_FIELDS:])
         self.text("]" if new else "")
-        if self._contents:
+        if self._shown:
             self._fields(pieces(), found)
         is_control = new and batch[layout.ATTRIBUTES] & layout.CONTROL_FLAG
         fields = None
-        if is_control or (self._contents and self._decode is not None):
+        if is_control or (self._shown & _json.DECODED and self._decode is not None):
             fields = key_and_value(chunk.view, row) if cut is None else whole_fields(cut)
         control = self._control(*(fields or key_and_value(chunk.view, row))) if is_control else b"null"
         self.text(f',"control":{control.decode()}')
-        if self._contents and self._decode is not None and fields is not None and not is_control:
+        if self._shown & _json.DECODED and self._decode is not None and fields is not None and not is_control:
             self.text(self._decode(row[layout.R_OFFSET], *fields).decode())
-        elif self._contents:
+        elif self._shown & _json.DECODED:
             self.text(',"decodedKey":null,"decodedPayload":null')
+        if chunk.fates is not None:
+            self.text(fate_json(chunk.fates[r]).decode())
         self.text("}\n")
 
     def _headers(self, pieces: Iterator[Event], texts: Sequence[bool]) -> None:
@@ -166,10 +190,13 @@ class JsonWriter(LineBuffer):
     def _fields(self, pieces: Iterator[Event], texts: Sequence[bool]) -> None:
         """Write key and payload; `texts` says which of them are UTF-8."""
         names, field = {layout.AT_KEY: ',"key":', layout.AT_VALUE: ',"payload":'}, self._in_pieces()
+        names = {what: names[what] for what in names if self._shown & _BITS[what]}
         missing = dict(names)  # a message of magic 0 or 1 whose value ends behind it has none
         for what, data, left in pieces:
-            if what not in names:
+            if what not in _BITS:
                 break
+            if what not in names:
+                continue
             self.text(missing.pop(what, ""))
             field.add(data, left, is_text=texts[what == layout.AT_VALUE])
         for label in missing.values():

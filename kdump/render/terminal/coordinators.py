@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 from kdump.finding import Finding, Severity
 from kdump.item import Checked
 from kdump.render.escape import escape
+from kdump.render.terminal.columns import TableColumn, texts, write_table
 from kdump.render.terminal.numbers import size
 from kdump.render.text.cluster import cluster_tables
 from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time, value_text
@@ -36,9 +36,36 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_METADATA = "__cluster_metadata-0"
 _LEAST = 80  # columns, below which a table would cut its cells
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
 _RIGHT = ("offset", "log end", "lag", "epoch", "members", "producer")
+_COMMITS = (
+    TableColumn("partition", shrink=True),
+    TableColumn("offset", right=True),
+    TableColumn("log end", right=True, drop=3),
+    TableColumn("lag", right=True, drop=1),
+    TableColumn("committed", drop=2),
+    TableColumn("notes", shrink=True),
+)
+_TRANSACTIONS = (
+    TableColumn("state"),
+    TableColumn("transactional id", shrink=True),
+    TableColumn("producer", right=True, drop=1),
+    TableColumn("epoch", right=True, drop=2),
+    TableColumn("last update", drop=3),
+    TableColumn("partitions", shrink=True),
+)
+_CHANGES = (
+    TableColumn("when", drop=2),
+    TableColumn("offset", right=True, drop=3),
+    TableColumn("what", drop=1),
+    TableColumn("name", shrink=True),
+    TableColumn("field"),
+    TableColumn("before", shrink=True),
+    TableColumn("after", shrink=True),
+    TableColumn("notes", shrink=True),
+)
 
 
 class CoordinatorTable:
@@ -79,8 +106,10 @@ class CoordinatorTable:
             self._open(item)
         elif isinstance(item, Horizon):
             if item.exact_from is not None:
-                sentence = f"{item.partition}: exact since {time(item.exact_from)}: before that compaction has erased"
-                self._error(f"kdump: {sentence}")
+                why = (
+                    "it begins with a snapshot" if item.partition == _METADATA else "before that compaction has erased"
+                )
+                self._error(f"kdump: {item.partition}: exact since {time(item.exact_from)}: {why}")
         elif isinstance(item, Finding):
             self._console.print(Text(finding_line(item), style=_STYLES[item.severity]))
         elif isinstance(item, OpenFailure):
@@ -109,12 +138,6 @@ class CoordinatorTable:
         for held in self._held.values():
             held.clear()
 
-    def _table(self, *names: str) -> Table:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
-        for name in names:
-            table.add_column(name, justify="right" if name in _RIGHT else "left", overflow="fold")
-        return table
-
     def _group_tables(self) -> None:
         of_group: dict[str, list[CommitRow]] = {name: [] for name in self._groups}
         for row in self._commits:
@@ -130,7 +153,7 @@ class CoordinatorTable:
             self._console.print(head)
             if not commits:
                 continue
-            table = self._table("partition", "offset", "log end", "lag", "committed", "")
+            rows = []
             for row in commits:
                 where = f"{self._safe(row.topic)}-{row.partition}"
                 notes = [f"pending, producer {row.producer_id}"] if row.pending else []
@@ -139,40 +162,42 @@ class CoordinatorTable:
                 lag = "" if row.lag is None else f"{row.lag:,}"
                 end = "" if row.log_end_offset is None else f"{row.log_end_offset:,}"
                 cells = where, f"{row.offset:,}", end, lag, time(row.commit_timestamp), ", ".join(notes)
-                table.add_row(*map(Text, cells))
-            self._console.print(table)
+                rows.append(texts(cells))
+            write_table(self._console, _COMMITS, rows)
 
     def _transaction_table(self) -> None:
         if not self._transactions:
             return
-        table = self._table("transactional id", "state", "producer", "epoch", "last update", "partitions")
+        rows = []
         for row in self._transactions:
             partitions = ", ".join(map(self._safe, row.partitions)) + ("" if row.exact else " (not exact)")
             ids = f"{row.producer_id:,}", f"{row.producer_epoch:,}"
             name = self._safe(row.transactional_id)
-            table.add_row(*map(Text, (name, row.state, *ids, time(row.last_update_timestamp), partitions)))
-        self._console.print(table)
+            rows.append(texts((row.state, name, *ids, time(row.last_update_timestamp), partitions)))
+        write_table(self._console, _TRANSACTIONS, rows)
 
     def _cluster_tables(self) -> None:
         for number, (names, cells) in enumerate(cluster_tables(self._cluster)):
             if number:
                 self._console.print()
-            table = self._table(*names)
-            for row in cells:
-                table.add_row(*(Text(self._safe(cell)) for cell in row))
-            self._console.print(table)
+            last = len(names) - 1
+            columns = [
+                TableColumn(name, right=name in _RIGHT, drop=at if 0 < at < last else 0, shrink=name not in _RIGHT)
+                for at, name in enumerate(names)
+            ]
+            write_table(self._console, columns, [texts([self._safe(cell) for cell in row]) for row in cells])
 
     def _change_table(self) -> None:
         if not self._changes:
             return
-        table = self._table("when", "offset", "what", "name", "field", "before", "after", "")
+        rows = []
         for row in self._changes:
             offset = "" if row.offset is None else f"{row.offset:,}"
             times = row.field.endswith("Timestamp")
             values = [self._value(value, is_time=times) for value in (row.before, row.after)]
             cells = time(row.timestamp), offset, row.what, self._safe(row.name), row.field, *values, row.stands_out
-            table.add_row(*map(Text, cells), style="bold yellow" if row.stands_out else "")
-        self._console.print(table)
+            rows.append(texts(cells, style="bold yellow" if row.stands_out else ""))
+        write_table(self._console, _CHANGES, rows)
 
     def _value(self, value: object, *, is_time: bool) -> str:
         if value is None:

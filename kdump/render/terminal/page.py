@@ -9,6 +9,7 @@ from rich.text import Text
 
 from kdump.finding import Severity
 from kdump.render.escape import escape
+from kdump.render.terminal.columns import shortened
 from kdump.render.terminal.numbers import byte_span, span
 from kdump.render.text.findings import remedy_text
 
@@ -23,9 +24,15 @@ if TYPE_CHECKING:
 _NARROW = 80  # columns, below which nothing is aligned
 _BELOW = 6  # lines of a screen that are left for what is not folded
 _GAP = "   "
+_CELL_GAP = "  "  # between the columns of a row
+_VERDICT = 7  # columns of the verdict, which stands first
+_SHORT = 24  # columns that a name may want before others go
+_LEAST = 12  # columns that a name has in any case
+_FIRST_TO_GO = (1, 3, 2)  # columns that are left out where there is no room: segments, size, offsets
 _HEAD = 30  # columns of severity, code and name
 _LINE = 100  # columns after which nothing is set to the right
-_WIDTHS = (22, 12, 16, 8)  # of the columns of a partition; they grow
+_BEHIND = 10  # columns of a few notes, so that rows with and without them stand below each other
+_WIDTHS = (22, 10, 14, 8)  # of the columns of a partition; they grow
 _WIDEST = 40  # columns that one name may take from all others
 _LEFT = (0, 2)  # columns that are set to the left
 _STYLES = {"OK": "green", "WARNING": "bold yellow", "DAMAGED": "bold red", "UNREAD": "bold red"}
@@ -71,15 +78,41 @@ class Page:
             return
         self._rows += 1
         self._separate(is_block=False)
+        verdict = Text((word.lower() if word == "OK" else word).ljust(_VERDICT), style=_STYLES[word])
         columns = [Text(name, style="bold"), *map(Text, cells)]
-        if self._is_wide and noun == "partition":
-            for at, column in enumerate(columns):
-                self._widths[at] = max(self._widths[at], min(column.cell_len, _WIDEST))
-                blanks = max(0, self._widths[at] - column.cell_len)
+        if self._is_wide:
+            self._fit(columns, len(_CELL_GAP) + len(reasons) if reasons else 0, is_aligned=noun == "partition")
+        columns = [verdict, *(column for column in columns if column.cell_len)]
+        self._write(Text(_CELL_GAP).join([*columns, *([Text(reasons)] if reasons else ())]), rest=Text("    "))
+
+    def _fit(self, columns: list[Text], behind: int, *, is_aligned: bool) -> None:
+        """Align columns, and let them fit: a long name is shortened in the middle, then columns are left out.
+
+        Args:
+            columns: name, and what is known of it; changed.
+            behind: columns of the terminal that are needed behind them.
+            is_aligned: the columns stand below those of other rows.
+        """
+        room = self._console.width - _VERDICT - len(_CELL_GAP) - max(behind, _BEHIND if is_aligned else 0)
+        widths = [column.cell_len for column in columns]
+        if is_aligned:
+            for at, width in enumerate(widths):
+                self._widths[at] = max(self._widths[at], min(width, _WIDEST))
+            widths = [max(width, least) for width, least in zip(widths, self._widths, strict=True)]
+        name = columns[0].cell_len
+        widths[0] = min(widths[0], max(_WIDEST, name))
+        others = sum(width + len(_CELL_GAP) for width in widths[1:] if width)
+        for at in _FIRST_TO_GO:  # no name needs more than this
+            if at < len(columns) and min(name, _SHORT) + others > room:
+                others -= widths[at] + len(_CELL_GAP)
+                columns[at] = Text()
+                widths[at] = 0
+        widths[0] = max(_LEAST, min(widths[0], room - others))
+        columns[0] = Text(shortened(columns[0].plain, widths[0]), style="bold")
+        for at, column in enumerate(columns):
+            if is_aligned:
+                blanks = max(0, widths[at] - column.cell_len)
                 (column.pad_right if at in _LEFT else column.pad_left)(blanks)
-        columns = [column for column in columns if column.cell_len]
-        columns.append(Text(word.lower() if word == "OK" else word, style=_STYLES[word]))
-        self._write(Text(_GAP).join([*columns, *([Text(reasons)] if reasons else ())]), rest=Text("    "))
 
     def block(self, heading: str | None, findings: Sequence[Finding], folded: Iterable[Folded]) -> None:
         """Write findings of one file; nothing when there are none.
@@ -191,6 +224,9 @@ class Page:
         self._before()
         self.is_empty = False
         prefix, later = first or Text(), rest or Text()
+        if prefix.cell_len + text.cell_len <= self._console.width:
+            self._console.print(Text.assemble(prefix, text), soft_wrap=True)
+            return
         room = max(8, self._console.width - max(prefix.cell_len, later.cell_len))
         for line in text.wrap(self._console, room, overflow="fold") or [Text()]:
             line.rstrip()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
-from kdump.render.commentary import hidden
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import size
 
@@ -27,6 +28,8 @@ _PATIENCE = 0.5  # seconds before there is a bar at all
 _REST = 0.1  # seconds between two drawings
 _NARROW = 80  # columns, below which the bar itself is all that fits
 _BAR = 30  # columns
+_LEAST_BAR = 10
+_LEAST_PATH = 14  # columns for the file in hand
 _LONG_NAME = re.compile(r"^\d{15}(?=\d{5}\.)")
 
 
@@ -67,20 +70,42 @@ class Bar:
             self._is_drawn = False
             self._erase(self._console)
 
+    def end_on_interrupt(self) -> None:
+        """On Ctrl-C take the bar away and leave one line, then end as every program does that is interrupted."""
+        owner = os.getpid()
+
+        def end(number: int, _frame: object) -> None:
+            signal.signal(number, signal.SIG_DFL)
+            if os.getpid() == owner:  # a process that was forked says nothing
+                with suppress(OSError, ValueError):
+                    self.hide()
+                    self._stream.write(f"kdump: {self._verb} was interrupted\n")
+                    self._stream.flush()
+            os.kill(os.getpid(), number)
+
+        with suppress(ValueError):  # only the first thread of a program may
+            signal.signal(signal.SIGINT, end)
+
     def _draw(self, console: Console, progress: Progress, seconds: float) -> None:
         from rich.text import Text
 
+        from kdump.render.terminal.columns import shortened
+
         share = min(1.0, progress.done / progress.total) if progress.total else 1.0
         speed = progress.done / seconds if seconds > 0 else 0.0
-        is_narrow = console.width < _NARROW
-        width = max(5, console.width - 40) if is_narrow else _BAR
+        behind = f"  {int(100 * share):3d} %  {size(progress.done)} of {size(progress.total)}"
+        room = console.width - 1 - len(self._verb) - 2
+        if console.width >= _NARROW:
+            behind += f"  {_left(progress, speed)}"
+            pace = f"  {size(int(speed))}/s"
+            behind += pace if room - len(behind) - len(pace) >= _LEAST_BAR + _LEAST_PATH else ""
+        width = min(_BAR, max(5, room - len(behind) - (_LEAST_PATH if console.width >= _NARROW else 0)))
         line = Text(f"{self._verb}  ")
         line.append_text(_bar(share, width, console))
-        line.append(f"  {int(100 * share):3d} %  {size(progress.done)} of {size(progress.total)}")
-        if not is_narrow:
-            line.append(
-                f"  {size(int(speed))}/s  {_left(progress, speed)}  {escape(short_path(hidden(progress.path)))}"
-            )
+        line.append(behind)
+        rest = room - width - len(behind) - 2
+        if rest >= _LEAST_PATH - 2:
+            line.append(f"  {shortened(escape(short_path(progress.path)), rest)}")
         line.truncate(console.width - 1, overflow="ellipsis")
         self._erase(console)
         console.print(line, end="", soft_wrap=True)

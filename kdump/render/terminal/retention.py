@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Finding, Severity
 from kdump.render.escape import escape
+from kdump.render.terminal.columns import TableColumn, texts, write_table
 from kdump.render.terminal.numbers import counted, size
 from kdump.render.text.findings import finding_line
 from kdump.render.text.retention import choice, first, outcome, rolling_sentence, timestamp, verdict, waits
@@ -29,6 +29,21 @@ if TYPE_CHECKING:
 _SHOWN = 12  # segments that stay, and a line each
 _LEAST = 80  # columns, below which a table would cut its cells
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "cyan"}
+_SEGMENTS = (
+    TableColumn("segment", right=True),
+    TableColumn("size", right=True, drop=3),
+    TableColumn("largest timestamp", drop=1),
+    TableColumn("from", drop=4),
+    TableColumn("data says", drop=2),
+    TableColumn("goes"),
+)
+_CLEANED = (
+    TableColumn("segment after", right=True),
+    TableColumn("size", right=True, drop=1),
+    TableColumn("batches", right=True, drop=3),
+    TableColumn("records", right=True, drop=2),
+    TableColumn("waiting", shrink=True),
+)
 
 
 class RetentionTable:
@@ -95,32 +110,25 @@ class RetentionTable:
         segments, count = row.log.segments, len(row.deletion.reasons)
         staying = len(segments) - count
         hidden = range(count + _SHOWN // 2, len(segments) - _SHOWN // 2) if staying > _SHOWN + 1 else range(0)
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
-        for name in ("segment", "size", "largest timestamp", "from", "data says", "goes"):
-            table.add_column(name, justify="right" if name in ("segment", "size") else "left", no_wrap=True)
+        rows: list[list[Text]] = []
         narrow = self._console.width < _LEAST
         for number, segment in enumerate(segments):
             if number in hidden:
                 if number == hidden[0]:
-                    table.add_row("...", "", f"{len(hidden):,} more stay", "", "", "")
+                    rows.append(texts(("...", "", f"{len(hidden):,} more stay", "", "", "")))
                 continue
             says = "unread" if segment.max_in_data is None else timestamp(segment.max_in_data)
             is_wrong = segment.max_in_data not in (-1, None, segment.largest)
             when = Text(first(row, number), style="bold yellow" if number < count else "")
-            table.add_row(
-                f"{segment.base_offset:,}",
-                size(segment.size),
-                timestamp(segment.largest),
-                segment.source,
-                Text(says if is_wrong or says == "none" else "the same", style="yellow" if is_wrong else ""),
-                when,
-            )
+            data = Text(says if is_wrong or says == "none" else "the same", style="yellow" if is_wrong else "")
+            first_cells = f"{segment.base_offset:,}", size(segment.size), timestamp(segment.largest), segment.source
+            rows.append([*texts(first_cells), data, when])
         if narrow:  # nothing may be lost: a line each
             for number, segment in enumerate(segments):
                 if number not in hidden:
                     self._console.print(Text(f"  {segment.base_offset:,}: {verdict(row, number)}"))
             return
-        self._console.print(table)
+        write_table(self._console, _SEGMENTS, rows)
         for number in range(count):
             self._console.print(Text(f"  {segments[number].base_offset:,}: {verdict(row, number)}"))
         if count < len(segments):
@@ -141,16 +149,12 @@ class RetentionTable:
             self._console.print(Text(f"  the entry in cleaner-offset-checkpoint does not count: {part.reset}"))
         if row.cleaned is None:
             return
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
-        for name in ("segment after", "size", "batches", "records", "waiting"):
-            table.add_column(name, justify="right" if name != "waiting" else "left")
+        rows = []
         for segment in row.cleaned:
-            waiting = "\n".join(waits(segment))
-            table.add_row(
-                f"{segment.base_offset:,}", size(segment.size), f"{segment.batches:,}", f"{segment.records:,}", waiting
-            )
+            numbers = f"{segment.base_offset:,}", size(segment.size), f"{segment.batches:,}", f"{segment.records:,}"
+            rows.append(texts((*numbers, "; ".join(waits(segment)))))
         if row.cleaned:
-            self._console.print(table)
+            write_table(self._console, _CLEANED, rows)
         self._console.print(
             Text(f"  the pass {outcome(row)}" if row.failure or not part.chosen else f"  {outcome(row)}")
         )

@@ -42,8 +42,9 @@ class VerifyTable:
         error: takes one line for stderr.
         tally: adds up.
         paths: what the user named: these files get a line each, and one directory alone need not be repeated.
-        fold: leave out notes, sound partitions after a screenful, and what repeats in a file.
+        fold: leave out sound partitions after a screenful, and what repeats in a file.
         wanted: tells what is shown when little is to be shown; None for everything.
+        notes: write notes; else they are counted only.
         raw: write names as they are.
         before: called before something is written.
         clock: seconds from any start on.
@@ -58,6 +59,7 @@ class VerifyTable:
         *,
         fold: bool,
         wanted: Callable[[Item], bool] | None,
+        notes: bool = False,
         raw: bool = False,
         before: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
@@ -68,6 +70,7 @@ class VerifyTable:
         self._named = frozenset(paths)
         self._is_alone = len(paths) == 1 and not _PATTERN & set(paths[0])
         self._fold = fold
+        self._notes = notes
         self._wanted = wanted
         self._safe: Callable[[str], str] = str if raw else escape
         self._clock = clock
@@ -122,7 +125,7 @@ class VerifyTable:
         right = f"{seconds:.1f} s"
         if seconds >= 0.5:  # below, it says nothing
             right += f" ({size(int(self._tally.bytes / seconds))}/s)"
-        self._page.last(_totals(self._tally, fold=self._fold), f"{right}   exit {code}" if code else right)
+        self._page.last(_totals(self._tally, notes=self._notes), f"{right}   exit {code}" if code else right)
 
     def _loss(self, loss: Loss) -> None:
         """Add up the losses of a partition, up to its end."""
@@ -166,7 +169,7 @@ class VerifyTable:
         file = self._held.get(finding.file) or self._group.get(finding.file)
         if file is None:
             file = self._group[finding.file] = _File(fold=self._fold)
-        if file.add(finding) and not (self._fold and finding.severity is Severity.NOTE):
+        if file.add(finding) and (self._notes or finding.severity is not Severity.NOTE):
             file.held.append(finding)
             self._count += 1
         if self._count >= _HELD:  # so that it does not grow, before the line of the partition
@@ -230,7 +233,7 @@ class VerifyTable:
         self._let_go()
 
     def _block(self, heading: str | None, file: _File) -> None:
-        kept = [one for one in file.folded() if one.severity is not Severity.NOTE]  # notes are counted at the end
+        kept = [one for one in file.folded() if self._notes or one.severity is not Severity.NOTE]
         self._page.block(heading, file.held, kept)
 
     def _let_go(self) -> None:
@@ -259,7 +262,7 @@ def _offsets(item: PartitionChecked) -> str:
     return span(item.start_offset, item.end_offset - 1, "offset")
 
 
-def _totals(tally: Tally, *, fold: bool) -> str:
+def _totals(tally: Tally, *, notes: bool) -> str:
     """Return what was checked, and the verdict on it."""
     parts: Iterable[str] = (
         counted(tally.partitions, "partition") if tally.partitions else "",
@@ -270,8 +273,8 @@ def _totals(tally: Tally, *, fold: bool) -> str:
     found = _counts(tally.severities)
     if not tally.severities[Severity.ERROR]:
         found = ", ".join(filter(None, ("no damage" if tally.files else "nothing was checked", found)))
-    if tally.severities[Severity.NOTE] and fold:
-        found += " (--no-fold lists notes)"
+    if tally.severities[Severity.NOTE] and not notes:
+        found += " (--notes lists them)"
     unchecked = [path for path, _ in tally.unchecked if path is not None]
     if unchecked:
         found += f", {len(unchecked):,} not checked"

@@ -19,7 +19,7 @@ except ModuleNotFoundError:
 if not cython.compiled:  # whether Cython is there or not: its own stand-ins are slow, and refuse some casts
     from kdump.format.kernels import _cython as cython
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 if cython.compiled:
     from cython.cimports.kdump.format.batch import layout
@@ -39,6 +39,8 @@ BARE_PAYLOAD = 8  # up to 4.2 --skip-record-metadata begins a line without key w
 KAFKA = 32  # a line ends where Kafka's tool dies in the middle of it
 CAREFUL = 16  # on a terminal: every byte that is not printable ASCII goes to the slow path
 ISO = 64  # times as ISO 8601 in UTC
+KEY = 128  # print the key, where CONTENTS does not
+PAYLOAD = 256  # print the payload, where CONTENTS does not
 _CONTENTS = cython.declare(cython.Py_ssize_t, CONTENTS)
 _SKIP_METADATA = cython.declare(cython.Py_ssize_t, SKIP_METADATA)
 _LEGACY_BRACE = cython.declare(cython.Py_ssize_t, LEGACY_BRACE)
@@ -46,6 +48,8 @@ _BARE_PAYLOAD = cython.declare(cython.Py_ssize_t, BARE_PAYLOAD)
 _KAFKA = cython.declare(cython.Py_ssize_t, KAFKA)
 _CAREFUL = cython.declare(cython.Py_ssize_t, CAREFUL)
 _ISO = cython.declare(cython.Py_ssize_t, ISO)
+_KEYS = cython.declare(cython.Py_ssize_t, CONTENTS | KEY)
+_PAYLOADS = cython.declare(cython.Py_ssize_t, CONTENTS | PAYLOAD)
 
 # Why rendering stopped.
 DONE = 0
@@ -358,6 +362,7 @@ def render(
     slow_text: Callable[[bytes], bytes],
     contents: Contents | None,
     control: Contents,
+    fates: Sequence[bytes] | None,
 ) -> tuple[int, bool, int, int, int, str | None]:
     """Append the lines of batches and their records.
 
@@ -375,6 +380,7 @@ def render(
         contents: makes the text of key and payload, leading blank included, from offset, key and value; None for
             UTF-8. A tuple instead of bytes: Kafka's tool ends after this text, for this reason.
         control: the same for control records.
+        fates: what is written behind the metadata of each record, by its row; None for nothing.
 
     Returns:
         The batch to continue with, whether its line is printed, the record to continue with, the end of the text, why
@@ -407,6 +413,8 @@ def render(
     iso: cython.bint = (mode & _ISO) != 0
     is_control: cython.bint
     metadata: cython.bint = (mode & _SKIP_METADATA) == 0
+    keys: cython.bint = (mode & _KEYS) != 0
+    payloads: cython.bint = (mode & _PAYLOADS) != 0
     while k < last:
         c = k * layout.BATCH_WIDTH
         if not printed:
@@ -429,7 +437,7 @@ def render(
         while r < n and p[r * layout.RECORD_WIDTH + layout.R_BATCH] == k:
             i = r * layout.RECORD_WIDTH
             need = _LINE
-            if mode & _CONTENTS and not is_control and p[i + layout.R_FLAGS] & layout.VALUE_OVERRUNS == 0:
+            if (keys or payloads) and not is_control and p[i + layout.R_FLAGS] & layout.VALUE_OVERRUNS == 0:
                 need += 3 * (p[i + layout.R_END] - p[i + layout.R_AT])
             if at + need > room:
                 return k, True, r, at, TOO_LONG if at == 0 else NO_ROOM, None
@@ -467,6 +475,10 @@ def render(
                     at = wire.put_int(out, wire.put(out, at, b" crc: ", 6), p[i + layout.R_CRC])
                     if mode & _LEGACY_BRACE:
                         at = wire.put(out, at, b"}", 1)
+                if fates is not None:
+                    at = _decoded(out, at, room, fates[r])
+                    if at < 0:
+                        return k, True, r, start, TOO_LONG if start == 0 else NO_ROOM, None
             reason = None
             if is_control:
                 if metadata:
@@ -474,7 +486,7 @@ def render(
                     if type(text) is not bytes:
                         text, reason = text
                     at = _decoded(out, at, room, text)
-            elif mode & _CONTENTS:
+            elif keys or payloads:
                 if p[i + layout.R_FLAGS] & layout.VALUE_OVERRUNS:
                     reason = "java.lang.IllegalArgumentException: newLimit > capacity"
                 elif contents is not None:
@@ -483,7 +495,7 @@ def render(
                         text, reason = text
                     at = _decoded(out, at, room, text)
                 else:
-                    if p[i + layout.R_KEY_SIZE] >= 0:
+                    if keys and p[i + layout.R_KEY_SIZE] >= 0:
                         if not metadata:
                             at = wire.put(out, at, b"|", 1)
                         at = wire.put(out, at, b" key: ", 6)
@@ -492,7 +504,7 @@ def render(
                         )
                     elif not metadata and mode & _BARE_PAYLOAD == 0 and p[i + layout.R_VALUE_SIZE] >= 0:
                         at = wire.put(out, at, b"|", 1)
-                    if at >= 0 and p[i + layout.R_VALUE_SIZE] >= 0:
+                    if payloads and at >= 0 and p[i + layout.R_VALUE_SIZE] >= 0:
                         at = wire.put(out, at, b" payload: ", 10)
                         at = _text(
                             out,

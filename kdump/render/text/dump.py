@@ -7,6 +7,7 @@ in hash maps keyed by absolute path, so the order of the files is that of the ma
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kdump.compat.dialect import DEFAULT
@@ -70,6 +71,7 @@ class RecordFormat(Value):
         careful: escape what could drive a terminal.
         key_form, value_form: how keys and payloads are written; None for the classes.
         iso: times as ISO 8601.
+        key, payload: shown where contents are not: it is by them that records are selected.
     """
 
     deep: bool
@@ -83,6 +85,8 @@ class RecordFormat(Value):
     key_form: str | None = None
     value_form: str | None = None
     iso: bool = False
+    key: bool = False
+    payload: bool = False
 
 
 def text_sink(
@@ -91,12 +95,25 @@ def text_sink(
     decodes: FileDecoder | None,
     output: Output | None = None,
     redactor: Redactor | None = None,
+    *,
+    listed: Callable[[object], bool] = lambda _item: True,
 ) -> TextSink:
-    """Return the sink for stdout and stderr, or for what takes their place."""
+    """Return the sink for stdout and stderr, or for what takes their place.
+
+    Args:
+        shown: the form of records.
+        dialect: the release whose layout it is.
+        decodes: reads keys and values; None where nothing does.
+        output: takes the place of stdout and stderr.
+        redactor: makes tokens of what may not be seen of records; None where all may.
+        listed: tells which findings and failures are said.
+    """
     first = b"| " if shown.skip_metadata else b" "
     contents = None if decodes is None else lambda: decodes.text(first, escape_bytes if shown.careful else None)
+    if redactor is not None and not shown.contents and (shown.key or shown.payload):
+        contents = partial(_hidden_fields, shown, redactor)
     writer = _writer(shown, dialect, sys.stdout.buffer.write if output is None else output.write, redactor)
-    return TextSink(writer, error_to(output), dialect, contents, careful=shown.careful, iso=shown.iso)
+    return TextSink(writer, error_to(output), dialect, contents, listed, careful=shown.careful, iso=shown.iso)
 
 
 def error_to(output: Output | None) -> Callable[[str], None]:
@@ -126,6 +143,8 @@ def _writer(shown: RecordFormat, dialect: Dialect, write: Write, redactor: Redac
         | (_text.KAFKA if shown.compat else 0)
         | (_text.CAREFUL if shown.careful else 0)
         | (_text.ISO if shown.iso else 0)
+        | (_text.KEY if shown.key else 0)
+        | (_text.PAYLOAD if shown.payload else 0)
     )
     slow_text = escape_bytes if shown.careful else _java_utf8
     control, broken = _control(shown, dialect), _broken(shown, dialect)
@@ -152,6 +171,16 @@ def _hidden_control(redactor: Redactor) -> _text.Contents:
         return text[: text.index(b"{")] + shown.encode()
 
     return control
+
+
+def _hidden_fields(shown: RecordFormat, redactor: Redactor) -> _text.Contents:
+    """Return the writer of the key, or the payload, that records are selected by, where they may not be seen."""
+
+    def fields(_offset: int, key: bytes | None, value: bytes | None) -> bytes:
+        text = f" key: {redactor.token(key)}" if shown.key and key is not None else ""
+        return (text + (f" payload: {redactor.token(value)}" if shown.payload and value is not None else "")).encode()
+
+    return fields
 
 
 def _hidden(broken: Broken, redactor: Redactor) -> Broken:
@@ -217,6 +246,7 @@ class TextSink:
         error: takes one line for stderr.
         dialect: the release whose layout it is.
         contents: at the start of each file, what makes the text of its keys and payloads; None for UTF-8.
+        listed: tells which findings and failures are said.
         careful: stdout is a terminal: no name may drive it.
         iso: times as ISO 8601.
     """
@@ -227,6 +257,7 @@ class TextSink:
         error: Callable[[str], None],
         dialect: Dialect,
         contents: Callable[[], Contents | None] | None = None,
+        listed: Callable[[object], bool] = lambda _item: True,
         *,
         careful: bool = False,
         iso: bool = False,
@@ -238,6 +269,7 @@ class TextSink:
         self._dialect = dialect
         self._contents = contents
         self._complaints = Complaints(dialect)
+        self._listed = listed
         self._findings = FindingLines(self._stderr)
 
     def __call__(self, item: Item) -> str | None:
@@ -248,15 +280,17 @@ class TextSink:
         """
         if isinstance(item, Chunk):
             return self._writer.chunk(item)
+        if isinstance(item, Finding | OpenFailure) and not self._listed(item):
+            return None
         if isinstance(item, Finding):
             self._findings(item)
         elif isinstance(item, Complaint):
             self._complaints.add(item)
         elif isinstance(item, FileStart | FileTurn):
             self._findings.end_of_file()
-            if self._contents is not None:
-                self._writer.contents = self._contents()
-            self._line(f"Dumping {item.path if isinstance(item, FileStart) else item.file.path}")
+            file = item if isinstance(item, FileStart) else item.file
+            self.go_on(file)
+            self._line(f"Dumping {file.path}")
         elif isinstance(item, Looked):
             self._findings.end_of_file()
             self._writer.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from kdump.finding import Severity
 from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.render.text.dump import text_writer
@@ -24,9 +25,11 @@ class FindText:
         path: of the partition, where what was left out is counted.
         many: there are many questions: each answer begins with its own, and one line of stdout belongs to each.
         careful: stdout is a terminal: nothing may drive it.
+        notes: write notes too.
     """
 
-    def __init__(self, path: str, *, many: bool, careful: bool) -> None:
+    def __init__(self, path: str, *, many: bool, careful: bool, notes: bool) -> None:
+        self._notes = notes
         self._path = path
         self._many = many
         self._careful = careful
@@ -43,7 +46,8 @@ class FindText:
 
     def finding(self, finding: Finding) -> None:
         """Write a finding to stderr, unless there were many like it."""
-        self._findings(finding)
+        if self._notes or finding.severity is not Severity.NOTE:
+            self._findings(finding)
 
     def chunk(self, _file: str, chunk: Chunk) -> None:
         """Write a batch or a record in dump's layout."""

@@ -26,9 +26,18 @@ class StatsLines:
         write: takes text for stdout.
         error: takes one line for stderr, after all that stdout got.
         careful: stdout is a terminal: no name may drive it.
+        listed: tells which findings and failures are said.
     """
 
-    def __init__(self, write: Callable[[str], None], error: Callable[[str], None], *, careful: bool) -> None:
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        error: Callable[[str], None],
+        *,
+        careful: bool,
+        listed: Callable[[object], bool] = lambda _item: True,
+    ) -> None:
+        self._listed = listed
         self._write = write
         self._error = error
         self._careful = careful
@@ -36,6 +45,8 @@ class StatsLines:
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
+        if isinstance(item, Finding | OpenFailure) and not self._listed(item):
+            return
         if isinstance(item, Finding):
             self._findings(item)
         elif isinstance(item, Complaint | SanityFailed) and item.finding is not None:

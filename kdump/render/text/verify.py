@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Finding
+from kdump.finding import Finding, Severity
 from kdump.item import Checked, Loss, PartitionChecked, Prediction, Step
 from kdump.render.escape import escape
 from kdump.render.fold import FileFindings
@@ -39,6 +39,7 @@ class VerifyText:
         tally: adds up.
         fold: write out four findings of each code in a file, and count the rest and the effects of a cause.
         wanted: tells what is shown when little is to be shown; None for everything.
+        notes: write notes; else they are counted only.
     """
 
     def __init__(
@@ -49,7 +50,9 @@ class VerifyText:
         *,
         fold: bool,
         wanted: Callable[[Item], bool] | None,
+        notes: bool = True,
     ) -> None:
+        self._notes = notes
         self._to = write
         self._error = error
         self._tally = tally
@@ -115,10 +118,12 @@ class VerifyText:
         file = self._group.get(finding.file)
         if file is None:
             file = self._group[finding.file] = _File(fold=self._fold)
+        is_listed = self._notes or finding.severity is not Severity.NOTE
         if not self._fold:
             file.add(finding)
-            self._line(finding_line(finding))
-        elif file.add(finding):
+            if is_listed:
+                self._line(finding_line(finding))
+        elif file.add(finding) and is_listed:
             file.lines.append(finding_line(finding))
 
     def _problem(self, problem: OpenFailure) -> None:
@@ -144,7 +149,8 @@ class VerifyText:
         for line in file.lines:
             self._line(line)
         for folded in file.folded():
-            self._line(fold_line(folded))
+            if self._notes or folded.severity is not Severity.NOTE:
+                self._line(fold_line(folded))
 
     def _line(self, line: str) -> None:
         self._is_silent = False

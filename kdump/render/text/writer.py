@@ -10,19 +10,30 @@ from kdump.format.record.cut_record import HEADERS, pieces_in, whole_fields
 from kdump.format.record.reader import header_places_at, key_and_value
 from kdump.render.text import _text
 from kdump.render.text.buffer import MOST_ROOM, PIECE, ROOM, LineBuffer
+from kdump.render.times import iso
 
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Iterator
 
     from kdump.compat.kafka_legacy import LegacyMessage
-    from kdump.format.record.chunk import Chunk, Event
+    from kdump.format.record.chunk import Chunk, Event, Fate
     from kdump.render.redact import Redactor
     from kdump.render.text.buffer import Write
 
 _NO_HEADERS = b" headerKeys: []"
 _OVERRUN = "java.lang.IllegalArgumentException: newLimit > capacity"
+_CONTENTS = _text.CONTENTS | _text.KEY | _text.PAYLOAD
 _LINE = 2048  # more than a line without its key, payload and header keys
+
+
+def fate_text(fate: Fate) -> bytes:
+    """Return what is said of what became of a record, as ` fate: [committed, superseded at offset 9]`."""
+    words = [fate.transaction] if fate.transaction is not None else []
+    words += ["below the log start"] if fate.below_log_start else []
+    words += [f"superseded at offset {fate.superseded_by}"] if fate.superseded_by is not None else []
+    words += [f"deleted by retention at {iso(fate.deleted_at)}"] if fate.deleted_at is not None else []
+    return f" fate: [{', '.join(words) or 'kept'}]".encode()
 
 
 class TextWriter(LineBuffer):
@@ -65,6 +76,7 @@ class TextWriter(LineBuffer):
         """
         k, begun, r = chunk.first, chunk.begun, 0
         rows = chunk.window.rows
+        fates = None if chunk.fates is None else [fate_text(fate) for fate in chunk.fates]
         filled = 0 if chunk.cut is not None else chunk.filled  # a record that is cut has a line of its own
         while True:
             k, begun, r, self._at, why, reason = _text.render(
@@ -82,6 +94,7 @@ class TextWriter(LineBuffer):
                 self._slow_text,
                 self.contents,
                 self._control,
+                fates,
             )
             if why == _text.DONE:
                 return None if chunk.cut is None else self._long_line(chunk, chunk.first, 0)
@@ -150,10 +163,11 @@ class TextWriter(LineBuffer):
             1,
             self._room,
             0,
-            self._mode & ~_text.CONTENTS,
+            self._mode & ~_CONTENTS,
             self._slow_text,
             None,
             self._control,
+            None if chunk.fates is None else [fate_text(chunk.fates[r])],
         )
         self._at -= 1  # the line continues
         if headers:
@@ -164,7 +178,7 @@ class TextWriter(LineBuffer):
         if is_control:
             if not self._mode & _text.SKIP_METADATA:
                 reason = self._made(self._control, row, *(fields or key_and_value(chunk.view, row)))
-        elif self._mode & _text.CONTENTS:
+        elif self._mode & _CONTENTS:
             if row[layout.R_FLAGS] & layout.VALUE_OVERRUNS:
                 return _OVERRUN
             if self.contents is not None and fields is not None:
@@ -221,12 +235,13 @@ class TextWriter(LineBuffer):
         bar = self._mode & _text.SKIP_METADATA and (has_key or not self._mode & _text.BARE_PAYLOAD)
         prefix = "| " if bar else " "
         names = {layout.AT_KEY: "key: ", layout.AT_VALUE: "payload: "}
+        bits = {layout.AT_KEY: _text.KEY, layout.AT_VALUE: _text.PAYLOAD}
         text = self._in_pieces()
         hidden = None
         for what, data, left in pieces:
             if what not in names:
                 return
-            if data is None:
+            if data is None or not self._mode & (_text.CONTENTS | bits[what]):
                 continue
             if not (text.begun or hidden):
                 self.text(prefix + names[what])

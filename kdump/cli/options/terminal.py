@@ -1,0 +1,61 @@
+"""The terminal that a command writes to: colours, tables, and the progress bar."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kdump.render.terminal.progress import Bar
+
+color_option = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours; always: write as on a terminal, wherever stdout goes.",
+)
+
+
+def console_of(given: dict[str, Any]) -> Console | None:
+    """Return the terminal to write tables to; None where plain text is wanted.
+
+    Args:
+        given: values of --color and --raw.
+    """
+    color = given["color"]
+    if color != "always" and not sys.stdout.isatty():
+        return None
+    from rich.console import Console
+
+    # names may have what this terminal, or with --raw any Unicode, has no characters for
+    sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
+    forced = {"force_terminal": True, "no_color": False} if color == "always" else {}
+    return Console(
+        file=sys.stdout,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        no_color=True if color == "never" else forced.get("no_color"),
+        force_terminal=forced.get("force_terminal"),
+    )
+
+
+def bar_of(verb: str, *, quiet: bool = False) -> Bar | None:
+    """Return the progress bar; None where nobody looks at it, or nobody wants to.
+
+    Args:
+        verb: of the work that runs.
+        quiet: nobody wants to.
+    """
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        return None
+    from kdump.render.terminal.progress import Bar
+
+    bar = Bar(verb, sys.stderr)
+    bar.end_on_interrupt()
+    return bar

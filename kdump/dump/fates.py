@@ -1,0 +1,189 @@
+"""What became of records, for `dump --fate`: their transaction, the log start, newer records of their key, retention.
+
+Strategy: the selection is run once to learn the keys of what it finds; then the logs are walked once for the offsets
+that readers get of these keys. A record is superseded by the next one of its key that readers get: not by one of an
+aborted or open transaction, of a marker, or of a batch with a wrong CRC. What retention does, and where the log starts,
+are the broker's own rules.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from kdump.dump.checked import open_walk
+from kdump.dump.transaction_outcomes import COMMITTED, Outcomes
+from kdump.finding import Code, Finding
+from kdump.format.batch import layout
+from kdump.format.batch.window import Buffer, Window
+from kdump.format.record.chunk import KEPT, Chunk, Fate
+from kdump.format.record.reader import RecordReader
+from kdump.format.source import BytesSource
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.segment import UnreadableError
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.broker.config import Config
+    from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.dump.input_file import InputFile
+
+_MOST_KEYS = 500_000
+_MOST_BYTES = 64 * 1024 * 1024  # of keys
+_WINDOW = 1 << 18  # bytes of a log read at once for its headers
+
+
+class FateOptions(Value):
+    """What decides over the fate of records besides the files.
+
+    Args:
+        config: of the broker and its topics.
+        now: the clock, ms.
+    """
+
+    config: Config
+    now: int
+
+
+class KeysFound:
+    """The keys of what a selection finds, up to a limit.
+
+    Attributes:
+        keys: they, each with the offsets of the records that readers get, in order.
+        is_full: there are more.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[bytes, array[int]] = {}
+        self.is_full = False
+        self._bytes = 0
+
+    def see(self, chunk: Chunk) -> None:
+        """Learn the keys of a chunk."""
+        for key in _keys_of(chunk):
+            if key is None or key in self.keys or self.is_full:
+                continue
+            self._bytes += len(key)
+            self.is_full = len(self.keys) >= _MOST_KEYS or self._bytes > _MOST_BYTES
+            if not self.is_full:
+                self.keys[key] = array("q")
+
+
+class RecordFates:
+    """Knows what became of the records in the logs of one directory.
+
+    Args:
+        logs: in order.
+        options: limits.
+        wanted: what decides besides the files.
+        found: the keys that are asked for.
+
+    Reports: L12 where there are too many keys.
+    """
+
+    def __init__(self, logs: Sequence[InputFile], options: DumpOptions, wanted: FateOptions, found: KeysFound) -> None:
+        self._options = options
+        self._outcomes = Outcomes(logs, options)
+        self._found = found
+        self._path = logs[0].path
+        self._start, self._deleted = _retention(logs[0], options, wanted)
+        if found.keys:
+            for log in self._outcomes.logs:
+                self._learn(log)
+
+    def limits(self) -> Iterator[Finding]:
+        """Yield what was not looked at."""
+        if self._found.is_full:
+            why = (
+                f"there are more than {len(self._found.keys)} keys: what supersedes records of the others is not known"
+            )
+            yield Finding(Code.L12, self._path, values={"why": why})
+
+    def of(self, log: InputFile, chunk: Chunk) -> list[Fate]:
+        """Return what became of each record of a chunk.
+
+        Args:
+            log: that it is of.
+            chunk: of selected records.
+        """
+        rows, window = chunk.rows, chunk.window
+        transactions: dict[int, str | None] = {}
+        fates = []
+        for number, key in enumerate(_keys_of(chunk)):
+            at = number * layout.RECORD_WIDTH
+            k, offset = rows[at + layout.R_BATCH], rows[at + layout.R_OFFSET]
+            if k not in transactions:
+                transactions[k] = self._outcomes.of(log.path, window, k)
+            is_control = _has(window, k, layout.CONTROL_FLAG)
+            after = self._found.keys.get(key) if key is not None and not is_control else None
+            at = 0 if after is None else bisect_right(after, offset)
+            superseded = after[at] if after is not None and at < len(after) else None
+            deleted = None if log.log_base is None else self._deleted.get(log.log_base)
+            fates.append(Fate(transactions[k], offset < self._start, superseded, deleted))
+        return fates
+
+    def _learn(self, log: InputFile) -> None:
+        """Take the offsets of the wanted keys that readers get of a log."""
+        source = log.open()
+        if isinstance(source, OpenFailure):
+            return  # it is said when the log is shown
+        options, keys = self._options, self._found.keys
+        reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
+        try:
+            walk = open_walk(log, source, options, [])
+            walk.checks.follow_producers = False
+            for window in walk.windows():
+                for chunk in reader.chunks(_sound(self._outcomes.window(log.path, window, COMMITTED))):
+                    for number, key in enumerate(_keys_of(chunk)):
+                        offsets = None if key is None else keys.get(key)
+                        if offsets is not None:
+                            offsets.append(chunk.rows[number * layout.RECORD_WIDTH + layout.R_OFFSET])
+        except OSError:
+            return
+
+
+def _keys_of(chunk: Chunk) -> Iterable[bytes | None]:
+    """The keys of the records of a chunk; of one that is cut, its first bytes stand for it, None in truth."""
+    if chunk.cut is not None and chunk.cut.key_size > KEPT:
+        return [None] * chunk.filled
+    view, rows, width = chunk.view, chunk.rows, layout.RECORD_WIDTH
+    places = rows[layout.R_KEY_AT : chunk.filled * width : width]
+    sizes = rows[layout.R_KEY_SIZE : chunk.filled * width : width]
+    return [None if size < 0 else bytes(view[at : at + size]) for at, size in zip(places, sizes, strict=True)]
+
+
+def _has(window: Window, k: int, flag: int) -> bool:
+    return window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 and bool(window.cell(k, layout.ATTRIBUTES) & flag)
+
+
+def _sound(window: Window) -> Window:
+    """The batches with a true CRC."""
+    stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
+    if stored[: window.count] == computed[: window.count]:
+        return window
+    rows, width = array("q"), layout.BATCH_WIDTH
+    for k in range(window.count):
+        if stored[k] == computed[k]:
+            rows.extend(window.rows[k * width : (k + 1) * width])
+    return Window(window.view, window.origin, rows or window.rows, len(rows) // width, window.whole)
+
+
+def _retention(log: InputFile, options: DumpOptions, wanted: FateOptions) -> tuple[int, dict[int, int | None]]:
+    """The log start offset, and by base offset when retention deletes a segment; nothing where files cannot be read."""
+    from kdump.broker.log_facts import LogFiles, LogReader
+    from kdump.broker.retention import first_deleted
+
+    directory = log.directory
+    name = directory.parsed
+    try:
+        files = LogFiles(directory, lambda _problem: None, options.max_batch_bytes)
+        if not files.bases or files.topic is None or (name is not None and name.state):
+            return 0, {}
+        facts = LogReader(files, Buffer(BytesSource(b""), _WINDOW)).facts(None, None, {})
+        at = first_deleted(facts, wanted.config.of_topic(files.topic), wanted.now)
+        return facts.start_offset, dict(zip(files.bases, at, strict=True))
+    except (UnreadableError, OSError):
+        return 0, {}

@@ -1,0 +1,158 @@
+"""On a real terminal: no line of a table is wider than it, colours where they are wanted, Ctrl-C leaves one line."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from kdump.item import Progress
+from kdump.render.terminal.columns import TableColumn, fitting, shortened, write_table
+from kdump.render.terminal.progress import Bar
+from tests.support.runs import FIXTURES
+from tests.support.terminal import run_in_terminal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
+
+
+def places() -> list[Path]:
+    """Every seventh of the damaged directories, and those of real brokers; tests/bench/terminal.py takes all."""
+    damaged = sorted(path for path in FIXTURES.glob("*-*-*/") if path.is_dir())
+    return [NODE, *damaged[::7]]
+
+
+def is_of_a_table(line: str) -> bool:
+    """Commands are written whole, so that they can be pasted, and so are lines of stderr."""
+    return not re.match(r" *\d* +kdump |kdump: |(error|warning|note) [A-Z]\d\d ", line)
+
+
+@pytest.mark.parametrize(
+    "args", [["verify", "--start", "all"], ["verify", "--notes"], ["retention"], ["du"]], ids=" ".join
+)
+@pytest.mark.parametrize("place", places(), ids=lambda path: path.name)
+def test_no_line_of_a_table_is_wider_than_the_terminal(place: Path, args: list[str]) -> None:
+    seen = run_in_terminal([*args, "."], place, 80)
+    assert seen.exit != 1
+    assert [line for line in seen.lines if cell_len(line) > 80 and is_of_a_table(line)] == []
+
+
+@pytest.mark.parametrize("args", [["groups", "--lag"], ["transactions"], ["retention", "--pass"]], ids=" ".join)
+def test_nor_of_the_tables_of_a_node(args: list[str]) -> None:
+    seen = run_in_terminal([*args, "."], NODE, 80)
+    assert [line for line in seen.lines if cell_len(line) > 80 and is_of_a_table(line)] == []
+
+
+def test_the_verdict_stands_first() -> None:
+    rows = [line for line in run_in_terminal(["verify", "."], NODE, 80).lines if " offsets " in line]
+    assert rows
+    assert all(line.startswith("ok       ") for line in rows)
+
+
+@pytest.mark.parametrize(
+    ("args", "variables", "coloured"),
+    [
+        ([], {}, True),
+        ([], {"NO_COLOR": "1"}, False),
+        (["--color", "never"], {}, False),
+        (["--color", "always"], {"NO_COLOR": "1"}, True),
+    ],
+)
+@pytest.mark.parametrize("verb", ["verify", "retention"])
+def test_colours_are_where_they_are_wanted(
+    verb: str, args: list[str], variables: dict[str, str], coloured: bool
+) -> None:
+    seen = run_in_terminal([verb, "plain-0", *args], NODE, 80, variables)
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]", seen.raw)) == coloured
+
+
+# --- tables ------------------------------------------------------------------------------------------------
+COLUMNS = (
+    TableColumn("name", shrink=True), TableColumn("a", drop=1), TableColumn("b", drop=2), TableColumn("c", right=True),
+)  # fmt: skip
+
+
+def row(*cells: str) -> list[Text]:
+    return [Text(cell) for cell in cells]
+
+
+def table(width: int, *rows: list[Text]) -> list[str]:
+    out = io.StringIO()
+    write_table(Console(file=out, width=width, color_system=None), COLUMNS, rows)
+    return out.getvalue().splitlines()
+
+
+def test_a_name_is_shortened_before_a_column_is_left_out() -> None:
+    one = row("n" * 40, "aaaa", "bbbb", "1")
+    assert fitting(COLUMNS, [one], 60) == [40, 4, 4, 1]
+    assert fitting(COLUMNS, [one], 45) == [30, 4, 4, 1]
+    assert fitting(COLUMNS, [one], 38) == [29, 4, 0, 1]
+    assert fitting(COLUMNS, [one], 30) == [27, 0, 0, 1]
+    assert fitting(COLUMNS, [one], 20) == [17, 0, 0, 1]
+
+
+def test_what_is_left_out_is_named() -> None:
+    assert table(38, row("x" * 15 + "y" * 25, "aaaa", "bbbb", "1")) == [
+        "name                           a     c",
+        f"{'x' * 14}…{'y' * 14}  aaaa  1",
+        "(no room for: b)",
+    ]
+
+
+def test_a_column_without_any_cell_takes_no_room() -> None:
+    assert table(80, row("n", "", "", "10")) == ["name   c", "n     10"]
+
+
+@pytest.mark.parametrize("room", [2, 5, 8, 9, 10])
+def test_a_shortened_name_takes_the_room_that_there_is(room: int) -> None:
+    for text in ("abcdefghij", "日本語のトピック", "a日b本c語"):
+        short = shortened(text, room)
+        assert cell_len(short) <= room or short == text
+        assert short == text or "…" in short
+
+
+# --- progress ----------------------------------------------------------------------------------------------
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("columns", [40, 79, 80, 100, 200])
+def test_the_bar_fits_and_has_the_time_that_is_left(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    ticks = iter([0.0, 10.0])
+    stream = Tty()
+    bar = Bar("verify", stream, lambda: next(ticks))
+    bar.show(Progress(23_400_000_000, 38_200_000_000, "/data/a-long-topic-name-0/00000000000000088000.log"))
+    line = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", stream.getvalue()).strip("\r")
+    assert cell_len(line) < columns
+    assert "61 %" in line
+    assert ("0:00:06" in line) == (columns >= 80)
+
+
+def test_ctrl_c_takes_the_bar_away_and_leaves_one_line(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:  # a process of its own: it ends by the signal
+        os.close(ours)
+        stream = os.fdopen(theirs, "w")
+        stream.isatty = lambda: True  # type: ignore[method-assign]
+        Bar("verify", stream).end_on_interrupt()
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+        os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours) as said:
+        assert said.read() == "kdump: verify was interrupted\n"
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGINT

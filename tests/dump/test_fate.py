@@ -1,0 +1,304 @@
+"""`dump --fate`: what became of each record; keys, payloads, notes and commentary that a selection brings or leaves."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kdump.compat.dump_log_segments_options import DumpOptions
+from kdump.dump.fates import KeysFound
+from kdump.dump.searched import Searched
+from kdump.dump.selected import SelectedDump
+from kdump.dump.selection import Selection
+from kdump.finding import Finding
+from kdump.format.record.chunk import Fate
+from kdump.render.json.writer import fate_json
+from kdump.render.text.writer import fate_text
+from tests.support.coordinator_records import at, ended
+from tests.support.partitions import checkpoint, segment, write
+from tests.support.runs import FIXTURES, run_kdump
+from tests.support.segments import Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
+DAMAGE = FIXTURES / "damage"
+T = 1_700_000_000_000
+WEEK = 7 * 24 * 3_600_000
+ONE, TWO = (1, 0), (2, 0)
+
+
+def record(key: str, value: str = "v") -> Record:
+    return Record(key=key.encode(), value=value.encode())
+
+
+@pytest.fixture
+def logdir(tmp_path: Path) -> Path:
+    """A log directory with one partition of two segments, in which keys come back, in and out of transactions."""
+    first = [
+        at(0, T, record("a"), record("b")),
+        at(2, T + 1, record("a"), producer=ONE),  # committed at 5
+        at(3, T + 2, record("a"), producer=TWO),  # aborted at 6
+        at(4, T + 3, record("c")),
+        ended(5, T + 4, ONE, commit=True),
+        ended(6, T + 5, TWO, commit=False),
+    ]
+    second = [
+        at(7, T + 6, record("a"), record("b")),
+        at(9, T + 7, record("b"), producer=ONE),  # open
+        at(10, T + 8, record("a", "")),
+    ]
+    files = {**segment(0, first), **segment(7, second)}
+    return write(
+        tmp_path,
+        {
+            **{f"orders-0/{name}": data for name, data in files.items()},
+            "log-start-offset-checkpoint": checkpoint(("orders", 0, 1)),
+            ".kafka_cleanshutdown": b"{}",
+        },
+    )
+
+
+def fates(logdir: Path, *args: str) -> dict[int, dict[str, Any]]:
+    run = run_kdump(["dump", "orders-0", "--fate", "--format", "json", "--quiet", *args], logdir)
+    assert run.stderr == b""
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    return {row["offset"]: row["fate"] for row in rows if row["type"] == "record"}
+
+
+EXPECTED = {  # transaction, below the log start, superseded by; when retention deletes
+    0: (None, True, 2, 0), 1: (None, False, 8, 0), 2: ("committed", False, 7, 0), 3: ("aborted", False, 7, 0),
+    4: (None, False, None, 0), 5: (None, False, None, 0), 6: (None, False, None, 0), 7: (None, False, 10, 1),
+    8: (None, False, None, 1), 9: ("open", False, None, 1), 10: (None, False, None, 1),
+}  # fmt: skip
+LAST = (T + 5, T + 8)  # largest timestamp of each segment
+
+
+def expected(*offsets: int) -> dict[int, dict[str, Any]]:
+    found = {}
+    for offset in offsets or EXPECTED:
+        transaction, below, after, number = EXPECTED[offset]
+        found[offset] = {
+            "transaction": transaction,
+            "belowLogStart": below,
+            "supersededBy": after,
+            "deletedAt": LAST[number] + WEEK + 1,
+        }
+    return found
+
+
+def test_the_fate_of_every_record_is_told(logdir: Path) -> None:
+    assert fates(logdir) == expected()
+
+
+@pytest.mark.parametrize(
+    ("args", "offsets"),
+    [
+        (["--key", "a"], [0, 2, 3, 7, 10]),
+        (["--key-regex", "^[bc]$"], [1, 4, 8, 9]),
+        (["--limit", "2"], [0, 1]),
+        (["--tail", "2"], [9, 10]),
+        (["--from-offset", "2", "--to-offset", "4"], [2, 3]),
+        (["--committed", "--key", "a"], [0, 2, 7, 10]),
+    ],
+)
+def test_the_fate_does_not_hang_on_what_is_selected(args: list[str], offsets: list[int], logdir: Path) -> None:
+    assert fates(logdir, *args) == expected(*offsets)
+
+
+def test_later_segments_decide_over_a_log_that_is_named_alone(logdir: Path) -> None:
+    run = run_kdump(["dump", f"orders-0/{0:020}.log", "--fate", "--key", "b", "--format", "json"], logdir)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [row["fate"] for row in rows if row["type"] == "record"] == [expected(1)[1]]
+
+
+def test_a_compacted_topic_is_not_deleted_by_time(logdir: Path) -> None:
+    found = fates(logdir, "--set", "cleanup.policy=compact")
+    assert {one["deletedAt"] for one in found.values()} == {None}
+
+
+def test_a_record_of_a_batch_with_a_wrong_crc_supersedes_nothing(logdir: Path) -> None:
+    path = logdir / "orders-0" / f"{7:020}.log"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1  # of the batch at 10
+    path.write_bytes(bytes(data))
+    run = run_kdump(["dump", "orders-0", "--fate", "--format", "json", "--key", "a"], logdir)
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert {row["offset"]: row["fate"]["supersededBy"] for row in rows if row["type"] == "record"}[7] is None
+    assert run.exit == 3
+
+
+def test_in_text_the_fate_stands_behind_the_header_keys_in_brackets(logdir: Path) -> None:
+    run = run_kdump(["dump", "orders-0", "--fate", "--key", "a", "--print-data-log"], logdir)
+    lines = [line.partition("headerKeys: [] ")[2] for line in run.stdout.decode().splitlines() if line.startswith("| ")]
+    gone = "deleted by retention at 2023-11-21T22:13:20.00"
+    assert lines == [
+        f"fate: [below the log start, superseded at offset 2, {gone}6Z] key: a payload: v",
+        f"fate: [committed, superseded at offset 7, {gone}6Z] key: a payload: v",
+        f"fate: [aborted, superseded at offset 7, {gone}6Z] key: a payload: v",
+        f"fate: [superseded at offset 10, {gone}9Z] key: a payload: v",
+        f"fate: [{gone}9Z] key: a payload: ",
+    ]
+    assert b"Kafka's defaults are taken" in run.stderr
+
+
+def test_a_fate_of_nothing_is_said_too() -> None:
+    kept = Fate(None, False, None, None)
+    assert fate_text(kept) == b" fate: [kept]"
+    assert json.loads(b"{" + fate_json(kept)[1:] + b"}") == {
+        "fate": {"transaction": None, "belowLogStart": False, "supersededBy": None, "deletedAt": None}
+    }
+
+
+def test_keys_beyond_the_limit_are_said_to_be_unknown(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.dump.fates._MOST_KEYS", 1)
+    from kdump.broker.config import Config
+    from kdump.dump.fates import FateOptions
+
+    dump = SelectedDump(DumpOptions(deep=True), Selection(), FateOptions(Config({}), T))
+    codes = [item.code.name for item in dump.files([str(logdir / "orders-0")]) if isinstance(item, Finding)]
+    assert codes.count("L12") == 1
+    assert KeysFound().is_full is False
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--fate", "--stats"], "does not go with --stats"),
+        (["--fate", "--skip-record-metadata"], "does not go with --skip-record-metadata"),
+        (["--set", "retention.ms=1"], "--set has a meaning with --fate only"),
+        (["--config", "x"], "--config has a meaning with --fate only"),
+        (["--compat", "4.3", "--fate", "--files", "x"], "--fate works without --compat only"),
+        (["--compat", "4.3", "--quiet", "--files", "x"], "--quiet works without --compat only"),
+        (["--value-regex", "("], "is not a valid regular expression"),
+    ],
+)
+def test_a_wrong_use_of_fate_is_one_line(args: list[str], said: str, tmp_path: Path) -> None:
+    run = run_kdump(["dump", *args, "nothing"], tmp_path)
+    assert run.exit == 2
+    assert said in run.stderr.decode()
+
+
+# --- selections show what they go by ------------------------------------------------------------------------
+def shown(logdir: Path, *args: str) -> list[str]:
+    run = run_kdump(["dump", "orders-0", *args], logdir)
+    return [re.sub(r".*headerKeys: \[\]", "", one) for one in run.stdout.decode().splitlines() if one[0] == "|"]
+
+
+def test_a_selection_by_key_shows_the_key_and_one_by_value_the_payload(logdir: Path) -> None:
+    assert shown(logdir, "--key", "c") == [" key: c"]
+    assert shown(logdir, "--key-regex", "c", "--deep-iteration") == [" key: c"]
+    assert shown(logdir, "--value-regex", "v", "--limit", "1") == [" payload: v"]
+    assert shown(logdir, "--value-regex", "v", "--key", "c") == [" key: c payload: v"]
+    assert shown(logdir, "--limit", "1") == [""]
+    assert shown(logdir, "--key", "c", "--print-data-log") == [" key: c payload: v"]
+
+
+@pytest.mark.parametrize(
+    ("args", "keys"),
+    [
+        (["--key", "c"], {"key": "c"}),
+        (["--value-regex", "^v$", "--key-regex", "c"], {"key": "c", "payload": "v"}),
+        (["--value-regex", "v", "--from-offset", "4", "--to-offset", "5"], {"payload": "v"}),
+        (["--from-offset", "4", "--to-offset", "5", "--deep-iteration"], {}),
+    ],
+)
+def test_the_same_in_json(args: list[str], keys: dict[str, str], logdir: Path) -> None:
+    run = run_kdump(["dump", "orders-0", "--format", "json", *args], logdir)
+    (row,) = (one for one in map(json.loads, run.stdout.splitlines()) if one["type"] == "record")
+    assert {name: row[name] for name in ("key", "payload", "decodedKey", "fate") if name in row} == keys
+
+
+def text_of(payload: Any) -> str:
+    """A payload of JSON as a pattern sees it."""
+    if isinstance(payload, dict):
+        return base64.b64decode(payload["base64"]).decode("utf-8", "surrogateescape")
+    return payload or ""
+
+
+def test_values_are_searched_as_they_are_in_the_log(logdir: Path) -> None:
+    for topic in ("gzip-0", "lz4-0", "zstd-0", "snappy-0", "plain-0"):
+        whole = run_kdump(["dump", topic, "--print-data-log", "--format", "json"], NODE)
+        rows = [one for one in map(json.loads, whole.stdout.splitlines()) if one["type"] == "record"]
+        wanted = [one["offset"] for one in rows if re.search("[13]", text_of(one["payload"]))]
+        run = run_kdump(["dump", topic, "--value-regex", "[13]", "--format", "json"], NODE)
+        found = [one["offset"] for one in map(json.loads, run.stdout.splitlines()) if one["type"] == "record"]
+        assert found == wanted
+        assert wanted
+
+
+@pytest.mark.parametrize("layout", ["text", "json"])
+def test_what_a_selection_shows_is_redacted_too(layout: str, tmp_path: Path) -> None:
+    batch = at(0, T, record("secret-key", "secret-value"))
+    write(tmp_path, {f"orders-0/{name}": data for name, data in segment(0, [batch]).items()})
+    for args in (["--key-regex", "cret"], ["--value-regex", "cret"], ["--key", "secret-key", "--value-regex", "c"]):
+        run = run_kdump(["dump", "orders-0", "--redact", "--fate", "--format", layout, *args], tmp_path)
+        assert b"secret" not in run.stdout + run.stderr
+        assert (b"key: " in run.stdout or b'"key":' in run.stdout) == ("--value-regex" not in args[:1])
+
+
+# --- nothing found -------------------------------------------------------------------------------------------
+def searched(selection: Selection, *paths: Path) -> list[str]:
+    watch = Searched(selection)
+    for item in SelectedDump(DumpOptions(deep=True), selection).files([str(path) for path in paths]):
+        watch.see(item)
+    return list(watch.lines())
+
+
+def test_what_finds_something_says_nothing(logdir: Path) -> None:
+    assert searched(Selection(keys=(b"a",)), logdir / "orders-0") == []
+
+
+def test_nothing_found_is_said_with_the_range_that_was_searched(logdir: Path) -> None:
+    found = searched(Selection(keys=(b"x",), from_offset=3, to_offset=9, from_time=T), logdir / "orders-0")
+    assert found == ["nothing found; searched was only offsets 3 to 8, times from 2023-11-14T22:13:20.000Z to the end"]
+
+
+def test_nothing_found_is_said_with_the_damage_that_was_not_searched(logdir: Path) -> None:
+    path = logdir / "orders-0" / f"{0:020}.log"
+    data = path.read_bytes()
+    path.write_bytes(data[:-20])
+    (said, place) = searched(Selection(keys=(b"x",)), logdir / "orders-0")
+    assert said == "nothing found"
+    assert re.fullmatch(
+        rf"not searched: {re.escape(str(path))}: bytes \d+\.\.\d+, offsets 6\.\.6 \(L02 torn-batch\)", place
+    )
+
+
+# --- notes and quiet -----------------------------------------------------------------------------------------
+def said(*args: str, cwd: Path) -> list[str]:
+    run = run_kdump(args, cwd)
+    return [line.split(" ")[0] for line in run.stderr.decode().splitlines()]
+
+
+def test_notes_are_listed_by_dump_and_find_when_they_are_asked_for(tmp_path: Path) -> None:
+    parts = [at(0, T, record("a")), at(5, T, record("b"))]
+    write(tmp_path, {f"orders-0/{name}": data for name, data in segment(0, parts).items()})
+    for args in (["dump", "orders-0"], ["dump", "orders-0", "--stats"], ["dump", "-j", "2", "orders-0"]):
+        assert said(*args, cwd=tmp_path) == []
+        assert said(*args, "--no-notes", cwd=tmp_path) == []
+        assert said(*args, "--notes", cwd=tmp_path) == ["note"]
+    run = run_kdump(["dump", "orders-0", "--format", "json"], tmp_path)
+    assert [row["severity"] for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "finding"] == ["note"]
+    piped = run_kdump(["verify", "orders-0"], tmp_path).stdout.decode().splitlines()
+    without = run_kdump(["verify", "orders-0", "--no-notes"], tmp_path).stdout.decode().splitlines()
+    assert [line for line in piped if not line.startswith("note ")] == without
+    assert len(without) < len(piped)
+    assert "notes=0" not in without[-1]
+
+
+def test_quiet_leaves_errors_and_the_exit_status(tmp_path: Path) -> None:
+    parts = [at(0, T, record("a")), at(5, T, record("b"))]
+    files = segment(0, parts)
+    files["00000000000000000000.log"] += b"\1" * 30
+    write(tmp_path, {**{f"orders-0/{name}": data for name, data in files.items()}, "orders-0/x.deleted": b""})
+    plain = run_kdump(["dump", "orders-0", "--notes", "--from-time", "2020-01-01"], tmp_path)
+    quiet = run_kdump(["dump", "orders-0", "--quiet", "--from-time", "2020-01-01"], tmp_path)
+    assert (quiet.exit, quiet.stdout) == (plain.exit, plain.stdout) == (3, plain.stdout)
+    assert {line.split(b" ")[0] for line in quiet.stderr.splitlines()} == {b"error"}
+    assert len(plain.stderr.splitlines()) > len(quiet.stderr.splitlines())
