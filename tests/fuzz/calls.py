@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,7 @@ def tamper(main: Callable[[], Any], folder: str, seed: str) -> int:
                 if chance.random() < 0.15:
                     del place[key]
                 else:
-                    place[key] = chance.choice(VALUES)
+                    place[key] = deepcopy(chance.choice(VALUES))  # the next change may go into it
                 break
         data = json.dumps(fields).encode()
         if chance.random() < 0.15:
