@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from pyarrow import parquet
 
+from kdump import item, salvaged, state_rows
 from kdump.export.redact import redacted  # noqa: F401 (held here: every table below goes through it)
 from kdump.finding import Code, Finding
+from kdump.render import redact
 from kdump.render.redact import Redactor
+from kdump.value import Value
 from tests.support import partitions
 from tests.support.coordinator_records import at, commit, text, transaction
 from tests.support.runs import Run, run_kdump
@@ -389,3 +392,48 @@ def test_a_finding_names_the_same_partition_in_all_its_fields() -> None:
     shown = redactor.item(finding)
     assert shown.message.startswith(f"{redactor.token('orders')}-3: offset 9")
     assert shown.file == f"/d/{redactor.token('orders')}-3/x"
+
+
+PROSE = {
+    "TrailingBytes": "name",
+    "SanityFailed": "message",
+    "SnapshotError": "message",
+    "LookupAnswer": "error",
+    "Died": "exception",
+    "Freeable": "why",
+    "Usage": "waits assumed",
+    "Operation": "why detail",
+    "Planned": "command plan_id announces journal arguments",
+    "Prediction": "reason assumed cause",
+    "Unchecked": "reason",
+    "Step": "command why",
+    "ChangeRow": "stands_out",
+    "ClusterRow": "fields",
+    "Remark": "sentence",
+    "OpenRow": "why abort_command abort_command_before_30",
+}
+"""Texts of items that are sentences, commands or numbers: names are looked for in them."""
+NOT_REDACTED = {  # rows of salvage and carve, which have no --redact
+    *("CarvedRun", "Kept", "Diverged", "PatchedField", "Revived", "Salvaged", "SalvageStep", "SalvageDone"),
+    "SalvageRefused",
+}
+
+
+def test_each_text_of_an_item_has_its_rule() -> None:
+    classes = {
+        name: one
+        for module in (item, state_rows, salvaged)
+        for name, one in vars(module).items()
+        if isinstance(one, type) and issubclass(one, Value) and one.__module__ == module.__name__
+    }
+    assert set(redact._FIELDS) | PROSE.keys() | NOT_REDACTED <= classes.keys()
+    without: dict[str, set[str]] = {}
+    for name, one in classes.items():
+        types = {
+            field: of for base in reversed(one.__mro__) for field, of in vars(base).get("__annotations__", {}).items()
+        }
+        ruled = {*redact._DEFAULT, *redact._FIELDS.get(name, ()), *PROSE.get(name, "").split()}
+        texts = {field for field in one.__match_args__ if "str" in types[field] or "bytes" in types[field]}
+        if name not in NOT_REDACTED and texts - ruled:
+            without[name] = texts - ruled
+    assert without == {}, "say in render/redact.py what is seen of them"
