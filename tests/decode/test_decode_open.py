@@ -337,7 +337,7 @@ def test_each_strange_record_is_one_finding(options: list[str], tmp_path: Path) 
 
 def test_text_tells_the_same_findings(tmp_path: Path) -> None:
     topic(tmp_path, "__cluster_metadata-0", *((None, value) for value, _ in odd_ones()))
-    run = run_kdump(["dump", "--cluster-metadata-decoder", "__cluster_metadata-0"], tmp_path)
+    run = run_kdump(["dump", "--notes", "--cluster-metadata-decoder", "__cluster_metadata-0"], tmp_path)
     told = [line.split(" ")[0] for line in run.stderr.decode().splitlines() if " R07 " in line]
     assert told == ["note"] * 3 + ["warning"]
     compat = run_kdump(
