@@ -165,6 +165,8 @@ def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> 
     found |= {row["type"] for row in rows(["truncate", "--format", "json", "--at-damage", f"{node}/txn-0"])}
     found |= {row["type"] for row in rows(["find-offset", "--format", "json", f"{node}/txn-0", "0"])}
     found |= {row["type"] for row in rows(["du", "--full-at", "1T", "--format", "json", f"{node}/txn-0"])}
+    for more in ([], ["--pass"]):
+        found |= {row["type"] for row in rows(["retention", "--compaction", *more, "--format", "json", node])}
     found |= {row["type"] for row in rows(["partition-for", "--format", "json", "group"])}
     for args in (["groups"], ["groups", "--diff", "0", "end"], ["transactions"], ["cluster"]):
         found |= {row["type"] for row in rows([*args, "--format", "json", node])}
