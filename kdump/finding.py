@@ -1,7 +1,7 @@
 """What can be wrong with a file of a broker: codes, severities, findings.
 
 A finding is a value. Parsers report it through a required `Report` and go on; nothing raises because of bad
-bytes. The codes are one table, so that a check says only numbers and every sentence stands here.
+bytes. The codes are one table: the sentence of each stands here, and a check gives what is filled in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One line of offsets out of the batches of many logs.
+"""One line of offsets out of the batches of many logs: which copy counts at which offset.
 
 Strategy: all logs are walked side by side. Where several have the same batches, whole stretches are compared column by
 column; only where they differ a batch is looked at by itself.
