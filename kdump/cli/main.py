@@ -112,6 +112,8 @@ def _escaped() -> Iterator[None]:
     """Escape the arguments in click's messages for a terminal."""
     try:
         yield
+    except getattr(click.exceptions, "NoArgsIsHelpError", ()):  # its message is the help
+        raise
     except click.ClickException as error:
         vars(error)["message"] = escape(error.message)  # final only for type checkers; each subclass shows it
         raise

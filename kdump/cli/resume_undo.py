@@ -18,8 +18,8 @@ from kdump.render.escape import escape
     cls=Command,
     add_help_option=False,
     examples=(
-        "kdump resume /backup/orders-0/journal.json",
-        "kdump resume /backup/orders-0/journal.json --fail-on warning",
+        "kdump resume /backup/20261123T031500Z-orders-0-reindex",
+        "kdump resume /backup/20261123T031500Z-orders-0-reindex --fail-on warning",
     ),
 )
 @click.argument("journal", metavar="JOURNAL")
@@ -28,8 +28,8 @@ from kdump.render.escape import escape
 def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
     """Resume a reindex, truncate or patch-header that was interrupted, and check the result.
 
-    JOURNAL is the journal.json of its quarantine. Exit status: 0 done, 3 errors are left, 10 no such journal, 11 in
-    use, 12 refused, 13 failed and nothing was changed, 14 failed again, 2 wrong use.
+    JOURNAL is the journal.json of its quarantine, or the directory that holds it. Exit status: 0 done, 3 errors are
+    left, 10 no such journal, 11 in use, 12 refused, 13 failed and nothing was changed, 14 failed again, 2 wrong use.
     """
     from kdump.repair.resume_undo import resume
 
@@ -49,8 +49,8 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
     cls=Command,
     add_help_option=False,
     examples=(
-        "kdump undo /backup/orders-0/journal.json",
-        "kdump undo /backup/orders-0",
+        "kdump undo /backup/20261123T031500Z-orders-0-reindex",
+        "kdump undo /backup",
     ),
 )
 @click.argument("journal", metavar="JOURNAL")
@@ -58,9 +58,9 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
 def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
     """Take back what reindex, truncate or patch-header has done, wherever it has got to.
 
-    JOURNAL is the journal.json of its quarantine. Every file gets back its bytes, its owner, its rights and its times.
-    Refused when somebody else has changed the files since. Exit status: 0 done, 10 no such journal, 11 in use, 12
-    refused, 13 failed and nothing was changed, 14 failed: undo again, 2 wrong use.
+    JOURNAL is the journal.json of its quarantine, or the directory that holds it. Every file gets back its bytes, its
+    owner, its rights and its times. Refused when somebody else has changed the files since. Exit status: 0 done, 10 no
+    such journal, 11 in use, 12 refused, 13 failed and nothing was changed, 14 failed: undo again, 2 wrong use.
     """
     from kdump.repair.resume_undo import undo
 

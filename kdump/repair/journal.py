@@ -115,16 +115,29 @@ def new_fields(command: str, argv: list[str], **more: object) -> dict[str, Any]:
     return {**first, **more, "events": []}
 
 
+def _only_one(path: str) -> str:
+    """The directory of the only repair in a quarantine; the same path where it is something else."""
+    try:
+        names = sorted(os.listdir(path))
+    except (OSError, ValueError):
+        return path
+    found = [] if NAME in names else [one for one in names if os.path.lexists(os.path.join(path, one, NAME))]
+    if len(found) > 1:
+        raise RefusedError(f"{path}: holds {len(found)} repairs; name one: {', '.join(found)}")
+    return os.path.join(path, found[0]) if found else path
+
+
 def load(path: str) -> tuple[Opened, dict[str, Any]]:
     """Open a journal, and return it with what it says.
 
     Args:
-        path: of the file, or of the directory in the quarantine that has it.
+        path: of the file, of the directory in the quarantine that has it, or of a quarantine that holds one repair.
 
     Raises:
-        RefusedError: it is none, or others may have written it.
+        RefusedError: it is none, or others may have written it, or there are several.
         FileNotFoundError: there is nothing.
     """
+    path = _only_one(path)
     opened = open_journal(path)
     try:
         return opened, check_journal(json.loads(opened.data.decode("ascii")))

@@ -601,6 +601,19 @@ def test_a_run_from_the_plan_to_the_undo(tmp_path: Path) -> None:
     assert run("resume", journal[1])[0] == 12
 
 
+def test_a_quarantine_is_named_for_its_only_repair(tmp_path: Path) -> None:
+    partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q"
+    before = seen(partition)
+    assert run("reindex", partition, "--index-interval-bytes", 0, "--apply", "--quarantine", q)[0] == 0
+    assert run("undo", q)[0] == 0
+    assert seen(partition) == before
+    assert run("reindex", partition, "--index-interval-bytes", 0, "--apply", "--quarantine", q)[0] == 0
+    status, _, said = run("undo", q)
+    assert status == 12
+    assert all(Path(one).parent.name in said for one in journals(q))
+    assert "holds 2 repairs; name one" in said
+
+
 def test_what_is_left_wrong_decides_the_exit_status(tmp_path: Path) -> None:
     """Indexes are rebuilt, and another segment has a damaged batch."""
     partition = broken_indexes(tmp_path / "logs")

@@ -174,7 +174,9 @@ class Page:
         if not rows:
             return
         self._separate(is_block=True)
-        self._write(Text("next steps", style="bold").append(" (dry runs: --apply --quarantine DIR has them done)"))
+        but = ", but for salvage" if any((one or "").startswith("kdump salvage") for _, one, _ in rows) else ""
+        said = f" (dry runs{but}: --apply --quarantine DIR has them done)"
+        self._write(Text("next steps", style="bold").append(said))
         width = len(str(rows[-1][0]))
         for number, command, why in rows:
             first, rest = Text(f"  {number:>{width}}  "), Text(" " * (width + 4))
