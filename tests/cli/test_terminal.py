@@ -34,7 +34,7 @@ def places() -> list[Path]:
 
 def is_of_a_table(line: str) -> bool:
     """Commands are written whole, so that they can be pasted, and so are lines of stderr."""
-    return not re.match(r" *\d* +kdump |kdump: |(error|warning|note) [A-Z]\d\d ", line)
+    return not re.match(r" *\d* +kdump |kdump: |.*kafka-[a-z]+\.sh |(error|warning|note) [A-Z]\d\d ", line)
 
 
 @pytest.mark.parametrize(
