@@ -266,6 +266,11 @@ class Config:
         return "; ".join([*said, _TIERED] if self._is_tiered else said)
 
     @property
+    def has_cluster(self) -> bool:
+        """Whether a metadata log is at hand."""
+        return self._cluster is not None
+
+    @property
     def source(self) -> str:
         """What is from the metadata log, a sentence; empty for nothing."""
         return self._said

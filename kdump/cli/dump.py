@@ -310,9 +310,10 @@ def _fate(given: dict[str, Any]) -> FateOptions | None:
     from kdump.cli.options.times import clock_of
     from kdump.dump.fates import FateOptions
 
-    if not (given["config"] or given["settings"] or given["quiet"]):
+    config = configured(given)
+    if not (given["config"] or given["settings"] or given["quiet"] or config.has_cluster):
         say("kdump: --fate: the settings of topics are not in their files: Kafka's defaults are taken; --config, --set")
-    return FateOptions(configured(given), clock_of("--now", None))
+    return FateOptions(config, clock_of("--now", None))
 
 
 def _listed(given: dict[str, Any], outcome: RunStatus) -> Callable[[object], bool]:

@@ -183,7 +183,7 @@ def _retention(log: InputFile, options: DumpOptions, wanted: FateOptions) -> tup
         if not files.bases or files.topic is None or (name is not None and name.state):
             return 0, {}
         facts = LogReader(files, Buffer(BytesSource(b""), _WINDOW)).facts(None, None, {})
-        at = first_deleted(facts, wanted.config.of_topic(files.topic), wanted.now)
+        at = first_deleted(facts, wanted.config.on(files.topic, directory.log_dir).of_topic(files.topic), wanted.now)
         return facts.start_offset, dict(zip(files.bases, at, strict=True))
     except (UnreadableError, OSError):
         return 0, {}

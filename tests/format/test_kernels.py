@@ -361,10 +361,13 @@ def used(kernels: tuple[Any, ...], data: bytes, q: array[int], rows: array[int],
     out = bytearray(1 << 16)
     slow = lambda one: b"<%d>" % len(one)  # noqa: E731
     both_texts = lambda *one: repr(one).encode()  # noqa: E731
-    *ends, stop, why, reason = text.render(data, q, 0, 1, False, rows, 0, n, out, 0, 1, slow, None, both_texts)
-    said += [ends, why, reason, bytes(out[:stop])]
-    *ends, stop, why = json.render(data, q, 0, 1, False, rows, 0, n, out, 0, b"B", b"R", True, None, both_texts)
-    said += [ends, why, bytes(out[:stop])]
+    for fates, hide in ((None, None), ([b"fate"] * n, slow)):
+        more: tuple[object, ...] = (slow, None, both_texts, fates)
+        *ends, stop, why, reason = text.render(data, q, 0, 1, False, rows, 0, n, out, 0, 1, *more)
+        said += [ends, why, reason, bytes(out[:stop])]
+        more = (True, None, both_texts, fates, hide)
+        *ends, stop, why = json.render(data, q, 0, 1, False, rows, 0, n, out, 0, b"B", b"R", *more)
+        said += [ends, why, bytes(out[:stop])]
     mask = bytearray(b"\1" * n)
     select.with_headers(data, rows, n, b"hhHH.", array("q", [0, 2, 2, 2]), mask)
     said.append(bytes(mask))
