@@ -222,7 +222,7 @@ def _rows(directory: str, listing: DirectoryListing) -> Iterator[Listed]:
         return
     where = real(directory)
     bases = [base for base in listing.bases if listing.is_regular(f"{base:020}.log")]
-    for base, following in zip(bases, [*bases[1:], None], strict=True):
+    for base, following in zip(bases, [*bases[1:], None], strict=False):  # no log, no row
         file = f"{base:020}.log"
         shown = os.path.join(directory, file)
         try:

@@ -587,3 +587,11 @@ def test_names_that_are_no_text_are_kept_as_they_are(tmp_path: Path) -> None:
         shutil.copyfile(path, folder / path.name)
     for _ in range(2):
         assert len(read(run(tmp_path / "ledger", root))) == 1
+
+
+def test_a_partition_without_a_log_has_nothing_to_scrub(logs: Path, ledger: Path) -> None:
+    (logs / "empty-0").mkdir()
+    (logs / "fifo-0").mkdir()
+    os.mkfifo(logs / "fifo-0" / name(0))
+    found = run_kdump(["verify", "--scrub", str(ledger), str(logs)], logs.parent)
+    assert (found.exit, found.stderr) == (0, b"")
