@@ -71,6 +71,7 @@ RULES: dict[str, Rule] = {
     "read_pieces": lambda given: given["stop"],
     "whole_headers": lambda given: given["stop"],
     "upsert": lambda given: end_of_records(given["rows"], given["first"], given["filled"]),
+    "by_name": lambda given: end_of_records(given["rows"], given["start"], given["n"]),
     "put": of_rows,
     "judge": of_rows,
     "encode": of_rows,
@@ -87,7 +88,7 @@ RULES: dict[str, Rule] = {
     "header_room": of_rows,
     "copy_headers": of_rows,
 }
-WHOLE = frozenset({"data", "wanted", "keep"})  # what is read in its full size
+WHOLE = frozenset({"data", "wanted", "keep", "other_names"})  # what is read in its full size
 
 
 def exact(function: Callable[..., Any], name: str) -> Callable[..., Any]:
