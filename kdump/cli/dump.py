@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import NoReturn, Protocol
 
+    from kdump.compat.dialect import Dialect
     from kdump.decode.command import PayloadCommand
     from kdump.decode.file_decoder import FileDecoder
     from kdump.dump.fates import FateOptions
@@ -232,24 +233,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         ranges = _ranges(paths, options, selection)
         if ranges is not None:
             _run_in_turn(ranges, options, given, shown, decodes, redactor)
-    sink: Sink
-    if is_json:
-        from kdump.render.json.dump import json_sink
-
-        sink = json_sink(
-            shown, decodes, outcome, deep=options.deep, stats=given["stats"], quiet=given["quiet"], redactor=redactor
-        )
-    elif given["stats"]:
-        sink = _stats_lines(shown, None, _listed(given, outcome))
-    else:
-        sink = text_sink(shown, dialect, decodes, redactor=redactor, listed=_listed(given, outcome))
-    if redactor is not None:
-        sink = redactor.before(sink)
-    if given["stats"]:
-        from kdump.dump.stats import FiguresSink
-
-        folded: Any = sink  # one of those that --stats has
-        sink = FiguresSink(folded)
+    sink: Sink = _sink(given, shown, dialect, decodes, outcome, redactor, deep=options.deep)
     searched: Searched | None = None
     items = _items(paths, options, given, selection, fate)
     if selection is not None and sys.stderr.isatty() and not given["quiet"]:
@@ -356,29 +340,9 @@ def _run_in_turn(
 
     outcome = RunStatus(given["fail_on"], compat=False)
 
-    def make_sink(output: Output | None) -> StatsSink:
-        sink: StatsSink
-        stats = given["stats"]
-        if given["layout"] == "text":
-            if stats:
-                sink = _stats_lines(shown, output, _listed(given, outcome))
-            else:
-                sink = text_sink(shown, DEFAULT, decodes, output, redactor, listed=_listed(given, outcome))
-        else:
-            from kdump.render.json.dump import json_sink
-
-            sink = json_sink(
-                shown, decodes, outcome, output, deep=options.deep, stats=stats, quiet=given["quiet"], redactor=redactor
-            )
-        return sink if redactor is None else redactor.before(sink)
-
     def make(output: Output | None) -> StatsSink:
-        sink = make_sink(output)
-        if not given["stats"]:
-            return sink
-        from kdump.dump.stats import FiguresSink
-
-        return FiguresSink(sink)
+        made: StatsSink = _sink(given, shown, DEFAULT, decodes, outcome, redactor, output, deep=options.deep)
+        return made
 
     sink = make(None)
     state: State = (ranges.first_state, sink.state, RunStatus(given["fail_on"], compat=False))
@@ -391,6 +355,39 @@ def _run_in_turn(
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
+
+
+def _sink(
+    given: dict[str, Any],
+    shown: RecordFormat,
+    dialect: Dialect,
+    decodes: FileDecoder | None,
+    outcome: RunStatus,
+    redactor: Redactor | None,
+    output: Output | None = None,
+    *,
+    deep: bool,
+) -> Any:  # noqa: ANN401 (a `Sink`; without --compat a `StatsSink` too)
+    """Where the items go: to stdout and stderr, or to what takes their place in one of several processes."""
+    sink: Any
+    stats = given["stats"]
+    if given["layout"] == "json":
+        from kdump.render.json.dump import json_sink
+
+        sink = json_sink(
+            shown, decodes, outcome, output, deep=deep, stats=stats, quiet=given["quiet"], redactor=redactor
+        )
+    elif stats:
+        sink = _stats_lines(shown, output, _listed(given, outcome))
+    else:
+        sink = text_sink(shown, dialect, decodes, output, redactor, listed=_listed(given, outcome))
+    if redactor is not None:
+        sink = redactor.before(sink)
+    if stats:
+        from kdump.dump.stats import FiguresSink
+
+        sink = FiguresSink(sink)
+    return sink
 
 
 def _stats_lines(shown: RecordFormat, output: Output | None, listed: Callable[[object], bool]) -> StatsLines:
