@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.checkpoint.properties import read_properties
 from kdump.format.java_values import JavaComplaint, parse_number
+from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, REMOTE_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -139,12 +140,12 @@ _OTHERS = frozenset(
 )
 """Settings of topics of which no answer depends."""
 _INTERNAL = {
-    "__consumer_offsets": {"cleanup.policy": "compact", "segment.bytes": "104857600"},
-    "__transaction_state": {"cleanup.policy": "compact", "segment.bytes": "104857600"},
-    "__share_group_state": {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "104857600"},
-    "__remote_log_metadata": {"cleanup.policy": "delete", "retention.ms": "-1"},
+    OFFSETS_TOPIC: {"cleanup.policy": "compact", "segment.bytes": "104857600"},
+    TRANSACTIONS_TOPIC: {"cleanup.policy": "compact", "segment.bytes": "104857600"},
+    SHARE_TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "104857600"},
+    REMOTE_TOPIC: {"cleanup.policy": "delete", "retention.ms": "-1"},
     # KRaft deletes what a snapshot of its own covers; no retention task ever looks at it.
-    "__cluster_metadata": {"cleanup.policy": ""},
+    METADATA_TOPIC: {"cleanup.policy": ""},
 }
 _NAMES_OF_TOPICS = frozenset((*_TOPIC, *_OTHERS))
 _NAMES = {*_TOPIC, *_BROKER, *_OTHERS, *(name for one in _TOPIC.values() for name, _ in one.names)}

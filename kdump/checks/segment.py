@@ -22,6 +22,7 @@ from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.segment import Segment
 from kdump.storage.tolerant import TolerantSource
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.storage.open_files import CachedFile
 
-_FOREIGN_SEQUENCES = "__consumer_offsets"  # the coordinator writes there in the name of producers
 _MAYBE_COMPACTION = (Code.P01, Code.P02)  # warnings, unless compaction explains them
 _MISSING_OFFSETS = (Code.O04, Code.O07)
 _NEVER = 2**63 - 1
@@ -249,7 +249,7 @@ class _SegmentCheck:
             max_batch_bytes=options.max_batch_bytes,
             resync=options.resync,
         )
-        walk.checks.follow_producers = job.topic != _FOREIGN_SEQUENCES
+        walk.checks.follow_producers = job.topic != OFFSETS_TOPIC
         if not (job.is_alone or job.is_leftover):
             limits = options.max_uncompressed_bytes, options.max_batch_bytes
             self._losses = LossFold(log.size, lambda position: first_offset(log, position, *limits))

@@ -15,7 +15,7 @@ from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, LogStart, SnapshotStart
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.names import FileKind, java_file
+from kdump.storage.names import OFFSETS_TOPIC, FileKind, java_file
 from kdump.storage.tolerant import TolerantSource
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _NEED_BASE = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _RANGE = 4 * 1024 * 1024  # bytes of a log that are read by one process
 _PACKED_RANGE = 1024 * 1024  # of one whose first batch is compressed: what comes out of it is larger
-_FOREIGN_SEQUENCES = ("__consumer_offsets",)  # the coordinator writes there in the name of producers
 
 
 class CheckedDump:
@@ -231,7 +230,7 @@ def open_walk(
     if start:
         walk.checks.offsets.after_loss()  # what is before it is not known
     name = file.directory.parsed
-    walk.checks.follow_producers = name is None or name.topic not in _FOREIGN_SEQUENCES
+    walk.checks.follow_producers = name is None or name.topic != OFFSETS_TOPIC
     return walk
 
 

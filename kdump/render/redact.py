@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding
 from kdump.format.checkpoint.checkpoint_file import Checkpoint, Property, TopicPartitionOffset
-from kdump.storage.names import parse_name, parse_partition
+from kdump.storage.names import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    REMOTE_TOPIC,
+    SHARE_TOPIC,
+    TRANSACTIONS_TOPIC,
+    parse_name,
+    parse_partition,
+)
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -23,11 +31,11 @@ if TYPE_CHECKING:
 
 OWN_TOPICS = frozenset(
     (
-        "__consumer_offsets",
-        "__transaction_state",
-        "__share_group_state",
-        "__cluster_metadata",
-        "__remote_log_metadata",
+        OFFSETS_TOPIC,
+        TRANSACTIONS_TOPIC,
+        SHARE_TOPIC,
+        METADATA_TOPIC,
+        REMOTE_TOPIC,
     )
 )
 """Kafka's own topics: their names tell nothing."""

@@ -19,7 +19,15 @@ from kdump.repair.file_state import open_directory, state_of
 from kdump.repair.plan import Bytes, Change, Plan, names_of
 from kdump.repair.reasons import Here
 from kdump.storage.log_dir import LogDir
-from kdump.storage.names import log_bases, parse_name
+from kdump.storage.names import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    REMOTE_TOPIC,
+    SHARE_TOPIC,
+    TRANSACTIONS_TOPIC,
+    log_bases,
+    parse_name,
+)
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
 from kdump.value import Value
@@ -39,11 +47,11 @@ _CHECKPOINTS = {
     FileKind.CLEANER: "the cleaner's offset",
 }
 _INTERNAL = {
-    "__consumer_offsets": "committed offsets of groups go back to older ones, or are lost",
-    "__transaction_state": "transactions can be lost, or stay open",
-    "__share_group_state": "the state of share groups goes back to an older one",
-    "__remote_log_metadata": "segments in remote storage can be forgotten",
-    "__cluster_metadata": "changes of the cluster are lost: another controller must not have them committed",
+    OFFSETS_TOPIC: "committed offsets of groups go back to older ones, or are lost",
+    TRANSACTIONS_TOPIC: "transactions can be lost, or stay open",
+    SHARE_TOPIC: "the state of share groups goes back to an older one",
+    REMOTE_TOPIC: "segments in remote storage can be forgotten",
+    METADATA_TOPIC: "changes of the cluster are lost: another controller must not have them committed",
 }
 
 

@@ -22,6 +22,7 @@ from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.transactions import Fates, Hole, LeftOut
 from kdump.salvaged import Diverged, Kept, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.tolerant import TolerantSource
 from kdump.value import Value
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from kdump.rescue.target import Staging, Target
     from kdump.storage.fsops import FileOps
 
-_FOREIGN_SEQUENCES = "__consumer_offsets"  # the coordinator writes there in the name of producers
 _ATTEMPTS = 8  # epochs that turn out to be wrong, one after the other
 _MODE = 0o644
 
@@ -206,7 +206,7 @@ class PartitionSalvage:
             copy.epoch_at,
             next_base=log.next_base,
             hints=segment.hints if log.base is not None else tuple,
-            follow_producers=not self.name.startswith(f"{_FOREIGN_SEQUENCES}-"),
+            follow_producers=not self.name.startswith(f"{OFFSETS_TOPIC}-"),
             given=given,
         )
 

@@ -21,6 +21,7 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.format.source import BytesSource
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.segment import UnreadableError
 from kdump.value import Value
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _LIMIT = 16 << 20  # bytes: what is compared is small
-_GROUPS_TOPIC = "__consumer_offsets"
 _GROUPS_PARTITIONS = 50  # by default: offsets.topic.num.partitions
 _FIRST_SAMPLES = 8  # batches that are looked for in each partition
 
@@ -120,7 +120,7 @@ class RunOwners:
 
     def _commits(self, run: Run, source: Source) -> tuple[tuple[str, int], str] | None:
         """The partition of __consumer_offsets that all groups of the run have."""
-        numbers = [number for (topic, number), _ in self._partitions if topic == _GROUPS_TOPIC]
+        numbers = [number for (topic, number), _ in self._partitions if topic == OFFSETS_TOPIC]
         if not numbers or max(numbers) >= _GROUPS_PARTITIONS:
             return None
         groups: set[str] = set()
@@ -133,7 +133,7 @@ class RunOwners:
         if len(groups) < 2 or len(found) != 1:  # one group has one partition, whatever the records are
             return None
         number = found.pop()
-        return (_GROUPS_TOPIC, number), f"its {len(groups)} groups all have {_GROUPS_TOPIC}-{number} as coordinator"
+        return (OFFSETS_TOPIC, number), f"its {len(groups)} groups all have {OFFSETS_TOPIC}-{number} as coordinator"
 
     def _keys(self, run: Run, source: Source) -> Iterator[bytes | None]:
         for position, _, _, size in run.samples:

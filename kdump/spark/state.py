@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kdump.state import group_coordinator, share_coordinator, transaction_coordinator
 from kdump.state.copies import Copies
 from kdump.state.groups import GroupOptions, groups
 from kdump.state.transactions import TransactionOptions, transactions
 from kdump.state_rows import Horizon, OpenRow
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -47,21 +47,19 @@ def state_units(table: str, paths: Sequence[str]) -> tuple[list[StateUnit], list
     problems: list[OpenFailure | Finding] = []
     copies = Copies(paths, problems.append)
     if table in ("groups", "commits"):
-        units = _of_topic(copies, table, group_coordinator.TOPIC)
-        if table == "commits" and copies.of_topic(share_coordinator.TOPIC):  # they need the names that groups have
+        units = _of_topic(copies, table, OFFSETS_TOPIC)
+        if table == "commits" and copies.of_topic(SHARE_TOPIC):  # they need the names that groups have
             size = sum(unit.size for unit in units)
-            units.append(StateUnit(table, tuple(paths), share_coordinator.TOPIC, size))
+            units.append(StateUnit(table, tuple(paths), SHARE_TOPIC, size))
         return units, problems
     if table == "transactions":
-        return _of_topic(copies, table, transaction_coordinator.TOPIC), problems
-    coordinators = [
-        copies.partitions[transaction_coordinator.TOPIC, n] for n in copies.of_topic(transaction_coordinator.TOPIC)
-    ]
+        return _of_topic(copies, table, TRANSACTIONS_TOPIC), problems
+    coordinators = [copies.partitions[TRANSACTIONS_TOPIC, n] for n in copies.of_topic(TRANSACTIONS_TOPIC)]
     around = tuple(one.path for some in coordinators for one in some)
     units = [
         StateUnit(table, (*around, *(one.path for one in some)), key[0], sum(map(_size, some)))
         for key, some in copies.partitions.items()
-        if key[0] != transaction_coordinator.TOPIC
+        if key[0] != TRANSACTIONS_TOPIC
     ]
     return units, problems
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.state.cluster_check import check
 from kdump.state.copies import Copies, told_once
-from kdump.state.metadata_image import TOPIC, TOPIC_CONFIG, Secret, SetBy, same
+from kdump.state.metadata_image import TOPIC_CONFIG, Secret, SetBy, same
 from kdump.state.metadata_log import MetadataLog, Until
 from kdump.state_rows import ChangeRow, ClusterRow, Remark
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import METADATA_TOPIC
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     )
     Named = dict[tuple[str, str], tuple[dict[str, Any], dict[str, SetBy]]]
 
-KEY = (TOPIC, 0)
-_NOT_HERE = f"no {TOPIC}-0 is here"
+KEY = (METADATA_TOPIC, 0)
+_NOT_HERE = f"no {METADATA_TOPIC}-0 is here"
 _OF_TOPICS = ("topic", "partition", "config")
 
 

@@ -6,8 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.broker.config import ClusterSettings
-from kdump.state.metadata_image import BROKER_CONFIG, TOPIC, TOPIC_CONFIG
+from kdump.state.metadata_image import BROKER_CONFIG, TOPIC_CONFIG
 from kdump.storage.directory import expanded
+from kdump.storage.names import METADATA_TOPIC
 from kdump.storage.paths import base_name, is_dir
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from kdump.state.partition_log import ReadLimits
 
-_DIRECTORY = f"{TOPIC}-0"
+_DIRECTORY = f"{METADATA_TOPIC}-0"
 
 
 def cluster_settings(paths: Iterable[str], limits: ReadLimits) -> ClusterSettings | None:
@@ -39,7 +40,7 @@ def cluster_settings(paths: Iterable[str], limits: ReadLimits) -> ClusterSetting
 
     problems: list[object] = []
     copies = Copies(having, problems.append)
-    key = TOPIC, 0
+    key = METADATA_TOPIC, 0
     if key not in copies.partitions:
         return None
     directory, _ = copies.choose(key, limits.max_batch_bytes)

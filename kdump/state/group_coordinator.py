@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from kdump.format.record.chunk import Chunk
 
-TOPIC = "__consumer_offsets"
 _COMMITS = (0, 1)
 _CLASSIC, _CONSUMER, _SHARE, _STREAMS = "Classic", "Consumer", "Share", "Streams"
 _CLASSIC_METADATA = 2

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.item import Progress
-from kdump.state import group_coordinator, share_coordinator
 from kdump.state.copies import Copies, last_epoch_and_end, told_once
 from kdump.state.doubt import Doubt
 from kdump.state.group_coordinator import GroupCoordinator
@@ -15,6 +14,7 @@ from kdump.state.partition_log import START, Cut, PartitionLog, ReadLimits
 from kdump.state.share_coordinator import ShareCoordinator
 from kdump.state_rows import ChangeRow, CommitRow, GroupRow
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.value import Value
 from kdump.workers import in_order
 
@@ -86,7 +86,7 @@ def _groups(paths: list[str], options: GroupOptions) -> Iterator[GroupItem]:
     """Yield the same, but what is wrong with a log once for each partition that needs it."""
     run = _Run(paths, options)
     yield from run.drain()
-    found = run.copies.of_topic(group_coordinator.TOPIC), run.copies.of_topic(share_coordinator.TOPIC)
+    found = run.copies.of_topic(OFFSETS_TOPIC), run.copies.of_topic(SHARE_TOPIC)
     if not any(found) and run.is_clean:
         for path in paths:
             yield OpenFailure(path, "skipped", f"{path}: {_NOT_HERE}")
@@ -130,11 +130,11 @@ class _Run:
     # --- one partition ----------------------------------------------------------------------------------------
     def offsets(self, number: int) -> Iterator[GroupItem | _TopicNames]:
         """Yield what a partition of `__consumer_offsets` comes to."""
-        directory, chosen = self._directory((group_coordinator.TOPIC, number))
+        directory, chosen = self._directory((OFFSETS_TOPIC, number))
         if chosen is not None:
             yield chosen
         log = PartitionLog(directory, self._options.limits, self._held.append)
-        doubt = Doubt(log, self._held.append, group_coordinator.TOPIC)
+        doubt = Doubt(log, self._held.append, OFFSETS_TOPIC)
 
         def begin() -> GroupCoordinator:
             return GroupCoordinator(doubt, log.name, keep_gone=self._options.diff is not None)
@@ -166,11 +166,11 @@ class _Run:
 
     def shares(self, number: int, topics: dict[str, str]) -> Iterator[GroupItem]:
         """Yield what a partition of `__share_group_state` comes to; `topics` are names by id."""
-        directory, chosen = self._directory((share_coordinator.TOPIC, number))
+        directory, chosen = self._directory((SHARE_TOPIC, number))
         if chosen is not None:
             yield chosen
         log = PartitionLog(directory, self._options.limits, self._held.append)
-        doubt = Doubt(log, self._held.append, share_coordinator.TOPIC)
+        doubt = Doubt(log, self._held.append, SHARE_TOPIC)
         whens = self._options.diff or (self._options.at,)
         states: list[dict[tuple[str, ...], _Entity]] = []
         is_diff = self._options.diff is not None

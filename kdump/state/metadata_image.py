@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Fields = dict[str, Any]
 
-TOPIC = "__cluster_metadata"
 TOPIC_CONFIG, BROKER_CONFIG = 2, 4  # ConfigResource.Type
 MIGRATING = "A" * 22  # DirectoryId: not known, for the cluster is older than directory ids
 UNASSIGNED, LOST = "A" * 21 + "Q", "A" * 21 + "g"

@@ -9,10 +9,11 @@ from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.item import Checked
 from kdump.state.doubt import Doubt
-from kdump.state.metadata_image import TOPIC, MetadataImage
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_log import START, Cut, PartitionLog, ReadLimits, SnapshotLog
 from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -72,7 +73,7 @@ class MetadataLog:
         self._limits = limits
         self._report = report
         self.log = PartitionLog(directory, limits, report)
-        self._doubt = Doubt(self.log, report, TOPIC)
+        self._doubt = Doubt(self.log, report, METADATA_TOPIC)
         self._unsound: set[str] = set()
         self._checked: dict[str, Checked] = {}
         names = ((name, directory.listing.name_of(name)) for name in directory.listing.files)
@@ -159,7 +160,7 @@ class MetadataLog:
             return None
         found: list[Finding | OpenFailure] = []
         log = SnapshotLog(self._directory, snapshot.path, self._limits, found.append)
-        image = MetadataImage(Doubt(log, found.append, TOPIC), keep_origins=keep_origins)
+        image = MetadataImage(Doubt(log, found.append, METADATA_TOPIC), keep_origins=keep_origins)
         for path, chunk in log.chunks(START, Cut(1, 0, -1)):
             image.add(path, chunk, 0, None, of_snapshot=True)
         for one in found:

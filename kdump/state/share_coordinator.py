@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from kdump.format.record.chunk import Chunk
 
-TOPIC = "__share_group_state"
 _RECORDS = {0: "ShareSnapshot", 1: "ShareUpdate"}
 _SNAPSHOT = 0
 _UNCHANGED = -1  # in an update: as it was

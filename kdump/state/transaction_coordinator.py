@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from kdump.format.record.chunk import Chunk
 
-TOPIC = "__transaction_state"
-
 
 class TransactionCoordinator:
     """Loads one partition.

@@ -14,8 +14,9 @@ from kdump.state.copies import Copies
 from kdump.state.doubt import Doubt
 from kdump.state.open_transactions import open_transactions
 from kdump.state.partition_log import START, PartitionLog, ReadLimits
-from kdump.state.transaction_coordinator import TOPIC, TransactionCoordinator
+from kdump.state.transaction_coordinator import TransactionCoordinator
 from kdump.state_rows import OpenRow, TransactionRow
+from kdump.storage.names import TRANSACTIONS_TOPIC
 from kdump.value import Value
 from kdump.workers import in_order
 
@@ -67,14 +68,16 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
     held: list[Finding | OpenFailure] = []
     copies = Copies(paths, held.append)
     yield from _drained(held)
-    coordinator = Coordinators(copies.of_topic(TOPIC))
-    with in_order(copies.of_topic(TOPIC), partial(_coordinator, copies, options, held), options.jobs) as loaded:
+    coordinator = Coordinators(copies.of_topic(TRANSACTIONS_TOPIC))
+    with in_order(
+        copies.of_topic(TRANSACTIONS_TOPIC), partial(_coordinator, copies, options, held), options.jobs
+    ) as loaded:
         for item in chain.from_iterable(loaded):
             if isinstance(item, _Loaded):
                 coordinator.add(item)
             elif not isinstance(item, Progress):
                 yield item
-    keys = [key for key in copies.partitions if key[0] != TOPIC]
+    keys = [key for key in copies.partitions if key[0] != TRANSACTIONS_TOPIC]
     with in_order(keys, partial(_partition, copies, options, held, coordinator), options.jobs) as judged:
         yield from (item for item in chain.from_iterable(judged) if not isinstance(item, Progress))
 
@@ -104,11 +107,11 @@ def _coordinator(
     copies: Copies, options: TransactionOptions, held: list[Finding | OpenFailure], number: int
 ) -> Iterator[TransactionItem | _Loaded]:
     """Yield what a partition of `__transaction_state` comes to."""
-    directory, chosen = copies.choose((TOPIC, number), options.limits.max_batch_bytes)
+    directory, chosen = copies.choose((TRANSACTIONS_TOPIC, number), options.limits.max_batch_bytes)
     if chosen is not None:
         yield chosen
     log = PartitionLog(directory, options.limits, held.append)
-    fold = TransactionCoordinator(Doubt(log, held.append, TOPIC), log.name)
+    fold = TransactionCoordinator(Doubt(log, held.append, TRANSACTIONS_TOPIC), log.name)
     (cut,) = log.cuts([options.at])
     for path, chunk in log.chunks(START, cut):
         fold.add(path, chunk)

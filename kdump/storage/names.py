@@ -32,7 +32,12 @@ __all__ = [
     "parse_partition",
 ]
 
+OFFSETS_TOPIC = "__consumer_offsets"
+"""Of group coordinators. They write there in the name of producers: these batches' sequences mean nothing."""
+TRANSACTIONS_TOPIC = "__transaction_state"
+SHARE_TOPIC = "__share_group_state"
 METADATA_TOPIC = "__cluster_metadata"
+REMOTE_TOPIC = "__remote_log_metadata"
 BOOTSTRAP = "bootstrap.checkpoint"
 TEMPORARY = frozenset(("deleted", "swap", "cleaned", "tmp", "part"))
 """Suffixes that Kafka itself puts behind the normal one."""

@@ -23,7 +23,7 @@ from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, Growth, Progress, Usage
 from kdump.storage.file_source import FileShrankError, OpenFailure
-from kdump.storage.names import parse_name, parse_partition
+from kdump.storage.names import OFFSETS_TOPIC, parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name
 from kdump.usage import _sums, rows
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from kdump.usage.key_sums import KeyTable
     from kdump.usage.options import UsageOptions
 
-GROUPS_TOPIC = "__consumer_offsets"
 _OLDEST = 1_293_840_000_000  # 2011-01-01: before Kafka's first release
 _DAY = 86_400_000
 _NO_TIME = -1
@@ -94,7 +93,7 @@ class UsagePart:
 
     def has_names(self, by: str) -> bool:
         """Whether records of it have a name."""
-        is_groups = self.parsed is not None and self.parsed.topic == GROUPS_TOPIC
+        is_groups = self.parsed is not None and self.parsed.topic == OFFSETS_TOPIC
         return by == "key" or (by == "group" and is_groups)
 
     def listed(self, log_dir: set[str]) -> Iterator[DiskFile | OpenFailure]:
@@ -268,7 +267,7 @@ class PartFold:
                     segment=layout.UNKNOWN if base is None else base,
                     max_batch_bytes=options.max_batch_bytes,
                 )
-                walk.checks.follow_producers = part.parsed is None or part.parsed.topic != GROUPS_TOPIC
+                walk.checks.follow_producers = part.parsed is None or part.parsed.topic != OFFSETS_TOPIC
                 for window in walk.windows():
                     yield from held
                     held.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from array import array
+from collections import Counter
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -163,29 +164,29 @@ class PartitionFound:
         self.predictions: list[Prediction] = []
 
     @property
-    def counts(self) -> dict[Severity, int]:
+    def counts(self) -> Counter[Severity]:
         """How many findings of each severity there are."""
-        found: dict[Severity, int] = {}
+        found = Counter[Severity]()
         for file in self.files.values():
-            for severity, count in file.severities().items():
-                found[severity] = found.get(severity, 0) + count
+            found.update(file.severities())
         return found
 
     @property
     def word(self) -> str:
         """The verdict."""
-        counts = self.counts
-        if counts.get(Severity.ERROR):
-            return "DAMAGED"
-        if self.unread:
-            return "UNREAD"
-        return "WARNING" if counts.get(Severity.WARNING) else "OK"
+        word = status(self.counts)
+        return "UNREAD" if self.unread and word != "DAMAGED" else word
 
     @property
     def rank(self) -> int:
         """What comes first: damage, then what is not known, warnings, notes, and what is sound."""
         word = _RANKS[self.word]
         return word if word < _RANKS["OK"] or self.counts else word + 1
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return self.rank >= _RANKS["OK"]
 
     @property
     def name(self) -> str:

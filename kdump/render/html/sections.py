@@ -143,8 +143,8 @@ class Report:
         ]
 
     def _partitions(self) -> list[SectionForm]:
-        loud = [one for one in self._all if one.rank < _SOUND]
-        sound = [one for one in self._all if one.rank >= _SOUND]
+        loud = [one for one in self._all if not one.is_sound]
+        sound = [one for one in self._all if one.is_sound]
         noun = "Partitions" if any(one.checked for one in self._all) else "Files"
         base: dict[str, Any] = {"id": "partitions", "title": noun, "folded": [], "cut": 0, "names": True}
         few = sound if len(sound) <= _ROWS else []
@@ -442,9 +442,6 @@ class Report:
         facts += [(name, str(totals[name]), False) for name in ("partitions", "files", "bytes", "batches", "records")]
         facts.append(("exit status", str(self._code), False))
         return [SectionForm("run.html", {"id": "run", "title": "How it was run", "facts": facts})]
-
-
-_SOUND = 3  # the rank from which on nothing is wrong
 
 
 class Again:
