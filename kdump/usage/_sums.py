@@ -222,6 +222,33 @@ def _find(
     return _FAR
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+def _enter(
+    b: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    h: cython.longlong,
+    index: cython.p_longlong,
+    place: cython.Py_ssize_t,
+    entries: cython.p_longlong,
+    names: cython.p_uchar,
+    state: cython.longlong[::1],
+) -> cython.Py_ssize_t:
+    """Begin the entry of a name at an empty place of the index; there is room. Its sums are the caller's business."""
+    e: cython.Py_ssize_t = state[_COUNT] * _ENTRY
+    i: cython.Py_ssize_t
+    state[_COUNT] += 1
+    index[place] = state[_COUNT]
+    entries[e + _HASH] = h
+    entries[e + _AT] = state[_USED]
+    entries[e + _SIZE] = size
+    for i in range(size):
+        names[state[_USED] + i] = b[at + i]
+    state[_USED] += size
+    return e
+
+
 def by_name(
     view: cython.const[cython.uchar][::1],
     rows: cython.longlong[::1],
@@ -322,15 +349,7 @@ def by_name(
                 continue
             if state[_COUNT] >= most or state[_USED] + size > room:
                 return i
-            e = state[_COUNT] * _ENTRY
-            state[_COUNT] += 1
-            x[place] = state[_COUNT]
-            t[e + _HASH] = h
-            t[e + _AT] = state[_USED]
-            t[e + _SIZE] = size
-            for j in range(size):
-                a[state[_USED] + j] = b[at + j]
-            state[_USED] += size
+            e = _enter(b, at, size, h, x, place, t, a, state)
             for j in range(_WIDTH):
                 t[e + _SUMS + j] = 0
             t[e + _SUMS + _FIRST] = _NEVER
@@ -414,15 +433,9 @@ def join(
         if x[place] == 0:
             if state[_COUNT] >= most or state[_USED] + size > room:
                 return i
-            e = state[_COUNT] * _ENTRY
-            state[_COUNT] += 1
-            x[place] = state[_COUNT]
-            for j in range(_ENTRY):
+            e = _enter(b, o[c + _AT], size, o[c + _HASH], x, place, t, a, state)
+            for j in range(_SUMS, _ENTRY):
                 t[e + j] = o[c + j]
-            t[e + _AT] = state[_USED]
-            for j in range(size):
-                a[state[_USED] + j] = b[o[c + _AT] + j]
-            state[_USED] += size
             continue
         e = (x[place] - 1) * _ENTRY + _SUMS
         c += _SUMS
