@@ -181,7 +181,7 @@ class Ledger:
             why = "another run of verify --scrub has it; wait for its end, or name another ledger"
             return LedgerError(f"{self.path}: {why}", is_locked=True)
         if name.startswith("SQLITE_NOTADB"):
-            return LedgerError(f"{self.path}: is no ledger; name another file", is_refused=True)
+            return LedgerError(f"{self.path}: is not a ledger of kdump; name another file", is_refused=True)
         if name.startswith("SQLITE_CORRUPT"):
             why = f"is damaged ({error}); restore it, or move it away and begin a new one"
             return LedgerError(f"{self.path}: {why}")

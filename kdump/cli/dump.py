@@ -296,7 +296,10 @@ def _fate(given: dict[str, Any]) -> FateOptions | None:
 
     config = configured(given)
     if not (given["config"] or given["settings"] or given["quiet"] or config.has_cluster):
-        say("kdump: --fate: the settings of topics are not in their files: Kafka's defaults are taken; --config, --set")
+        say(
+            "kdump: --fate: the settings of topics are not in their files: Kafka's defaults are taken; give others by "
+            "--config or --set, or name __cluster_metadata-0 among the paths"
+        )
     return FateOptions(config, clock_of("--now", None))
 
 
@@ -467,7 +470,7 @@ def _check_follow(given: dict[str, Any], paths: list[str]) -> None:
             sys.exit(Exit.NOT_FOUND)
         is_named = parse_partition(os.path.basename(os.path.abspath(path))) is not None
         if not os.path.isdir(path) or not (is_named or any(map(_is_log, os.listdir(path)))):
-            raise click.UsageError(f"--follow wants partition directories: {escape(path)} is none.")
+            raise click.UsageError(f"--follow wants partition directories (TOPIC-N), and {escape(path)} is not one.")
 
 
 def _is_log(name: str) -> bool:

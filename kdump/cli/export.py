@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     default="records",
     show_default=True,
     metavar="TABLE",
-    help="What has a row: records, batches, findings, segments, losses, groups, commits, transactions or open.",
+    help="What has a row: records, batches, findings, segments, losses, usage, groups, commits, transactions or open.",
 )
 @click.option("--to", "--out", "directory", required=True, metavar="DIR", help="Where the files go.")
 @click.option(
