@@ -419,15 +419,19 @@ class Output:
     Args:
         counts: the numbers of bytes that went to stdout and to stderr in this turn; None where nobody counts.
         pipe: readable when nobody waits for the output any more; None for none.
+        has_bar: a progress bar may stand where stderr goes: it is erased before a line.
     """
 
-    def __init__(self, counts: memoryview | None = None, pipe: Connection | None = None) -> None:
+    def __init__(
+        self, counts: memoryview | None = None, pipe: Connection | None = None, *, has_bar: bool = False
+    ) -> None:
         self._counts = counts
         self._pipe = pipe
         self._skip = [0, 0]
         self._files = [sys.stdout.fileno(), sys.stderr.fileno()] if counts is not None else [-1, -1]
         if counts is not None:
             self._files = [_unwaited(file) for file in self._files]
+        self._has_bar = has_bar
         self._spare: list[Room] = []  # what was held in: memory that is given back comes at a price
         self.held: list[object] | None = None
         self.size = 0  # bytes that are held, about
@@ -471,8 +475,8 @@ class Output:
         return None
 
     def error(self, data: bytes) -> None:
-        """Write to stderr, after all that stdout got."""
-        self._out(1, data)
+        """Write to stderr, after all that stdout got; over a progress bar."""
+        self._out(1, b"\r\x1b[K" + data if self._has_bar else data)
 
     def _out(self, which: int, data: bytes | memoryview) -> None:
         skip = min(self._skip[which], len(data))
@@ -558,7 +562,14 @@ class TurnWork(Protocol[Unit_contra, State]):
         """Tell whether nothing more is wanted, whatever comes: a limit is reached."""
 
 
-def in_turn(units: Iterable[Unit], work: TurnWork[Unit, State], jobs: int, state: State) -> State:
+def in_turn(
+    units: Iterable[Unit],
+    work: TurnWork[Unit, State],
+    jobs: int,
+    state: State,
+    *,
+    told: Callable[[Unit], None] | None = None,
+) -> State:
     """Do units in several processes, each of which writes its output itself, when all before it is written.
 
     A state goes from unit to unit: what the next one must know of all before it, as small values that can be pickled.
@@ -571,20 +582,24 @@ def in_turn(units: Iterable[Unit], work: TurnWork[Unit, State], jobs: int, state
         work: what is done.
         jobs: processes; 1 for this one only, 0 for every core.
         state: before the first unit.
+        told: takes each unit, in this process, when its output is written or it was left out, to draw a progress bar
+            on stderr; None where nobody wants one.
 
     Returns:
         The state after the last.
     """
     jobs = processes(jobs)
     if jobs == 1 or not _can_share(sys.stdout) or not _can_share(sys.stderr):
-        output = Output()
+        output = Output(has_bar=told is not None)
         for unit in units:
             if work.is_over(state):
                 break
             if not work.is_left_out(unit, state):
                 state = work.job(unit, output).turn(state)
+            if told is not None:
+                told(unit)
         return state
-    return _InTurn(iter(units), work, jobs).run(state)
+    return _InTurn(iter(units), work, jobs, told).run(state)
 
 
 def _can_share(stream: TextIO | None) -> bool:
@@ -598,8 +613,15 @@ def _can_share(stream: TextIO | None) -> bool:
 class _InTurn(Generic[Unit, State]):
     """One run of `in_turn` with several processes."""
 
-    def __init__(self, units: Iterator[Unit], work: TurnWork[Unit, State], jobs: int) -> None:
+    def __init__(
+        self,
+        units: Iterator[Unit],
+        work: TurnWork[Unit, State],
+        jobs: int,
+        told: Callable[[Unit], None] | None,
+    ) -> None:
         self._units = units
+        self._told = told
         self._work = work
         self._waiting: deque[tuple[Unit, _Worker | None]] = deque()  # units in order, and who has them
         self._jobs = jobs
@@ -610,10 +632,13 @@ class _InTurn(Generic[Unit, State]):
         try:
             while self._hand_out(state):
                 unit, worker = self._waiting.popleft()
-                if self._work.is_over(state) or self._work.is_left_out(unit, state):
+                is_over = self._work.is_over(state)
+                if is_over or self._work.is_left_out(unit, state):
                     self._drop(worker)
                 else:
                     state = self._turn(unit, worker, state)
+                if self._told is not None and not is_over:
+                    self._told(unit)
         finally:
             self._crew.close()
             atexit.unregister(self._crew.close)
@@ -657,7 +682,7 @@ class _InTurn(Generic[Unit, State]):
                 if isinstance(result, _Raised):
                     raise result.error
                 return result
-        output = Output()
+        output = Output(has_bar=self._told is not None)
         output.skip(*written)
         state = self._work.job(unit, output).turn(state)
         sys.stdout.flush()
@@ -672,7 +697,8 @@ class _InTurn(Generic[Unit, State]):
 
     def _serve(self, pipe: Connection, slot: int) -> None:
         """What a process does: unit after unit, ahead of its turn and in it."""
-        output = Output(self._crew.shared[SLOT * slot : SLOT * slot + 2], pipe)
+        counts = self._crew.shared[SLOT * slot : SLOT * slot + 2]
+        output = Output(counts, pipe, has_bar=self._told is not None)
         while True:
             unit = pipe.recv()
             output.hold()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdump.item import Progress
-from kdump.workers import in_order, processes
+from kdump.workers import Output, in_order, in_turn, processes
 
 
 def of(unit: int) -> Iterator[int]:
@@ -118,3 +118,31 @@ def test_no_process_outlives_the_one_that_asked() -> None:
         asked.wait()
         assert process != asked.pid
         assert asked.stdout.read() is not None  # ends when nobody holds the pipe
+
+
+class Adding:
+    """Adds the units up; 3 is left out, and 100 is enough."""
+
+    def job(self, unit: int, _output: Output) -> "Adding":
+        self._unit = unit
+        return self
+
+    def ahead(self) -> Iterator[None]:
+        yield
+
+    def turn(self, state: int) -> int:
+        return state + self._unit
+
+    def is_left_out(self, unit: int, _state: int) -> bool:
+        return unit == 3
+
+    def is_over(self, state: int) -> bool:
+        return state >= 100
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 8])
+def test_each_unit_is_told_in_its_turn_done_or_left_out(jobs: int) -> None:
+    told: list[int] = []
+    units = [1, 2, 3, 4, 5, 100, 6]
+    assert in_turn(units, Adding(), jobs, 0, told=told.append) == 112
+    assert told == units[:6]

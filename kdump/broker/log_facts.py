@@ -21,7 +21,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
-from kdump.format.batch.window import Window, header_at
+from kdump.format.batch.window import header_at
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
@@ -370,10 +370,9 @@ def _replayed(files: LogFiles, known: Producers, start: int) -> Producers:
             for window in KafkaWalk(log, log.name, position, log.size, _LIMIT).windows():
                 ends = window.column(layout.LAST_OFFSET)
                 skipped = next((k for k, last in enumerate(ends) if last >= start), len(ends))
-                rows = window.rows[skipped * layout.BATCH_WIDTH : window.count * layout.BATCH_WIDTH]
                 count = window.count - skipped
                 if count:
-                    manager.step(Window(window.view, window.origin, rows, count, window.whole), count)
+                    manager.step(window.part(skipped, window.count), count)
     except BrokerError:
         pass  # a broker does not load the log; verify says so
     return manager.producers()

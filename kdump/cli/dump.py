@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,7 @@ from kdump.cli.options.guest import duration
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.selection import everything, selection_of, selection_options
+from kdump.cli.options.terminal import bar_of
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import STRING, DumpOptions
 from kdump.exit_status import Exit, RunStatus
@@ -30,7 +32,7 @@ from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, FileTurn, Looked
-from kdump.render.commentary import fail_to_write, say
+from kdump.render.commentary import fail_to_write, hidden, say
 from kdump.render.escape import escape
 from kdump.render.text.dump import error_line, error_to, text_sink, write_text
 from kdump.storage.names import FileKind, parse_name, parse_partition
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from kdump.dump.stats import StatsSink
     from kdump.item import Item
     from kdump.render.redact import Redactor
+    from kdump.render.terminal.progress import Bar
     from kdump.render.text.dump import RecordFormat
     from kdump.render.text.stats import StatsLines
     from kdump.workers import Output
@@ -224,28 +227,28 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
     )
-    outcome = RunStatus(given["fail_on"], compat=compat is not None)
+    seen = _Seen(RunStatus(given["fail_on"], compat=compat is not None))
+    outcome = seen.status
     dialect = DEFAULT if compat is None else DIALECTS[compat]
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
-    if given["jobs"] != 1 and fate is None and not (compat or arguments or given["follow"]):
-        ranges = _ranges(paths, options, selection)
-        if ranges is not None:
-            _run_in_turn(ranges, options, given, shown, decodes, redactor)
-    sink: Sink = _sink(given, shown, dialect, decodes, outcome, redactor, deep=options.deep)
-    searched: Searched | None = None
-    items = _items(paths, options, given, selection, fate)
-    if selection is not None and sys.stderr.isatty() and not given["quiet"]:
+    if selection is not None and sys.stderr is not None and sys.stderr.isatty() and not given["quiet"]:
         from kdump.dump.searched import Searched
 
-        searched = Searched(selection)
-        items = _watched(items, searched)
+        seen.searched = Searched()
+    if fate is None and not (compat or arguments or given["follow"]):
+        bar = None if sys.stdout.isatty() else bar_of("dump", quiet=given["quiet"])
+        ranges = _ranges(paths, options, selection) if given["jobs"] != 1 or bar is not None else None
+        if ranges is not None:
+            make = partial(_sink, given, shown, DEFAULT, decodes, outcome, redactor, deep=options.deep)
+            _run_in_turn(ranges, given["jobs"], seen, selection, decodes, make, bar)
+    sink: Sink = _sink(given, shown, dialect, decodes, outcome, redactor, deep=options.deep)
+    items = _items(paths, options, given, selection, fate)
     try:
         with command or nullcontext():
-            _run(items, sink, outcome, decodes, command, to_the_end=compat is None)
-        for line in searched.lines() if searched is not None else ():
-            say(f"kdump: {line}")
+            _run(items, sink, seen, decodes, command, to_the_end=compat is None)
+        seen.say_what_was_searched(selection)
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
@@ -312,10 +315,33 @@ def _listed(given: dict[str, Any], outcome: RunStatus) -> Callable[[object], boo
     return lambda item: not (isinstance(item, Finding) and item.severity is Severity.NOTE)
 
 
-def _watched(items: Iterator[Item], searched: Searched) -> Iterator[Item]:
-    for item in items:
-        searched.see(item)
-        yield item
+class _Seen:
+    """What a run comes to: its exit status, and what a selection has left out; goes from process to process.
+
+    Args:
+        status: of the run.
+    """
+
+    def __init__(self, status: RunStatus) -> None:
+        self.status = status
+        self.searched: Searched | None = None
+
+    def see(self, item: Item) -> None:
+        """Take one item into account."""
+        self.status.see(item)
+        if self.searched is not None:
+            self.searched.see(item)
+
+    def join(self, other: _Seen) -> None:
+        """Take what another process has seen into account."""
+        self.status.join(other.status)
+        self.searched = other.searched
+
+    def say_what_was_searched(self, selection: Selection | None) -> None:
+        """Where nothing was found, say what was searched; only where somebody looks at it."""
+        if self.searched is not None and selection is not None:
+            for line in self.searched.lines(selection):
+                say(f"kdump: {line}")
 
 
 def _ranges(paths: list[str], options: DumpOptions, selection: Selection | None) -> DumpRanges | SelectedRanges | None:
@@ -331,33 +357,38 @@ def _ranges(paths: list[str], options: DumpOptions, selection: Selection | None)
 
 def _run_in_turn(
     ranges: DumpRanges | SelectedRanges,
-    options: DumpOptions,
-    given: dict[str, Any],
-    shown: RecordFormat,
+    jobs: int,
+    seen: _Seen,
+    selection: Selection | None,
     decodes: FileDecoder | None,
-    redactor: Redactor | None,
+    make: Callable[[Output | None], StatsSink],
+    bar: Bar | None,
 ) -> NoReturn:
-    """Show files by several processes, and end."""
-    from kdump.render.turns import ShowInTurn, State
+    """Show files range by range, by several processes or while a bar says how far it is, and end."""
+    from kdump.render.turns import ShowInTurn
     from kdump.workers import in_turn
 
-    outcome = RunStatus(given["fail_on"], compat=False)
+    def show(unit: Any) -> None:  # noqa: ANN401 (of the ranges)
+        assert bar is not None
+        far = ranges.how_far(unit)
+        bar.show(far.replace(path=hidden(far.path)))
 
-    def make(output: Output | None) -> StatsSink:
-        made: StatsSink = _sink(given, shown, DEFAULT, decodes, outcome, redactor, output, deep=options.deep)
-        return made
-
-    sink = make(None)
-    state: State = (ranges.first_state, sink.state, RunStatus(given["fail_on"], compat=False))
+    sink, shown = make(None), ShowInTurn(ranges, make, decodes)
+    first = ranges.first_state, sink.state, seen
     try:
-        _, shown_so_far, seen = in_turn(ranges.units(), ShowInTurn(ranges, make, decodes), given["jobs"], state)
-        outcome.join(seen)
-        sink.resume(shown_so_far)
+        last: Any = in_turn(ranges.units(), shown, jobs, first, told=None if bar is None else show)
+        if bar is not None:
+            bar.hide()
+        seen.join(last[2])
+        sink.resume(last[1])
         sink.end(dead=False)
+        seen.say_what_was_searched(selection)
         sys.stdout.flush()
     except OSError as error:  # what is read has its own findings: this is where the text goes
+        if bar is not None:
+            bar.hide()
         fail_to_write(error)
-    sys.exit(outcome.exit)
+    sys.exit(seen.status.exit)
 
 
 def _sink(
@@ -409,7 +440,7 @@ def _stats_lines(shown: RecordFormat, output: Output | None, listed: Callable[[o
 def _run(
     items: Iterator[Item],
     sink: Sink,
-    outcome: RunStatus,
+    seen: _Seen,
     decodes: FileDecoder | None,
     command: PayloadCommand | None,
     *,
@@ -417,7 +448,7 @@ def _run(
 ) -> None:
     """Hand every item to the sink; a line in which Kafka's tool dies ends the run that mirrors it."""
     for item in items:
-        outcome.see(item)
+        seen.see(item)
         if command is not None:
             command.sees(item)
         if decodes is not None and isinstance(item, FileStart | FileTurn):
@@ -426,17 +457,17 @@ def _run(
         if isinstance(item, Looked):
             sys.stdout.flush()
         for finding in command.findings() if command is not None else ():
-            outcome.see(finding)
+            seen.see(finding)
             sink(finding)
         if stop is not None and not to_the_end:
-            outcome.died(stop)
+            seen.status.died(stop)
             sink.died(stop)
             break
         if decodes is not None and isinstance(item, Chunk):
             for finding in decodes.findings(item):
-                outcome.see(finding)
+                seen.see(finding)
                 sink(finding)
-    sink.end(dead=outcome.dead)
+    sink.end(dead=seen.status.dead)
     sys.stdout.flush()
 
 

@@ -9,7 +9,6 @@ from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.compat.kafka_stream import TOOL_HEAP
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import layout
-from kdump.format.batch.window import Window
 from kdump.format.record.chunk import KEPT
 from kdump.item import (
     Complaint,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from kdump.compat.dialect import Dialect
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.format.batch.window import Window
     from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
     from kdump.format.source import Source
     from kdump.item import Item
@@ -210,8 +210,7 @@ class KafkaIndexes:
 
     def _largest(self, window: Window, k: int) -> int | Died:
         """The largest timestamp of the records of one batch, ms."""
-        width = layout.BATCH_WIDTH
-        alone = Window(window.view, window.origin, window.rows[k * width : (k + 1) * width], 1, window.whole)
+        alone = window.only(k)
         largest = -1
         for chunk in self._reader.chunks(alone):
             times = chunk.rows[layout.R_TIMESTAMP : chunk.filled * layout.RECORD_WIDTH : layout.RECORD_WIDTH]

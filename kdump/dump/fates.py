@@ -168,7 +168,7 @@ def _sound(window: Window) -> Window:
     for k in range(window.count):
         if stored[k] == computed[k]:
             rows.extend(window.rows[k * width : (k + 1) * width])
-    return Window(window.view, window.origin, rows or window.rows, len(rows) // width, window.whole)
+    return window.some(rows, len(rows) // width)
 
 
 def _retention(log: InputFile, options: DumpOptions, wanted: FateOptions) -> tuple[int, dict[int, int | None]]:

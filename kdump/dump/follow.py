@@ -449,10 +449,7 @@ class _Partition:
             self._skips = first == window.count
         elif first:
             self._next = window.cell(first - 1, layout.LAST_OFFSET) + 1
-        if not first:
-            return window
-        rows = window.rows[first * layout.BATCH_WIDTH :] or window.rows
-        return Window(window.view, window.origin, rows, window.count - first, window.whole)
+        return window.part(first, window.count)
 
     def _items(self, window: Window) -> Iterator[Item]:
         if not window.count:

@@ -81,6 +81,14 @@ def input_files(paths: list[str]) -> Iterator[InputFile | OpenFailure]:
         yield InputFile(path, True, around[head], parse_name(name))
 
 
+def size_of(path: str) -> int:
+    """Return the size of a file that will be opened, bytes, as far as anything is known of it: for a progress bar."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
 def _in_directory(path: str) -> Iterator[InputFile | OpenFailure]:
     directory = InputDirectory(path)
     leftovers: list[str] = []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
-from kdump.format.batch.window import Buffer
+from kdump.format.batch.window import Buffer, header_at
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex, TimestampOffset
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
@@ -26,7 +27,7 @@ from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.dump.input_file import InputFile
@@ -97,10 +98,10 @@ class CheckedIndexes:
     def _mismatch(self, entry: Finding, position: int) -> Finding:
         """The finding for an entry of the offset index that points to the wrong batch."""
         assert self._log is not None
-        if _last_offset(self._log, position) is None:
+        header = _header(self._log, position)
+        if header is None:
             return entry
-        base = int.from_bytes(self._log.read_at(position, layout.SIZE_AT), "big", signed=True)
-        return entry.replace(code=Code.X05, values={"base": base})
+        return entry.replace(code=Code.X05, values={"base": header[layout.BASE_OFFSET]})
 
     def _sanity(self, index: OffsetIndex | TimeIndex, path: str) -> Item:
         """The check that brokers had; what fails it is said in the broker's words."""
@@ -127,10 +128,10 @@ class CheckedIndexes:
     def _unsound(self, offset: int, position: int, before: int) -> int | None:
         """The offset that a lookup of `offset` would begin at, where that is not right; None for a sound entry."""
         assert self._log is not None
-        last = _last_offset(self._log, position)
-        if last == offset:
+        header = _header(self._log, position)
+        if header is not None and header[layout.LAST_OFFSET] == offset:
             return None
-        if last is None or not before <= position:
+        if header is None or not before <= position:
             return -1
         chain = self._chain
         if not chain.goes_on(before, position):
@@ -138,7 +139,7 @@ class CheckedIndexes:
         while not chain.is_over and chain.at < position:
             chain.advance()
         if chain.at != position or (position > before and chain.previous >= offset):
-            return last
+            return header[layout.LAST_OFFSET]
         chain.start = position  # the next question is asked from here on
         return None
 
@@ -161,16 +162,15 @@ class CheckedIndexes:
             for i, (timestamp, target) in enumerate(zip(timestamps[:count], targets[:count], strict=True), number):
                 if (timestamp, target) == (0, index.base_offset):
                     continue  # never written
-                at, size = i * index.entry_size, index.entry_size
-                entry = Finding(Code.T03, path, at, size, offset=target, found=timestamp)
+                entry = partial(_entry, path, i * index.entry_size, index.entry_size, target, timestamp)
                 if previous.timestamp >= timestamp:
-                    finding = entry.replace(values=_before(previous))
+                    finding = entry().replace(values=_before(previous))
                     yield Complaint(ComplaintKind.UNORDERED, self._absolute, timestamp, previous.timestamp, finding)
                 previous = TimestampOffset(timestamp, target)
                 if self._log is not None and offsets is not None:
                     yield from self._time_entry(entry, timestamp, target, offsets.lookup(target).position)
                     if self._chain.is_spent:
-                        yield from self._not_checked(path, at, index.size)
+                        yield from self._not_checked(path, i * index.entry_size, index.size)
                         self._log = None
             if not self._options.verify_index_only:
                 yield TimeEntries(timestamps[:count], targets[:count])
@@ -178,24 +178,31 @@ class CheckedIndexes:
                 return
             number += count
 
-    def _time_entry(self, entry: Finding, timestamp: int, target: int, position: int) -> Iterator[Item]:
+    def _time_entry(self, entry: Callable[[], Finding], timestamp: int, target: int, position: int) -> Iterator[Item]:
         assert self._log is not None
-        if _last_offset(self._log, position) is None and position:
+        header = _header(self._log, position)
+        if header is None and position:
             return  # the offset index is wrong, and says so itself
         chain = self._chain
-        if chain.start != position or target < chain.target:
-            chain.begin(position)
-        chain.target = target
-        while not chain.is_over and chain.last < target:
-            chain.advance()
-        if chain.is_spent:
-            return
-        if not chain.is_over:
-            if chain.last == target and chain.largest not in (None, timestamp):
-                finding = entry.replace(code=Code.T04, expected=chain.largest, values={"largest": chain.largest})
-                yield Complaint(ComplaintKind.TIMESTAMP, self._absolute, timestamp, chain.largest or 0, finding)
+        if header is not None and header[layout.LAST_OFFSET] >= target:  # as nearly always: no other batch is asked
+            last, largest = header[layout.LAST_OFFSET], _largest(header)
+        else:
+            if chain.start != position or target < chain.target:
+                chain.begin(position)
+            chain.target = target
+            while not chain.is_over and chain.last < target:
+                chain.advance()
+            if chain.is_spent:
+                return
+            last, largest = chain.last, chain.largest
+            if chain.is_over:
+                last = -1
+        if last >= target:
+            if last == target and largest not in (None, timestamp):
+                finding = entry().replace(code=Code.T04, expected=largest, values={"largest": largest})
+                yield Complaint(ComplaintKind.TIMESTAMP, self._absolute, timestamp, largest or 0, finding)
         elif chain.reached_end:
-            finding = entry.replace(code=Code.T04, values={"largest": "no record"})
+            finding = entry().replace(code=Code.T04, values={"largest": "no record"})
             yield Complaint(ComplaintKind.NOT_FOUND, self._absolute, target, -1, finding)
 
     def _not_checked(self, path: str, at: int, size: int) -> Iterator[Finding]:
@@ -270,8 +277,7 @@ class _Chain:
         self._left -= window.cell(k, layout.SIZE)
         self.previous, self.last = self.last, window.cell(k, layout.LAST_OFFSET)
         self.at = window.cell(k, layout.POSITION)
-        has_time = window.cell(k, layout.MAGIC) > 0 and window.cell(k, layout.COUNT) != 0
-        self.largest = window.cell(k, layout.MAX_TIMESTAMP) if has_time else None
+        self.largest = _largest(window.row(k))
 
 
 def _until_zeros(offsets: array[int], base_offset: int, *, first: bool) -> int:
@@ -282,19 +288,22 @@ def _until_zeros(offsets: array[int], base_offset: int, *, first: bool) -> int:
     return len(offsets)
 
 
-def _last_offset(log: Source, position: int) -> int | None:
-    """The last offset of the batch at a position; None where no header can be."""
-    header = log.read_at(position, layout.RECORDS_AT) if position >= 0 else b""
-    if len(header) <= layout.HEADER_UP_TO_MAGIC:
-        return None
-    offset = int.from_bytes(header[:8], "big", signed=True)
-    size = int.from_bytes(header[8:12], "big", signed=True)
-    if size < layout.MIN_SIZE_V0 or position + layout.LOG_OVERHEAD + size > log.size:
-        return None
-    if header[layout.MAGIC_AT] < layout.MAGIC_V2 or len(header) < layout.RECORDS_AT:
-        return offset
-    at = layout.LAST_OFFSET_DELTA_AT
-    return offset + int.from_bytes(header[at : at + 4], "big", signed=True)
+def _header(log: Source, position: int) -> array[int] | None:
+    """The header of the batch at a position, as a row; None where no batch can be."""
+    row = header_at(log, position) if position >= 0 else None
+    size = 0 if row is None else row[layout.SIZE]
+    is_batch = size >= layout.LOG_OVERHEAD + layout.MIN_SIZE_V0 and position + size <= log.size
+    return row if is_batch else None
+
+
+def _largest(header: array[int]) -> int | None:
+    """The largest timestamp (ms) of a batch; None where it has none."""
+    return header[layout.MAX_TIMESTAMP] if header[layout.MAGIC] > 0 and header[layout.COUNT] != 0 else None
+
+
+def _entry(path: str, at: int, size: int, target: int, timestamp: int) -> Finding:
+    """A finding about an entry of a time index."""
+    return Finding(Code.T03, path, at, size, offset=target, found=timestamp)
 
 
 def _before(entry: TimestampOffset) -> dict[str, int | str | None]:

@@ -7,11 +7,13 @@ one before it has left: so what comes out is what `CheckedDump` yields.
 
 from __future__ import annotations
 
+from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from kdump.dump.checked import CheckedDump, CheckedLog, log_head, range_ends
-from kdump.dump.input_file import identify, input_files
-from kdump.item import FileStart
+from kdump.dump.input_file import identify, input_files, size_of
+from kdump.item import FileStart, Progress
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import java_file
 from kdump.value import Value
@@ -99,6 +101,22 @@ class DumpRanges:
             yield unknown
         else:
             yield from CheckedDump(self._options).file(unknown)
+
+    def how_far(self, unit: DumpRange) -> Progress:
+        """Return how far all is when a range was shown.
+
+        Args:
+            unit: the range.
+        """
+        before = self._ends[unit.number]
+        size = self._ends[unit.number + 1] - before
+        done = size if unit.end is None else min(unit.end, size)
+        return Progress(before + done, self._ends[-1], self._files[unit.number].path)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """Where each file ends in the bytes of all, behind a 0."""
+        return [0, *accumulate(size_of(file.path) for file in self._files)]
 
     def is_left_out(self, unit: DumpRange, state: WalkState | None) -> bool:
         """Tell whether nothing of a range is read: its log could not be read up to there.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import NOT_ALL_READ, Finding
 from kdump.format.record.chunk import Chunk
+from kdump.item import LogStart, SnapshotStart
 from kdump.render.times import iso
 from kdump.storage.file_source import OpenFailure
 
@@ -19,32 +20,31 @@ _NAMED = 4  # places that have a line
 
 
 class Searched:
-    """Watches what a selection yields.
+    """Watches what a selection yields; goes from process to process."""
 
-    Args:
-        selection: what is wanted.
-    """
-
-    def __init__(self, selection: Selection) -> None:
-        self._selection = selection
+    def __init__(self) -> None:
         self._is_found = False
         self._places: list[str] = []
         self._more = 0
 
     def see(self, item: Item) -> None:
         """Take one item into account."""
-        if isinstance(item, Chunk):
+        if isinstance(item, Chunk | LogStart | SnapshotStart):  # these stand before the first that is found in a log
             self._is_found = True
         elif isinstance(item, Finding) and (item.gap or item.code in NOT_ALL_READ):
             self._not_searched(_place(item))
         elif isinstance(item, OpenFailure) and item.kind != "skipped":
             self._not_searched(item.sentence)
 
-    def lines(self) -> Iterator[str]:
-        """Yield what to say, once all is done; nothing where something was found."""
+    def lines(self, selection: Selection) -> Iterator[str]:
+        """Yield what to say, once all is done; nothing where something was found.
+
+        Args:
+            selection: what was wanted.
+        """
         if self._is_found:
             return
-        ranges = list(_ranges(self._selection))
+        ranges = list(_ranges(selection))
         yield "nothing found" + (f"; searched was only {', '.join(ranges)}" if ranges else "")
         for place in self._places:
             yield f"not searched: {place}"

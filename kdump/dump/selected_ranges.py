@@ -5,13 +5,16 @@ What is asked for of the last records, or a number of those of committed or abor
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.dump.checked import check_end, drain, open_walk
+from kdump.dump.input_file import size_of
 from kdump.dump.selected import SelectedLog, selected_logs
 from kdump.dump.selection import Filter
 from kdump.dump.transaction_outcomes import Outcomes
 from kdump.format.record.chunk import Chunk
+from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
 from kdump.value import Value
 
@@ -130,6 +133,36 @@ class SelectedRanges:
     def reading(self, unit: SelectedRange) -> SelectedReading:
         """Return what reads a range."""
         return SelectedReading(unit, self)
+
+    def how_far(self, unit: SelectedRange) -> Progress:
+        """Return how far all is when a range was shown.
+
+        Args:
+            unit: the range.
+        """
+        if unit.log is None:  # what is said behind the logs of a directory
+            part = self.parts[unit.part]
+            path = part.path if isinstance(part, OpenFailure) else part[-1].path
+            return Progress(self._ends[unit.part, -1][1], self._total, path)
+        before, end = self._ends[unit.part, unit.log]
+        done = end if unit.end is None else min(before + unit.end, end)
+        part = self.parts[unit.part]
+        assert not isinstance(part, OpenFailure)
+        return Progress(done, self._total, part[unit.log].path)
+
+    @cached_property
+    def _ends(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """Where each log begins and ends in the bytes of all, by part and log; -1 stands for the end of a part."""
+        ends, at = {}, 0
+        for number, part in enumerate(self.parts):
+            for log, file in enumerate(() if isinstance(part, OpenFailure) else part):
+                ends[number, log] = at, (at := at + size_of(file.path))
+            ends[number, -1] = at, at
+        return ends
+
+    @property
+    def _total(self) -> int:
+        return max((end for _, end in self._ends.values()), default=0)
 
     def is_left_out(self, unit: SelectedRange, state: SelectedState) -> bool:
         """Tell whether nothing of a range is read: its log could not be read up to there, or has no more.

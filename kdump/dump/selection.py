@@ -13,7 +13,6 @@ from array import array
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
-from kdump.format.batch.window import Window
 from kdump.format.record import _select
 from kdump.format.record.chunk import Chunk
 from kdump.value import Value
@@ -21,6 +20,8 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
+
+    from kdump.format.batch.window import Window
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _NO_LIMIT = _HIGHEST
@@ -146,7 +147,7 @@ class Filter:
             return window
         self._kept = _room(self._kept, window.count)
         count = _select.batches(window.rows, window.count, self._bounds, self._producers, self._epochs, self._kept)
-        return Window(window.view, window.origin, self._kept, count, window.whole)
+        return window.some(self._kept, count)
 
     def count(self, chunk: Chunk) -> int:
         """Return how many records of a chunk are wanted."""
@@ -185,7 +186,7 @@ class Filter:
         self._has_records = bool(rows_of_last) or (goes_on and not first_is_bare)
         if not batches:
             return None
-        window = Window(chunk.window.view, chunk.window.origin, self._shown, batches, chunk.window.whole)
+        window = chunk.window.some(self._shown, batches)
         cut = chunk.cut if records else None
         return Chunk(window, chunk.view, 0, batches, begun, chunk.rows, records, None, chunk.done, cut)
 

@@ -18,7 +18,6 @@ from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
-from kdump.format.batch.window import Window
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.format.batch.window import Window
 
 COMMITTED = "committed"
 ABORTED = "aborted"
@@ -77,8 +77,7 @@ class Outcomes:
             outcome = self._outcome(path, window, k) if k in in_question else COMMITTED
             if outcome == wanted:
                 kept.extend(window.rows[k * width : (k + 1) * width])
-        count = len(kept) // width
-        return Window(window.view, window.origin, kept or window.rows, count, window.whole)
+        return window.some(kept, len(kept) // width)
 
     def of(self, path: str, window: Window, k: int) -> str | None:
         """Return what became of the transaction of a batch; None for a marker, and for what is in none.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from kdump.exit_status import RunStatus
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart
 
@@ -24,7 +23,14 @@ _ITEM = 500  # bytes of an item that is held, about
 
 Unit = TypeVar("Unit")
 Unit_contra = TypeVar("Unit_contra", contravariant=True)
-State = tuple[Any, Any, RunStatus]  # of the reading, of the sink, and what the run comes to
+State = tuple[Any, Any, "Watch"]  # of the reading, of the sink, and what the run comes to
+
+
+class Watch(Protocol):
+    """Takes all that is shown, but for what is large, into account."""
+
+    def see(self, item: Item) -> None:
+        """Take one item into account."""
 
 
 class Reading(Protocol):
@@ -201,7 +207,7 @@ class _Show:
         sink.flush()
         return self._reading.state, sink.state, seen
 
-    def _show(self, item: Any, seen: RunStatus) -> None:  # noqa: ANN401
+    def _show(self, item: Any, seen: Watch) -> None:  # noqa: ANN401
         if not self._reading.shows(item):
             return
         seen.see(item)

@@ -562,7 +562,7 @@ class Stretches:
         """Take rows [start, stop), which lie one behind the other."""
         if start >= stop:
             return
-        part = window if stop - start == window.count else _part(window, start, stop)
+        part = window.part(start, stop)
         position, end = part.cell(0, layout.POSITION), part.end(part.count)
         first, last = first_offset(part, 0, self._wrappers), part.cell(part.count - 1, layout.LAST_OFFSET)
         rows = self.rows
@@ -598,13 +598,6 @@ class Stretches:
         ends = self.rows[_END::STRETCH]
         k = bisect_right(ends, position) - 1
         return self.rows[k * STRETCH + _LAST] if k >= 0 and ends[k] == position else None
-
-
-def _part(window: Window, start: int, stop: int) -> Window:
-    from kdump.format.batch.window import Window
-
-    width = layout.BATCH_WIDTH
-    return Window(window.view, window.origin, window.rows[start * width : stop * width], stop - start, window.whole)
 
 
 def first_offset(window: Window, k: int, wrappers: Wrappers) -> int:

@@ -510,11 +510,11 @@ class LineWriter:
                     if expected is not None and first > expected:
                         spots = self._missing.spots(expected, first - 1)
                         if spots or not self._missing.is_compacted:
-                            fates.step(part_of(window, start, k))
+                            fates.step(window.part(start, k))
                             fates.hole(Hole(expected, first - 1, tuple(spot.place for spot in spots)))
                             start = k
                     expected = window.cell(k, layout.LAST_OFFSET) + 1
-            fates.step(part_of(window, start, window.count))
+            fates.step(window.part(start, window.count))
             expected = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
         self._left_out = fates.left_out
 
@@ -633,12 +633,12 @@ class LineWriter:
         if start >= stop:
             return
         one = self._work.read[number]
-        part = part_of(window, start, stop)
+        part = window.part(start, stop)
         first = first_offset(part, 0, one.facts.wrappers)
         self._refused.clear()
         for begin, end in writer.write(part, first, one.log.base, one.source):
             self._tell_refused(one, part, begin)
-            self._keep(one, copies, part_of(part, begin, end))
+            self._keep(one, copies, part.part(begin, end))
         self._tell_refused(one, part, part.count)
 
     def _refuse(self, _window: Window, k: int, why: str) -> None:
@@ -777,14 +777,6 @@ def _goes_on(before: Loss, loss: Loss) -> bool:
     if (before.certainty, before.file, before.last_offset + 1) != (Certainty.ABSENT, loss.file, loss.offset):
         return False
     return before.position is not None and before.length is not None
-
-
-def part_of(window: Window, start: int, stop: int) -> Window:
-    """Return rows [start, stop) of a window."""
-    if stop - start == window.count:
-        return window
-    width = layout.BATCH_WIDTH
-    return Window(window.view, window.origin, window.rows[start * width : stop * width], stop - start, window.whole)
 
 
 def _has_gaps(part: Window) -> bool:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import Border, CheckedWalk
-from kdump.format.batch.window import Window
 from kdump.format.kinds import FileKind
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
@@ -28,6 +27,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.format.batch.window import Window
     from kdump.format.record.chunk import Chunk
     from kdump.storage.partition_dir import PartitionDir
 
@@ -320,8 +320,7 @@ class PartitionLog:
             while k < window.count and stored[k] == computed[k]:
                 k += 1
             if k > first:
-                rows = window.rows[first * layout.BATCH_WIDTH : k * layout.BATCH_WIDTH]
-                yield Window(window.view, window.origin, rows, k - first, window.whole)
+                yield window.part(first, k)
             else:
                 self._lose(number, window.cell(k, layout.POSITION), window.cell(k, layout.MAX_TIMESTAMP))
                 k += 1
@@ -331,8 +330,7 @@ class PartitionLog:
             return window
         lasts = window.column(layout.LAST_OFFSET)
         first = next((k for k, last in enumerate(lasts) if last >= self.log_start), window.count)
-        rows = window.rows[first * layout.BATCH_WIDTH : window.count * layout.BATCH_WIDTH]
-        return Window(window.view, window.origin, rows, window.count - first, window.whole)
+        return window.part(first, window.count)
 
     def _drain(self, number: int, found: list[Finding]) -> None:
         """Hand on what the walk has found since the last time."""

@@ -46,6 +46,11 @@ class TolerantSource:
 
     def read_into(self, position: int, target: memoryview) -> int:
         """Fill `target` from `position` on; return how many bytes there were."""
+        if not self._starts:  # as nearly always
+            try:
+                return self._source.read_into(position, target)
+            except self._errors as error:
+                self._note(error, position)
         wanted = max(0, min(len(target), self.size - position))
         done = 0
         while done < wanted:

@@ -26,8 +26,10 @@ else:
 
 # The sums of a name.
 NEVER = 2**63 - 1  # the first timestamp where there is none; the last one is -1 then
+MOST_NAME = 1024 * 1024  # bytes; a row that tells of less than its key has so many (chunk.KEPT)
 WEIGHT, BYTES, RECORDS, KEY_BYTES, VALUE_BYTES, UNCOMPRESSED, FIRST, LAST = range(8)
 SUPERSEDED, SUPERSEDED_BYTES, BATCHES, WIDTH = range(8, 12)
+_MOST_NAME = cython.declare(cython.Py_ssize_t, MOST_NAME)
 _WEIGHT = cython.declare(cython.Py_ssize_t, WEIGHT)
 _BYTES = cython.declare(cython.Py_ssize_t, BYTES)
 _RECORDS = cython.declare(cython.Py_ssize_t, RECORDS)
@@ -278,6 +280,8 @@ def by_name(
         names: the bytes of the names.
         state: STATE numbers, changed.
 
+    Of a key that is longer than MOST_NAME the first bytes are its name; no more of it is read.
+
     Returns:
         the row that the table was full at, `n` when it was not.
 
@@ -321,7 +325,7 @@ def by_name(
         a = names
     for i in range(start, n):
         r = i * layout.RECORD_WIDTH
-        size = row[r + layout.R_KEY_SIZE]
+        size = min(row[r + layout.R_KEY_SIZE], _MOST_NAME)
         attributes = batches[row[r + layout.R_BATCH] * layout.BATCH_WIDTH + layout.ATTRIBUTES]
         if size < 0 or attributes & layout.CONTROL_FLAG:
             continue

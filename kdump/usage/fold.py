@@ -19,6 +19,7 @@ from kdump.broker.segment_reading import Outline
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, Growth, Progress, Usage
@@ -29,7 +30,7 @@ from kdump.storage.paths import base_name
 from kdump.usage import _sums, rows
 from kdump.usage.files import DiskFile, disk_file, files_of
 from kdump.usage.freeable import freeable, together
-from kdump.usage.key_sums import KeySums, empty
+from kdump.usage.key_sums import KeySums, empty, true_rows
 from kdump.usage.names import codec_name, day
 from kdump.usage.options import BY_HEADERS, BY_RECORDS
 from kdump.usage.rows import Names
@@ -147,7 +148,7 @@ class PartFold:
 
     def __init__(self, options: UsageOptions, keys: KeySums | None = None) -> None:
         self._options = options
-        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes)
+        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
         self._keys = keys
         self._done = 0  # bytes of the part
 
@@ -332,7 +333,7 @@ class PartFold:
         by, has_names = self._options.by, part.has_names(self._options.by)
         for chunk in self._reader.chunks(window):
             keep = newest.kept(chunk) if newest is not None else None
-            _sums.records(chunk.rows, chunk.filled, keep or b"", keep is not None, place.sums)
+            _sums.records(true_rows(chunk), chunk.filled, keep or b"", keep is not None, place.sums)
             if keep is not None and by in BY_HEADERS:
                 self._superseded_by_header(chunk, keep)
             if has_names and self._keys is not None:
@@ -341,16 +342,16 @@ class PartFold:
                 yield from checks.check(chunk)
 
     def _superseded_by_header(self, chunk: Chunk, keep: bytearray) -> None:
-        names = self._header_names(chunk.window)
+        names, found = self._header_names(chunk.window), true_rows(chunk)
         for i in range(chunk.filled):
             at = i * layout.RECORD_WIDTH
-            if keep[i] or chunk.rows[at + layout.R_KEY_SIZE] < 0:
+            if keep[i] or found[at + layout.R_KEY_SIZE] < 0:
                 continue
             name = names[chunk.rows[at + layout.R_BATCH]]
             if name is not None:
                 sums = self._names.of(name)
                 sums[_sums.SUPERSEDED] += 1
-                sums[_sums.SUPERSEDED_BYTES] += chunk.rows[at + layout.R_END] - chunk.rows[at + layout.R_AT]
+                sums[_sums.SUPERSEDED_BYTES] += found[at + layout.R_END] - found[at + layout.R_AT]
 
 
 def _settled(held: list[Finding], source: FileSource, file: DiskFile) -> Iterator[Finding]:

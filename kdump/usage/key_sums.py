@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
+from kdump.format.batch import layout
 from kdump.usage import _sums
 from kdump.value import Value
 
@@ -67,9 +68,10 @@ class KeySums:
             keep: 0 for each that a newer one replaces; None where nobody asked.
         """
         at, mode = 0, self._mode | (_sums.KNOWN_ONLY if self._is_fixed else 0)
+        rows = true_rows(chunk)
         while at < chunk.filled:
             at = _sums.by_name(
-                chunk.view, chunk.rows, at, chunk.filled, chunk.window.rows, keep or b"", keep is not None, mode,
+                chunk.view, rows, at, chunk.filled, chunk.window.rows, keep or b"", keep is not None, mode,
                 self._index, self._entries, self._names, self._state,
             )  # fmt: skip
             if at < chunk.filled:
@@ -154,6 +156,17 @@ class KeySums:
         found.sort(key=lambda one: (one[0], repr(one[1])))
         for _, name, number in found[:count]:
             yield name, self._entries[number * _sums.ENTRY + _sums.SUMS : (number + 1) * _sums.ENTRY]
+
+
+def true_rows(chunk: Chunk) -> array[int]:
+    """Return the rows of records with the sizes that they have, where a row tells of less than the whole."""
+    cut = chunk.cut
+    if cut is None:
+        return chunk.rows
+    row = chunk.rows[: layout.RECORD_WIDTH]
+    row[layout.R_KEY_SIZE], row[layout.R_VALUE_SIZE] = cut.key_size, cut.value_size
+    row[layout.R_END] = row[layout.R_AT] + cut.size
+    return row
 
 
 def empty() -> array[int]:

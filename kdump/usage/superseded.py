@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.cleaner import _cleaning
 from kdump.format.batch import layout
+from kdump.format.record.chunk import KEPT
 
 if TYPE_CHECKING:
     from kdump.format.record.chunk import Chunk
@@ -34,7 +35,7 @@ class KeyMap:
 
     def put(self, chunk: Chunk) -> None:
         """Learn the keys of a chunk; those of control records do not count."""
-        if not chunk.filled or self.is_full:
+        if not chunk.filled or self.is_full or _has_cut_key(chunk):
             return
         flags = _flags(chunk)
         while True:
@@ -58,12 +59,19 @@ class KeyMap:
         """Return for each record of a chunk 0 where a newer one replaces it, or where it has no key, else 1."""
         count = chunk.filled
         keep = bytearray(count)
-        if count:
+        if _has_cut_key(chunk):
+            keep[0] = 1
+        elif count:
             stats = array("q", bytes(8 * layout.S_WIDTH * chunk.window.count))
             _cleaning.judge(
                 chunk.view, chunk.rows, count, _flags(chunk), self._table, self._slots, _MAX_LONG, keep, stats
             )
         return keep
+
+
+def _has_cut_key(chunk: Chunk) -> bool:
+    """Whether the one record has a key of which only the first bytes are there: nothing is known of newer ones."""
+    return chunk.cut is not None and chunk.cut.key_size > KEPT
 
 
 def _flags(chunk: Chunk) -> array[int]:

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from kdump.compat.dump_log_segments_options import DumpOptions
+from kdump.dump.ranges import DumpRanges
+from kdump.dump.selected_ranges import SelectedRanges
+from kdump.dump.selection import Selection
 from tests.support.runs import FIXTURES
+from tests.support.terminal import run_in_terminal
 
 CLEAN = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 
@@ -196,3 +201,26 @@ def test_a_missing_file_among_others_has_its_place(tmp_path: Path) -> None:
     one, other = dumps(tmp_path, [of_all(paths, ["--format", "json"], jobs) for jobs in (1, 3)])
     assert one == other
     assert one[0] == 10
+
+
+# --- how far it is -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("selection", [None, Selection(keys=(b"no such key",))])
+def test_each_range_says_how_far_all_is_and_the_last_that_all_is_done(selection: Selection | None) -> None:
+    paths = [str(CLEAN / "plain-0"), str(CLEAN / "no-such-directory"), str(CLEAN / "idem-0")]
+    options = DumpOptions(deep=True)
+    ranges = DumpRanges(paths, options) if selection is None else SelectedRanges(paths, options, selection)
+    far = [ranges.how_far(unit) for unit in ranges.units()]  # type: ignore[arg-type]
+    files = [one for path in paths for one in Path(path).glob("*.log" if selection else "*")]
+    total = sum(one.stat().st_size for one in files if one.is_file())
+    assert far[-1].done == far[-1].total
+    assert [one.done for one in far] == sorted(one.done for one in far)
+    assert 0 < far[-1].total <= total
+
+
+@pytest.mark.parametrize("jobs", ["1", "2", "8"])
+def test_nothing_found_is_said_on_a_terminal_by_any_number_of_processes(jobs: str, tmp_path: Path) -> None:
+    where = str(CLEAN / "plain-0")
+    for key, said in (("no such key", ["kdump: nothing found"]), (None, [])):
+        wanted = ["--key", key] if key is not None else ["--from-offset", "0"]
+        seen = run_in_terminal(["dump", where, *wanted, "-j", jobs], tmp_path)
+        assert [line for line in seen.lines if "nothing found" in line] == said

@@ -6,6 +6,7 @@ Nothing of kdump is used here: what is made must not depend on what is tested.
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crc32c import crc32c
@@ -14,7 +15,6 @@ from tests.support.segments import CONTROL, TRANSACTIONAL, Record, batch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 Files = dict[str, bytes]
 """Content by path, relative to a directory."""
@@ -109,9 +109,12 @@ def below(folder: str, files: Mapping[str, bytes]) -> Files:
 
 
 def write(root: Path, files: Mapping[str, bytes]) -> Path:
-    """Write files below a directory, which is made."""
+    """Write files below a directory, which is made; a path above another one is a directory."""
     root.mkdir(parents=True, exist_ok=True)
+    folders = {str(parent) for path in files for parent in Path(path).parents}
     for path, data in files.items():
+        if path in folders:
+            continue
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(data)
     return root

@@ -351,8 +351,7 @@ class Cleaner:
 
     def again(self, window: Window, k: int) -> Iterator[Chunk]:
         """Read the records of one batch once more."""
-        width = layout.BATCH_WIDTH
-        return self._again.chunks(Window(window.view, window.origin, window.rows[k * width : (k + 1) * width], 1))
+        return self._again.chunks(window.only(k))
 
     def room(self, size: int) -> tuple[memoryview, array[int]]:
         """Return where to write at least so many bytes of batches, and room for what is said of each."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.compat.kafka_stream import INVALID
 from kdump.format.batch import layout
-from kdump.format.batch.window import Window
 from kdump.format.java_values import ARGUMENT
 from kdump.format.record.reader import key_and_value
 from kdump.format.record.record_checks import control_problem
@@ -15,6 +14,7 @@ from kdump.format.record.record_checks import control_problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdump.format.batch.window import Window
     from kdump.format.record.reader import RecordReader
 
 
@@ -42,7 +42,7 @@ def read_markers(reader: RecordReader, window: Window, numbers: Sequence[int]) -
     width = layout.BATCH_WIDTH
     rows = array("q", b"".join(window.rows[k * width : (k + 1) * width].tobytes() for k in numbers))
     found: dict[int, Marker | str] = {}
-    for chunk in reader.chunks(Window(window.view, window.origin, rows, len(numbers), window.whole)):
+    for chunk in reader.chunks(window.some(rows, len(numbers))):
         for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
             record = chunk.rows[at : at + layout.RECORD_WIDTH]
             k = numbers[record[layout.R_BATCH]]

@@ -99,7 +99,8 @@ class Judge:
         if magic < layout.MAGIC_V2 and self._is_v2(position, end):
             finding = self._of_batch(Code.B04, window, 0, field="magic", found=magic, expected=layout.MAGIC_V2)
             ends = offsets_of(self._source.read_at(position, layout.RECORDS_AT), layout.MAGIC_V2)
-            self._report(finding.replace(offset=ends[0], last_offset=ends[1]))  # they were read as another magic
+            finding = finding.replace(offset=ends[0], last_offset=ends[1], by_neighbours=False)
+            self._report(finding)  # its offsets were read as those of another magic
             return FrameVerdict(end, layout.MAGIC_V2)
         if self._resync.nothing_between(position, end) and self._begins(end, floor):
             self.wrong_crc(window, 0)
@@ -109,7 +110,8 @@ class Judge:
             finding = self._of_batch(Code.B02, window, 0, field="magic", found=magic, expected=legacy)
             why = f"it is right for magic {legacy}, and the message says {magic}"
             ends = offsets_of(self._source.read_at(position, layout.RECORDS_AT), legacy)
-            self._report(finding.replace(offset=ends[0], last_offset=ends[1], values={"why": why}))
+            finding = finding.replace(offset=ends[0], last_offset=ends[1], by_neighbours=False)
+            self._report(finding.replace(values={"why": why}))
             return FrameVerdict(end, legacy)
         boundary = self._resync.after(position, floor)
         if boundary.magic is not None and boundary.position != end:
@@ -211,7 +213,7 @@ def length_finding(source: Source, header: bytes, position: int, end: int) -> Fi
 
 
 def offsets_of(header: bytes, magic: int) -> tuple[int | None, int | None]:
-    """Return the first and the last offset of a batch; a legacy wrapper does not say its first.
+    """Return the first and the last offset of a batch, added as Java adds; a legacy wrapper does not say its first.
 
     Args:
         header: 61 bytes, or as many as there are.
@@ -222,4 +224,4 @@ def offsets_of(header: bytes, magic: int) -> tuple[int | None, int | None]:
         is_wrapper = bool(header[layout.LEGACY_ATTRIBUTES_AT] & layout.CODEC_MASK)
         return (None if is_wrapper else offset), offset
     delta = header[layout.LAST_OFFSET_DELTA_AT : layout.LAST_OFFSET_DELTA_AT + 4]
-    return offset, offset + int.from_bytes(delta, "big", signed=True)
+    return offset, wire.add(offset, int.from_bytes(delta, "big", signed=True))

@@ -56,15 +56,15 @@ def header_facts(window: Window, k: int) -> HeaderFacts:
 
 
 def offsets_at(window: Window, k: int) -> tuple[int | None, int, bool]:
-    """Return the offsets of the batch in row k, and whether the first is that after the row before.
+    """Return the offsets of the batch in row k, and whether the first is that after the last right batch before it.
 
-    A compressed legacy wrapper has its last offset only: None where it is the first row of the window.
+    A compressed legacy wrapper has its last offset only: its first one is None where no right batch lies before it.
     """
     first, last = window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET)
     if first >= 0 or window.cell(k, layout.MAGIC) >= layout.MAGIC_V2:
         return first, last, False
-    before = window.cell(k - 1, layout.LAST_OFFSET) if k else last
-    return (before + 1 if before < last else None), last, True
+    before = window.offset_before(k)
+    return (before + 1 if layout.UNKNOWN < before < last else None), last, True
 
 
 class OffsetFold:

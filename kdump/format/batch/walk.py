@@ -195,7 +195,7 @@ class CheckedWalk:
         rows = self._confirmed_rows(window, self._before(window, stop))
         if rows:
             if rows < window.count:
-                window = Window(window.view, position, window.rows, rows)
+                window = window.first(rows)
             self._advance(window)
             yield window
         elif window.count:
@@ -210,7 +210,7 @@ class CheckedWalk:
         count, at, status = _scan.scan(
             buffer.view, length, 0, position, self._source.size, self._segment, buffer.rows, buffer.capacity, border
         )
-        window = Window(buffer.view, position, buffer.rows, count)
+        window = Window(buffer.view, position, buffer.rows, count, before=self.border.last_offset)
         window.fill_crcs()
         return window, at, status
 
@@ -319,7 +319,7 @@ class CheckedWalk:
         rows = array("q", bytes(8 * layout.BATCH_WIDTH))
         _scan.header_row(header, 0, position, size, magic, rows)
         rows[layout.COMPUTED_CRC] = crc
-        window = Window(memoryview(header), position, rows, 1, whole=False)
+        window = Window(memoryview(header), position, rows, 1, whole=False, before=self.border.last_offset)
         yield from self._settle(self._judge.batch(window, self.border.floor, self.border.last_offset))
 
     def _settle(self, verdict: FrameVerdict) -> Iterator[Window]:
@@ -346,7 +346,7 @@ class CheckedWalk:
         )
         border = array("q", [self.border.last_offset, self.border.epoch])
         _scan.suspect(rows, 1, self._segment, border)
-        window = Window(view, position, rows, 1, whole)
+        window = Window(view, position, rows, 1, whole, before=self.border.last_offset)
         self._unknown_magics(window, 1)
         self._advance(window)
         yield window

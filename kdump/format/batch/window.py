@@ -31,11 +31,21 @@ class Window:
         count: rows.
         whole: the bytes of the batches are all in `view`. False for one batch that is over the limit: its header
             and its CRC are known, its records are not read.
+        before: last offset of the last batch before the window that has the right CRC; layout.UNKNOWN for none.
     """
 
-    __slots__ = ("_all_trusted", "_suspicions", "count", "origin", "rows", "view", "whole")
+    __slots__ = ("_all_trusted", "_before", "_suspicions", "count", "origin", "rows", "view", "whole")
 
-    def __init__(self, view: memoryview, origin: int, rows: array[int], count: int, whole: bool = True) -> None:
+    def __init__(
+        self,
+        view: memoryview,
+        origin: int,
+        rows: array[int],
+        count: int,
+        whole: bool = True,
+        *,
+        before: int = layout.UNKNOWN,
+    ) -> None:
         self.view = view
         self.origin = origin
         self.rows = rows
@@ -43,6 +53,7 @@ class Window:
         self.whole = whole
         self._all_trusted: bool | None = None  # found when it is asked for, by many
         self._suspicions: int | None = None
+        self._before: array[int] | None = array("q", (before,))  # per row, as far as it was asked for
 
     def column(self, column: int) -> array[int]:
         """Return one column (layout.POSITION ...) of all rows."""
@@ -57,8 +68,44 @@ class Window:
         return self.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
 
     def only(self, k: int) -> Window:
-        """Return one batch alone; its bytes are valid as long as those of this window."""
-        return Window(self.view, self.origin, self.row(k), 1, self.whole)
+        """Return one batch alone, with a row of its own; its bytes are valid as long as those of this window."""
+        return Window(self.view, self.origin, self.row(k), 1, self.whole, before=self.offset_before(k))
+
+    def part(self, start: int, stop: int) -> Window:
+        """Return rows [start, stop) while they are valid: this window where that is all."""
+        if not start and stop == self.count:
+            return self
+        rows = self.rows[start * layout.BATCH_WIDTH : stop * layout.BATCH_WIDTH]
+        before = self.offset_before(start)
+        return Window(self.view, self.origin, rows or self.rows, stop - start, self.whole, before=before)
+
+    def some(self, rows: array[int], count: int) -> Window:
+        """Return some of its batches, which need not adjoin each other.
+
+        Args:
+            rows: of them; those behind `count` are not looked at.
+            count: how many.
+        """
+        some = Window(self.view, self.origin, rows or self.rows, count, self.whole)
+        some._before = None
+        return some
+
+    def first(self, rows: int) -> Window:
+        """Return the first rows, without a copy of them: both windows show what is written to them later."""
+        return Window(self.view, self.origin, self.rows, rows, self.whole, before=self.offset_before(0))
+
+    def offset_before(self, k: int) -> int:
+        """Return the last offset of the last batch before row k that has the right CRC; layout.UNKNOWN for none.
+
+        It hangs on the log only, not on where the window begins.
+        """
+        known = self._before
+        if known is None:  # what lies before a row is not in this window
+            return layout.UNKNOWN
+        for row in range(len(known) - 1, k):
+            trusted = self.cell(row, layout.CRC) == self.cell(row, layout.COMPUTED_CRC)
+            known.append(self.cell(row, layout.LAST_OFFSET) if trusted else known[row])
+        return known[k]
 
     @property
     def all_trusted(self) -> bool:
