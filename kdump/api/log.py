@@ -13,6 +13,7 @@ from kdump.api.select import selection_of
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, DumpOptions
 from kdump.finding import Finding
 from kdump.format.batch import layout
+from kdump.format.kernels import wire
 from kdump.format.record.chunk import Chunk
 from kdump.format.record.cut_record import whole_chunk
 from kdump.item import FileStart
@@ -224,7 +225,7 @@ def _batch(file: str, row: array[int]) -> Batch:
     codec = attributes & layout.CODEC_MASK
     is_new = magic >= layout.MAGIC_V2
     first = row[layout.BASE_SEQUENCE]
-    last = first if first < 0 else layout.increment_sequence(first, row[layout.LAST_OFFSET_DELTA])
+    last = wire.last_sequence(first, row[layout.LAST_OFFSET_DELTA])
     new: list[Any] = [
         row[layout.COUNT],
         first,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Made = Callable[["ArrowRows"], pa.Array]
 
+_TWO_32 = 1 << 32
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 TYPES = {
     Kind.LONG: pa.int64(),
@@ -126,11 +127,18 @@ def _base_offset(rows: ArrowRows) -> pa.Array:
 
 
 def _last_sequence(rows: ArrowRows) -> pa.Array:
-    """As layout.increment_sequence, which begins again with 0 after 2^31-1."""
-    first = rows[layout.BASE_SEQUENCE]
-    last = pc.add(first, rows[layout.LAST_OFFSET_DELTA])
-    last = pc.if_else(pc.greater(last, layout.MAX_INT), pc.subtract(last, layout.MAX_INT + 1), last)
-    return rows.only_new(pc.if_else(pc.less(first, 0), first, last))
+    """As wire.last_sequence: after 2^31-1 comes 0, and what no broker writes wraps as Java's int does."""
+    first, delta = rows[layout.BASE_SEQUENCE], rows[layout.LAST_OFFSET_DELTA]
+    last = pc.add(first, delta)
+    begins_again = pc.greater(first, _int32(pc.subtract(layout.MAX_INT, delta)))
+    last = _int32(pc.if_else(begins_again, pc.subtract(last, layout.MAX_INT + 1), last))
+    return rows.only_new(pc.if_else(pc.equal(first, -1), first, last))
+
+
+def _int32(value: pa.Array) -> pa.Array:
+    """As wire.int32, of numbers that are less than 2^32 beyond it."""
+    value = pc.if_else(pc.greater(value, layout.MAX_INT), pc.subtract(value, _TWO_32), value)
+    return pc.if_else(pc.less(value, -layout.MAX_INT - 1), pc.add(value, _TWO_32), value)
 
 
 def _horizon(rows: ArrowRows) -> pa.Array:

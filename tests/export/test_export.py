@@ -566,3 +566,15 @@ def test_a_store_has_the_rows_of_the_same_files_here(table: str, tmp_path: Path)
     assert [row.replace(url, str(tree)) for row in sorted_rows(there)] == sorted_rows(here)
     assert [item for item in verify([f"{url}/nothing"], VerifyOptions()) if isinstance(item, OpenFailure)]
     assert [item for item in verify([url], VerifyOptions()) if isinstance(item, CheckedFile | Checked)]
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("base", [0, 5, -1, -2, 2**31 - 1, -(2**31)])
+def test_last_sequence_is_that_of_dump_whatever_a_header_claims(tmp_path: Path, base: int, delta: int) -> None:
+    log = write(tmp_path, {name(0): batch(0, producer=(7, 0, base), last_delta=delta)}) / name(0)
+    dumped = run_kdump(["dump", "--format", "json", str(log)], tmp_path).stdout
+    shown = [json.loads(line) for line in dumped.splitlines()]
+    assert export("--table", "batches", "--to", tmp_path / "out", log).exit_code in {0, 3}
+    exported = ds.dataset(tmp_path / "out", format="parquet").to_table().to_pylist()
+    assert [row["lastSequence"] for row in exported] == [row["lastSequence"] for row in shown if row["type"] == "batch"]
+    assert exported

@@ -18,6 +18,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.index.transaction_index import AbortedTxn
 from kdump.format.java_values import ARGUMENT
+from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
 
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 
 _STAGE = "producers"
 _NONE = layout.NO_OFFSET
-_NO_SEQUENCE = -1
-_NO_BATCH = (_NO_SEQUENCE, _NONE, 0)  # last sequence, last offset, offset delta
+_NO_BATCH = (-1, _NONE, 0)  # last sequence, last offset, offset delta
 _FEW = 2  # batches that are taken one by one
 _STALE = 64  # offsets in the heap of transactions that have ended, besides as many as are ongoing
 _WRONG_STATE = "org.apache.kafka.common.errors.InvalidTxnStateException"
@@ -149,7 +149,7 @@ class StateManager:
         if is_transactional and producer not in self._open:
             self._begin(producer, first)
         batch = (
-            _last_sequence(row[layout.BASE_SEQUENCE], delta),
+            wire.last_sequence(row[layout.BASE_SEQUENCE], delta),
             row[layout.LAST_OFFSET],
             delta,
             row[layout.MAX_TIMESTAMP],
@@ -230,16 +230,3 @@ class StateManager:
 
     def _entry(self, producer: int) -> ProducerStateEntry:
         return self._entries.get(producer) or ProducerStateEntry(producer, -1, *_NO_BATCH, -1, -1, _NONE)
-
-
-def _last_sequence(first: int, delta: int) -> int:
-    """The sequence of the last record, in int32 arithmetic, whatever the delta. Source: DefaultRecordBatch."""
-    if first == _NO_SEQUENCE:
-        return first
-    if first > _int32(layout.MAX_INT - delta):
-        return _int32(delta - (layout.MAX_INT - first) - 1)
-    return _int32(first + delta)
-
-
-def _int32(value: int) -> int:
-    return (value + 2**31) % 2**32 - 2**31

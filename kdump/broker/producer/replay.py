@@ -15,6 +15,7 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
 from kdump.format.index.transaction_index import AbortedTxn
+from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.value import Value
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 INHERITED = layout.UNKNOWN  # in a field: as it was before the segment
 _NONE = layout.NO_OFFSET
 _NEVER = 2**63
-_NO_SEQUENCE = -1
-_NO_BATCH = (_NO_SEQUENCE, _NONE, 0)  # last sequence, last offset, offset delta
+_NO_BATCH = (-1, _NONE, 0)  # last sequence, last offset, offset delta
 _UNSEEN = ProducerStateEntry(_NONE, *7 * (INHERITED,))
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE  # they are outside of the CRC
 MOST_PRODUCERS = 250_000  # that are followed at once, and aborted transactions of one segment
@@ -267,9 +267,7 @@ class ProducerFold:
         elif transaction < 0:
             transaction = self._open[producer] = first
             heappush(self._heap, (first, producer))
-        sequence = row[layout.BASE_SEQUENCE]
-        if sequence != _NO_SEQUENCE:
-            sequence = layout.increment_sequence(sequence, delta)
+        sequence = wire.last_sequence(row[layout.BASE_SEQUENCE], delta)
         batch = sequence, row[layout.LAST_OFFSET], delta, row[layout.MAX_TIMESTAMP]
         self._found.entries[producer] = ProducerStateEntry(
             producer, row[layout.PRODUCER_EPOCH], *batch, entry.coordinator_epoch, transaction

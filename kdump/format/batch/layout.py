@@ -229,8 +229,3 @@ ITSELF = 1
 ANOTHER = 2
 EMPTY = 3
 IMPOSSIBLE = 4  # it must stay without records, which magic 0 and 1 cannot
-
-
-def increment_sequence(sequence: int, by: int) -> int:
-    """Return a sequence number after `by` more: after 2^31-1 comes 0. Source: DefaultRecordBatch.incrementSequence."""
-    return sequence + by if sequence <= MAX_INT - by else by - (MAX_INT - sequence) - 1

@@ -75,6 +75,10 @@ cdef inline long long sequence(long long base, long long delta) noexcept nogil:
     return int32(base + delta)
 
 
+cdef inline long long last_sequence(long long base, long long delta) noexcept nogil:
+    return -1 if base == -1 else sequence(base, delta)
+
+
 # --- varints -------------------------------------------------------------------------------------------------
 cdef inline Py_ssize_t varint_end(
     const unsigned char *b, Py_ssize_t at, Py_ssize_t stop, Py_ssize_t most

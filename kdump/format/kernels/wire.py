@@ -84,6 +84,11 @@ def sequence(base: int, delta: int) -> int:
     return int32(base + delta)
 
 
+def last_sequence(base: int, delta: int) -> int:
+    """Return the sequence number of a batch's last record; -1 is none. Source: DefaultRecordBatch.lastSequence."""
+    return -1 if base == -1 else sequence(base, delta)
+
+
 # --- varints -------------------------------------------------------------------------------------------------
 def varint_end(b: Bytes, at: int, stop: int, most: int) -> int:
     """Return the place after the varint at `at`: NO_END when it does not end before `stop`, TOO_WIDE over `most` bytes.

@@ -98,16 +98,6 @@ def _codec(out: cython.p_uchar, at: cython.Py_ssize_t, codec: cython.longlong) -
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _last_sequence(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
-    """Source: DefaultRecordBatch.lastSequence."""
-    if base == -1:
-        return -1
-    return wire.sequence(base, delta)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _timestamp_type(
     out: cython.p_uchar, at: cython.Py_ssize_t, magic: cython.longlong, attributes: cython.longlong
 ) -> cython.Py_ssize_t:
@@ -133,7 +123,7 @@ def _batch(out: cython.p_uchar, at: cython.Py_ssize_t, q: cython.p_longlong, k: 
     at = _int_if(out, wire.put(out, at, b',"count":', 9), q[k + layout.COUNT], new)
     at = _int_if(out, wire.put(out, at, b',"baseSequence":', 16), q[k + layout.BASE_SEQUENCE], new)
     at = wire.put(out, at, b',"lastSequence":', 16)
-    at = _int_if(out, at, _last_sequence(q[k + layout.BASE_SEQUENCE], q[k + layout.LAST_OFFSET_DELTA]), new)
+    at = _int_if(out, at, wire.last_sequence(q[k + layout.BASE_SEQUENCE], q[k + layout.LAST_OFFSET_DELTA]), new)
     at = _int_if(out, wire.put(out, at, b',"producerId":', 14), q[k + layout.PRODUCER_ID], new)
     at = _int_if(out, wire.put(out, at, b',"producerEpoch":', 17), q[k + layout.PRODUCER_EPOCH], new)
     at = _int_if(out, wire.put(out, at, b',"partitionLeaderEpoch":', 24), q[k + layout.LEADER_EPOCH], new)

@@ -135,16 +135,6 @@ def _codec(out: cython.p_uchar, at: cython.Py_ssize_t, codec: cython.longlong) -
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _last_sequence(base: cython.longlong, delta: cython.longlong) -> cython.longlong:
-    """Source: DefaultRecordBatch.lastSequence."""
-    if base == -1:
-        return -1
-    return wire.sequence(base, delta)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _timestamp_type(
     out: cython.p_uchar, at: cython.Py_ssize_t, magic: cython.longlong, attributes: cython.longlong
 ) -> cython.Py_ssize_t:
@@ -170,7 +160,7 @@ def _batch_head(
         at = wire.put_int(out, wire.put(out, at, b" count: ", 8), q[k + layout.COUNT])
         at = wire.put_int(out, wire.put(out, at, b" baseSequence: ", 15), q[k + layout.BASE_SEQUENCE])
         at = wire.put(out, at, b" lastSequence: ", 15)
-        at = wire.put_int(out, at, _last_sequence(q[k + layout.BASE_SEQUENCE], q[k + layout.LAST_OFFSET_DELTA]))
+        at = wire.put_int(out, at, wire.last_sequence(q[k + layout.BASE_SEQUENCE], q[k + layout.LAST_OFFSET_DELTA]))
         at = wire.put_int(out, wire.put(out, at, b" producerId: ", 13), q[k + layout.PRODUCER_ID])
         at = wire.put_int(out, wire.put(out, at, b" producerEpoch: ", 16), q[k + layout.PRODUCER_EPOCH])
         at = wire.put_int(out, wire.put(out, at, b" partitionLeaderEpoch: ", 23), q[k + layout.LEADER_EPOCH])
