@@ -19,7 +19,7 @@ from kdump.render.fold import FileFindings
 from kdump.render.tally import NO_RECORDS, Tally, status
 from kdump.render.terminal.numbers import counted, size, span
 from kdump.render.terminal.page import Page
-from kdump.render.text.losses import LossSum
+from kdump.render.text.losses import LossesInTurn
 from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
 from kdump.storage.file_source import OpenFailure
 
@@ -83,19 +83,20 @@ class VerifyTable:
         self._ends: dict[str, int | None] = {}
         self._predictions: dict[str, list[Prediction]] = {}
         self._steps: list[Step] = []
-        self._lost: LossSum | None = None
+        self._losses = LossesInTurn(self._said)
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
         self._tally.see(item)
         if isinstance(item, Loss):
-            self._loss(item)
+            if self._wanted is None:
+                self._losses.add(item)
         elif isinstance(item, Checked):
             self._checked(item.files)
         elif isinstance(item, PartitionChecked):
             self._partition(item)
             self._ends[item.path] = item.end_offset
-            self._losses()
+            self._losses.end()
         elif isinstance(item, Step):
             self._steps.append(item)
         elif isinstance(item, Prediction):
@@ -112,7 +113,7 @@ class VerifyTable:
         Args:
             code: the exit status.
         """
-        self._losses()
+        self._losses.end()
         self._checked(())
         self._loose()
         self._page.folded()
@@ -127,21 +128,9 @@ class VerifyTable:
             right += f" ({size(int(self._tally.bytes / seconds))}/s)"
         self._page.last(_totals(self._tally, notes=self._notes), f"{right}   exit {code}" if code else right)
 
-    def _loss(self, loss: Loss) -> None:
-        """Add up the losses of a partition, up to its end."""
-        if self._wanted is not None:
-            return
-        if self._lost is None or self._lost.path != loss.path:
-            self._losses()
-            self._lost = LossSum(loss.path)
-        self._lost.add(loss)
-
-    def _losses(self) -> None:
-        """Write what the partition before has lost."""
-        lost, self._lost = self._lost, None
-        said = None if lost is None else lost.sentence()
-        if lost is not None and said is not None:
-            self._page.lost(self._safe(lost.path), escape(said))
+    def _said(self, path: str, lost: str) -> None:
+        """Write what a partition has lost."""
+        self._page.lost(self._safe(path), escape(lost))
 
     def _forecast(self) -> None:
         """Write what the next start of a broker does; of several partitions those that it leaves alone are counted."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kdump.item import Loss
 
 _MOST = 4  # ranges that the line names
@@ -54,6 +56,32 @@ class LossSum:
             where = f"{some} intact in {', '.join(sorted(self._replicas))}"
             return f"{found}; no replica has {self._nowhere}, {where}" if self._nowhere.offsets else f"{found}; {where}"
         return f"{found}; no replica has them" if self._nowhere.offsets else found
+
+
+class LossesInTurn:
+    """Adds up the losses of one partition after the other.
+
+    Args:
+        say: takes the path and the sentence of a partition that has lost something.
+    """
+
+    def __init__(self, say: Callable[[str, str], None]) -> None:
+        self._say = say
+        self._sum: LossSum | None = None
+
+    def add(self, loss: Loss) -> None:
+        """Take one more; one of another partition ends that before."""
+        if self._sum is None or self._sum.path != loss.path:
+            self.end()
+            self._sum = LossSum(loss.path)
+        self._sum.add(loss)
+
+    def end(self) -> None:
+        """Say what the last partition has lost."""
+        ended, self._sum = self._sum, None
+        sentence = None if ended is None else ended.sentence()
+        if ended is not None and sentence is not None:
+            self._say(ended.path, sentence)
 
 
 class _Ranges:

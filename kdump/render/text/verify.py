@@ -16,7 +16,7 @@ from kdump.render.fold import FileFindings
 from kdump.render.tally import Tally, status
 from kdump.render.terminal.numbers import counted, size
 from kdump.render.text.findings import finding_line, fold_line
-from kdump.render.text.losses import LossSum
+from kdump.render.text.losses import LossesInTurn
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -61,15 +61,16 @@ class VerifyText:
         self._group: dict[str, _File] = {}
         self._unread: set[str] = set()
         self._is_silent = True
-        self._lost: LossSum | None = None
+        self._losses = LossesInTurn(self._said)
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
         self._tally.see(item)
         if isinstance(item, Loss):
-            self._loss(item)
+            if self._wanted is None:
+                self._losses.add(item)
         elif isinstance(item, PartitionChecked):
-            self._losses()
+            self._losses.end()
         elif isinstance(item, Checked):
             self._close([file.path for file in item.files])
         elif isinstance(item, Prediction):
@@ -87,7 +88,7 @@ class VerifyText:
 
     def end(self, _exit: int) -> None:
         """Write the summary; when little is to be shown, only below something else."""
-        self._losses()
+        self._losses.end()
         self._close(())
         if self._wanted is None or not self._is_silent:
             totals = self._tally.totals()
@@ -98,21 +99,9 @@ class VerifyText:
                 rest += "".join(f" {word}={number}" for (_, word), number in zip(_LOST, lost, strict=True))
             self._line(f"checked partitions={first} {rest} unchecked={len(self._tally.unchecked)}")
 
-    def _loss(self, loss: Loss) -> None:
-        """Add up the losses of a partition, up to its end."""
-        if self._wanted is not None:
-            return
-        if self._lost is None or self._lost.path != loss.path:
-            self._losses()
-            self._lost = LossSum(loss.path)
-        self._lost.add(loss)
-
-    def _losses(self) -> None:
-        """Write what the partition before has lost."""
-        lost, self._lost = self._lost, None
-        said = None if lost is None else lost.sentence()
-        if lost is not None and said is not None:
-            self._line(f"{escape(said)} in {escape(lost.path)}")
+    def _said(self, path: str, lost: str) -> None:
+        """Write what a partition has lost."""
+        self._line(f"{escape(lost)} in {escape(path)}")
 
     def _finding(self, finding: Finding) -> None:
         file = self._group.get(finding.file)
