@@ -141,6 +141,20 @@ def test_the_bar_fits_and_has_the_time_that_is_left(columns: int, monkeypatch: p
     assert ("0:00:06" in line) == (columns >= 80)
 
 
+@pytest.mark.parametrize("no_color", [None, True, False])
+@pytest.mark.parametrize("variable", ["", "1"])
+def test_the_bar_has_the_colours_of_its_command(
+    no_color: bool | None, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", variable)
+    ticks = iter([0.0, 10.0])
+    stream = Tty()
+    Bar("verify", stream, lambda: next(ticks), no_color=no_color).show(Progress(1, 2, "a"))
+    coloured = "\x1b[36m" in stream.getvalue()
+    assert coloured == (not variable if no_color is None else not no_color)
+
+
 def test_ctrl_c_takes_the_bar_away_and_leaves_one_line(tmp_path: Path) -> None:
     ours, theirs = os.pipe()
     child = os.fork()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from kdump.render.terminal.progress import Bar
 
+_NO_COLOR = {"auto": None, "always": False, "never": True}  # what rich is told; None: it asks NO_COLOR
 color_option = click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
@@ -34,14 +35,13 @@ def console_of(given: dict[str, Any]) -> Console | None:
 
     # names may have what this terminal, or with --raw any Unicode, has no characters for
     sys.stdout.reconfigure(errors="surrogateescape" if given["raw"] else "backslashreplace")  # type: ignore[union-attr]
-    forced = {"force_terminal": True, "no_color": False} if color == "always" else {}
     return Console(
         file=sys.stdout,
         highlight=False,
         markup=False,
         emoji=False,
-        no_color=True if color == "never" else forced.get("no_color"),
-        force_terminal=forced.get("force_terminal"),
+        no_color=_NO_COLOR[color],
+        force_terminal=True if color == "always" else None,
     )
 
 
@@ -56,6 +56,7 @@ def bar_of(verb: str, *, quiet: bool = False) -> Bar | None:
         return None
     from kdump.render.terminal.progress import Bar
 
-    bar = Bar(verb, sys.stderr)
+    wanted = click.get_current_context().params.get("color")  # a verb without tables has no such option
+    bar = Bar(verb, sys.stderr, no_color=None if wanted is None else _NO_COLOR[wanted])
     bar.end_on_interrupt()
     return bar

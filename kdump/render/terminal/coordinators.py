@@ -13,7 +13,7 @@ from kdump.finding import Finding, Severity
 from kdump.item import Checked
 from kdump.render.escape import escape
 from kdump.render.terminal.columns import TableColumn, texts, write_table
-from kdump.render.terminal.numbers import size
+from kdump.render.terminal.numbers import offset_span, size
 from kdump.render.text.cluster import cluster_tables
 from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time, value_text
 from kdump.render.text.findings import finding_line
@@ -148,7 +148,7 @@ class CoordinatorTable:
             if group is not None:
                 protocol = f"   {self._safe(group.protocol)}" if group.protocol else ""
                 count = f"{group.members:,} member" + ("" if group.members == 1 else "s")
-                said = f"   {group.group_type}   {group.state}   epoch {group.epoch:,}{protocol}   {count}"
+                said = f"   {group.group_type}   {group.state}   epoch {group.epoch}{protocol}   {count}"
                 head.append(said, style="not bold")
             self._console.print(head)
             if not commits:
@@ -160,8 +160,8 @@ class CoordinatorTable:
                 notes += [] if row.exact else ["not exact"]
                 notes += [f"metadata: {self._safe(row.metadata)}"] if row.metadata else []
                 lag = "" if row.lag is None else f"{row.lag:,}"
-                end = "" if row.log_end_offset is None else f"{row.log_end_offset:,}"
-                cells = where, f"{row.offset:,}", end, lag, time(row.commit_timestamp), ", ".join(notes)
+                end = "" if row.log_end_offset is None else str(row.log_end_offset)
+                cells = where, str(row.offset), end, lag, time(row.commit_timestamp), ", ".join(notes)
                 rows.append(texts(cells))
             write_table(self._console, _COMMITS, rows)
 
@@ -171,7 +171,7 @@ class CoordinatorTable:
         rows = []
         for row in self._transactions:
             partitions = ", ".join(map(self._safe, row.partitions)) + ("" if row.exact else " (not exact)")
-            ids = f"{row.producer_id:,}", f"{row.producer_epoch:,}"
+            ids = str(row.producer_id), str(row.producer_epoch)
             name = self._safe(row.transactional_id)
             rows.append(texts((row.state, name, *ids, time(row.last_update_timestamp), partitions)))
         write_table(self._console, _TRANSACTIONS, rows)
@@ -192,7 +192,7 @@ class CoordinatorTable:
             return
         rows = []
         for row in self._changes:
-            offset = "" if row.offset is None else f"{row.offset:,}"
+            offset = "" if row.offset is None else str(row.offset)
             times = row.field.endswith("Timestamp")
             values = [self._value(value, is_time=times) for value in (row.before, row.after)]
             cells = time(row.timestamp), offset, row.what, self._safe(row.name), row.field, *values, row.stands_out
@@ -205,7 +205,7 @@ class CoordinatorTable:
         if isinstance(value, str):
             return self._safe(value)
         if isinstance(value, int) and not isinstance(value, bool):
-            return time(value) if is_time else f"{value:,}"
+            return time(value) if is_time else str(value)
         return self._safe(value_text(value, is_time=False))
 
     def _open(self, row: OpenRow) -> None:
@@ -217,7 +217,7 @@ class CoordinatorTable:
         who = f"producer {row.producer_id} epoch {row.producer_epoch}{name}"
         head.append(f"   {who}   since {time(row.since_timestamp)}", style="not bold")
         self._console.print(head)
-        self._console.print(Text(f"  offsets {row.first_offset:,}..{row.log_end_offset:,}: blocks {blocks}"))
+        self._console.print(Text(f"  {offset_span(row.first_offset, row.log_end_offset)}: blocks {blocks}"))
         self._console.print(Text(f"  {self._safe(row.why)}"))
         if row.hanging:
             self._console.print(Text(f"  {self._safe(row.abort_command)}"), soft_wrap=True)

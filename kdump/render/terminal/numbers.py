@@ -30,10 +30,20 @@ def counted(count: int, noun: str, many: str | None = None) -> str:
 
 
 def span(first: int, last: int, noun: str) -> str:
-    """Return an inclusive range, or its only member: "bytes 1,000..1,999", "byte 5"."""
-    return f"{noun} {first:,}" if last <= first else f"{noun}s {first:,}..{last:,}"
+    """Return an inclusive range in digits alone, to be pasted into a command: "offsets 1000..1999", "offset 5"."""
+    return f"{noun} {first}" if last <= first else f"{noun}s {first}..{last}"
+
+
+def offset_span(start: int, end: int) -> str:
+    """Return the offsets of a log as a span.
+
+    Args:
+        start: log start offset.
+        end: log end offset: the one behind the last.
+    """
+    return span(start, end - 1, "offset") if start < end else "no records"
 
 
 def byte_span(position: int, length: int) -> str:
-    """Return the bytes of a file in digits alone, as they are pasted into a command: "bytes 1000..1999", "byte 5"."""
-    return f"byte {position}" if length < 2 else f"bytes {position}..{position + length - 1}"
+    """Return the bytes of a file as a span."""
+    return span(position, position + length - 1, "byte")

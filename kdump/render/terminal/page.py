@@ -281,5 +281,5 @@ def _field(finding: Finding) -> str:
     for name in ("found", "expected"):
         value = getattr(finding, name)
         if value is not None:
-            said += f" {name} {value:,}" if isinstance(value, int) else f" {name} {escape(value)}"
+            said += f" {name} {value}" if isinstance(value, int) else f" {name} {escape(value)}"
     return said

@@ -40,12 +40,21 @@ class Bar:
         verb: of the work that runs.
         stream: the terminal.
         clock: seconds from any start on.
+        no_color: as of rich's console: None asks NO_COLOR.
     """
 
-    def __init__(self, verb: str, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        verb: str,
+        stream: TextIO,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        no_color: bool | None = None,
+    ) -> None:
         self._verb = verb
         self._stream = stream
         self._clock = clock
+        self._no_color = no_color
         self._began = clock()
         self._next = self._began + _PATIENCE
         self._console: Console | None = None
@@ -60,7 +69,9 @@ class Bar:
         if self._console is None:
             from rich.console import Console
 
-            self._console = Console(file=self._stream, highlight=False, markup=False, emoji=False)
+            self._console = Console(
+                file=self._stream, highlight=False, markup=False, emoji=False, no_color=self._no_color
+            )
         if not self._console.is_dumb_terminal:
             self._draw(self._console, progress, now - self._began)
 

@@ -14,7 +14,7 @@ from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Finding, Severity
 from kdump.render.escape import escape
 from kdump.render.terminal.columns import TableColumn, texts, write_table
-from kdump.render.terminal.numbers import counted, size
+from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.text.findings import finding_line
 from kdump.render.text.retention import choice, first, outcome, rolling_sentence, timestamp, verdict, waits
 from kdump.storage.file_source import OpenFailure
@@ -87,7 +87,7 @@ class RetentionTable:
         self._bytes += gone
         total = size(sum(segment.size for segment in log.segments))
         head = Text(self._safe(row.partition), style="bold")
-        head.append(f"   {counted(len(log.segments), 'segment')}   offsets {log.start_offset:,}..{log.end_offset:,}")
+        head.append(f"   {counted(len(log.segments), 'segment')}   {offset_span(log.start_offset, log.end_offset)}")
         head.append(f"   {total}   ", style="not bold")
         head.append(f"{count} would go" if count else "none goes now", style="bold yellow" if count else "green")
         self._console.print(head)
@@ -101,9 +101,9 @@ class RetentionTable:
         )
         self._segments_of(row)
         if row.deletion.rolled_to is not None:
-            self._console.print(Text(f"  a new, empty segment begins at offset {row.deletion.rolled_to:,}"))
+            self._console.print(Text(f"  a new, empty segment begins at offset {row.deletion.rolled_to}"))
         if row.deletion.start_offset != log.start_offset:
-            self._console.print(Text(f"  the log then starts at offset {row.deletion.start_offset:,}"))
+            self._console.print(Text(f"  the log then starts at offset {row.deletion.start_offset}"))
         self._console.print(Text(f"  {rolling_sentence(row)}"))
 
     def _segments_of(self, row: Retained) -> None:
@@ -121,23 +121,23 @@ class RetentionTable:
             is_wrong = segment.max_in_data not in (-1, None, segment.largest)
             when = Text(first(row, number), style="bold yellow" if number < count else "")
             data = Text(says if is_wrong or says == "none" else "the same", style="yellow" if is_wrong else "")
-            first_cells = f"{segment.base_offset:,}", size(segment.size), timestamp(segment.largest), segment.source
+            first_cells = str(segment.base_offset), size(segment.size), timestamp(segment.largest), segment.source
             rows.append([*texts(first_cells), data, when])
         if narrow:  # nothing may be lost: a line each
             for number, segment in enumerate(segments):
                 if number not in hidden:
-                    self._console.print(Text(f"  {segment.base_offset:,}: {verdict(row, number)}"))
+                    self._console.print(Text(f"  {segment.base_offset}: {verdict(row, number)}"))
             return
         write_table(self._console, _SEGMENTS, rows)
         for number in range(count):
-            self._console.print(Text(f"  {segments[number].base_offset:,}: {verdict(row, number)}"))
+            self._console.print(Text(f"  {segments[number].base_offset}: {verdict(row, number)}"))
         if count < len(segments):
-            self._console.print(Text(f"  {segments[count].base_offset:,}: {verdict(row, count)}"))
+            self._console.print(Text(f"  {segments[count].base_offset}: {verdict(row, count)}"))
 
     def _compacted(self, row: Compacted) -> None:
         part = row.part
         ratio = "nothing" if part.dirty_ratio is None else f"{100 * part.dirty_ratio:.1f} %"
-        until = f"{part.first_dirty_offset:,} to {part.clean_until_offset:,}"
+        until = f"{part.first_dirty_offset} to {part.clean_until_offset}"
         self._console.print(
             Text(
                 f"  compaction: dirty from offset {until} ({'; '.join(part.why)}), {size(part.cleanable_bytes)} of "
@@ -151,7 +151,7 @@ class RetentionTable:
             return
         rows = []
         for segment in row.cleaned:
-            numbers = f"{segment.base_offset:,}", size(segment.size), f"{segment.batches:,}", f"{segment.records:,}"
+            numbers = str(segment.base_offset), size(segment.size), f"{segment.batches:,}", f"{segment.records:,}"
             rows.append(texts((*numbers, "; ".join(waits(segment)))))
         if row.cleaned:
             write_table(self._console, _CLEANED, rows)

@@ -17,7 +17,7 @@ from kdump.item import Checked, Loss, PartitionChecked, Prediction, Step
 from kdump.render.escape import escape
 from kdump.render.fold import FileFindings
 from kdump.render.tally import NO_RECORDS, Tally, status
-from kdump.render.terminal.numbers import counted, size, span
+from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.terminal.page import Page
 from kdump.render.text.losses import LossesInTurn
 from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
@@ -246,9 +246,7 @@ def _counts(severities: Counter[Severity]) -> str:
 def _offsets(item: PartitionChecked) -> str:
     if item.start_offset is None or item.end_offset is None:
         return ""
-    if item.start_offset >= item.end_offset:
-        return "no records"
-    return span(item.start_offset, item.end_offset - 1, "offset")
+    return offset_span(item.start_offset, item.end_offset)
 
 
 def _totals(tally: Tally, *, notes: bool) -> str:

@@ -261,7 +261,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], Callable[[Fields], tuple[str, ...]]]] 
         lambda one: (
             f"{one['topic']}-{one['partitionId']}",
             _numbers([one["leader"]] if one["leader"] >= 0 else None),
-            f"{one['leaderEpoch']:,}",
+            str(one["leaderEpoch"]),
             _numbers(one["replicas"]),
             _numbers(one["isr"]),
             _notes(one),
@@ -305,5 +305,5 @@ _TABLES: dict[str, tuple[tuple[str, ...], Callable[[Fields], tuple[str, ...]]]] 
             iso(one["maxTimestamp"]),
         ),
     ),
-    "producerIds": (("next producer id",), lambda one: (f"{one['nextProducerId']:,}",)),
+    "producerIds": (("next producer id",), lambda one: (str(one["nextProducerId"]),)),
 }

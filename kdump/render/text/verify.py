@@ -215,10 +215,10 @@ def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
     if not one.loads:
         found = [escape(one.reason or "")]
         return [*found, f"before that it cuts away {lost}"] if lost else found
-    was = "" if end in (None, one.log_end_offset) else f" (was {end:,})"
+    was = "" if end in (None, one.log_end_offset) else f" (was {end})"
     done = _done(one.segments)
     all_kept = "changes no file" if one.hidden_records or one.reused_offsets else "keeps everything"
-    found = [f"loads, end offset {one.log_end_offset:,}{was}: {done or all_kept}"]
+    found = [f"loads, end offset {one.log_end_offset}{was}: {done or all_kept}"]
     if lost:
         offsets = max(0, (end or 0) - (one.log_end_offset or 0))
         found.append(f"{offsets:,} offsets, {lost} lost" if offsets else f"{lost} lost")
