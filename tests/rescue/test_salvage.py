@@ -22,7 +22,7 @@ from kdump.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.fsops import FileOps
 from tests.support.damage_cases import Damage, damage_cases
 from tests.support.damaged_copies import damaged_copies
-from tests.support.partitions import checkpoint, marker, name, write
+from tests.support.partitions import checkpoint, marker, name, snapshot, write
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
 from tests.support.segments import TRANSACTIONAL, batch
 
@@ -171,9 +171,13 @@ def line(*spans: tuple[int, int, int], mark: bytes = b"t") -> Parts:
 def test_the_higher_epoch_wins_though_it_is_shorter(tmp_path: Path) -> None:
     good = copy(tmp_path, 1, line((0, 4, 1), (5, 6, 3)), [(1, 0), (3, 5)])
     stale = copy(tmp_path, 2, line((0, 4, 1)) + line((5, 9, 2), mark=b"x"), [(1, 0), (2, 5)])
-    got = values(run(tmp_path, [stale, good]), tmp_path)
+    write(tmp_path / "broker2" / "plain-0", {f"{10:020}.snapshot": snapshot()})
+    items = run(tmp_path, [stale, good])
+    got = values(items, tmp_path)
     assert sorted(got) == list(range(7))
     assert not any(b"x" in data[61:] for data in got.values())
+    done = next(item for item in items if isinstance(item, SalvageDone))
+    assert (done.diverged, done.salvaged.log_end_offset, done.salvaged.offsets_lost) == (5, 7, 0)
 
 
 @pytest.mark.parametrize("epochs", [[(1, 0), (3, 5)], None])
