@@ -114,9 +114,12 @@ class Follow:
                         return
             partitions = [one for one in partitions if not one.is_gone]
             yield Looked()
-            if not partitions or (self._idle is not None and self._clock() - last >= self._idle):
+            rest = _REST
+            if self._idle is not None and not any(one.waits for one in partitions):
+                rest = min(_REST, last + self._idle - self._clock())
+            if not partitions or rest <= 0:
                 return
-            self._pause(_REST if self._idle is None else min(_REST, max(0.0, self._idle - (self._clock() - last))))
+            self._pause(rest)
 
     def _told(self, one: _Partition, item: Item) -> Iterator[Item]:
         """An item, behind the file that it is from where that is not in hand."""
@@ -153,6 +156,7 @@ class _Partition:
         is_gone: the directory is not there any more.
         file: the segment that is read.
         announced: base offset of the one that was shown last.
+        waits: something is to be looked at again, though nothing changes.
     """
 
     def __init__(self, path: str, options: DumpOptions, selection: Selection | None, budget: _Budget) -> None:
@@ -181,7 +185,7 @@ class _Partition:
         self._before: object = None  # names and sizes at the last look
         self._inodes: dict[int, int] = {}
         self._doubt: tuple[int, bytes] | None = None
-        self._waits = False  # something is to be looked at again, though nothing changes
+        self.waits = False
         self._told: set[str] = set()
         self._again: deque[bytes] = deque()  # what was shown and may come again, where the log was cut
         self._is_late = False  # there was a look before
@@ -194,9 +198,10 @@ class _Partition:
             found = {int(name[:20]): os.stat(os.path.join(self._place, name)) for name in self._names()}
         except FileNotFoundError:  # deleted in between: the next look sees what is there
             found = {}
+        self.waits = self.waits and bool(found)
         now = {base: (one.st_ino, one.st_size, one.st_mtime_ns) for base, one in found.items()}
-        if found and (now != self._before or self._waits or not self._stands_last()):
-            self._before, self._waits = now, False
+        if found and (now != self._before or self.waits or not self._stands_last()):
+            self._before, self.waits = now, False
             bases = sorted(found)
             inodes = {base: one.st_ino for base, one in found.items()}
             if self._base is None and self._is_late:
@@ -207,7 +212,7 @@ class _Partition:
                 yield from self._after_changes(bases, inodes)
             self._inodes = inodes
             yield from self._segments(bases)
-            if self._again and not self._waits:  # the log ends before what was shown
+            if self._again and not self.waits:  # the log ends before what was shown
                 yield self._cut()
         self._is_late = True
         if is_gone:
@@ -511,7 +516,7 @@ class _Partition:
         if self._doubt == (at, header):
             self._doubt = None
             return end
-        self._doubt, self._waits = (at, header), True
+        self._doubt, self.waits = (at, header), True
         return at
 
     def _remember(self, base: int, source: FileSource, positions: Iterable[int]) -> None:

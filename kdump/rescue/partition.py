@@ -107,6 +107,7 @@ class PartitionSalvage:
         self._options = options
         self._cache = OpenFileCache()
         self._wrong_epochs: set[tuple[int, int]] = set()
+        self._counts_to: list[int] = []  # up to which offset each copy is of the line
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -259,6 +260,7 @@ class PartitionSalvage:
         prefer = self._preferred()
         for _ in range(_ATTEMPTS):
             cuts, foreign = self._cuts(prefer)
+            self._counts_to = cuts
             logs = [
                 LineLog(
                     number,
@@ -383,11 +385,12 @@ class PartitionSalvage:
         return Settings(self._options.segment_bytes, self.interval(), self._options.limits, mode | 0o600, owner)
 
     def known_end(self) -> int:
-        """Return the offset up to which anything knows of records."""
+        """Return the offset up to which anything knows of records of the line; another branch may have been longer."""
         ends = [0]
         for number, copy in enumerate(self._copies):
             own = [one.facts.end for one in self.read if one.copy == number and one.facts.end is not None]
-            ends.append(copy.known_end(max(own, default=copy.logs[0].base or 0)))
+            end = copy.known_end(max(own, default=copy.logs[0].base or 0))
+            ends.append(min(end, self._counts_to[number]))
         return max(ends)
 
     def aborted(self, producer: int, first: int, last: int) -> tuple[list[AbortedTxn], bool]:

@@ -279,22 +279,36 @@ def steps_for(result: Salvaged, path: str, log_start: int | None) -> Iterator[Sa
         log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
     """
     topic, _, number = result.partition.rpartition("-")
-    yield SalvageStep(None, f"stop the broker that is to have {result.partition}; move its damaged directory away")
-    yield SalvageStep(None, f"copy {path} into its log.dir, owned by the user that the broker runs as")
-    if log_start is not None:
-        why = f"see that its log-start-offset-checkpoint says `{topic} {number} {log_start}`"
-        yield SalvageStep(None, why)
     end = result.log_end_offset
-    yield SalvageStep(
-        None,
+    lower = (
         f"recovery-point-offset-checkpoint and replication-offset-checkpoint: lower `{topic} {number}` to {end} "
-        "where it is above that, or remove the line",
+        "where it is above that, or remove the line"
     )
     if topic == METADATA_TOPIC:
+        yield SalvageStep(None, f"stop the broker that is to have {result.partition}; move its damaged directory away")
+        yield SalvageStep(None, f"copy {path} into its log.dir, owned by the user that the broker runs as")
+        yield SalvageStep(None, lower)
         yield SalvageStep(None, "the other controllers: as after a disaster, only one log may go on; ask before you do")
-    else:
+        return
+    # a replica that is left empty may be elected, as long as the controller has it in the ISR: all others then cut
+    # what was put in place (KafkaController knows of no directory that was moved away)
+    yield SalvageStep(
+        None,
+        f"stop every broker that has a replica of {result.partition}; on each move its directory away, damaged or not",
+    )
+    yield SalvageStep(
+        None,
+        f"copy {path} into the log.dir of each of them, owned by the user that the broker runs as: into all, as a "
+        "leader without these records would make the others cut them",
+    )
+    if log_start is not None:
+        why = f"on each see that log-start-offset-checkpoint says `{topic} {number} {log_start}`"
+        yield SalvageStep(None, why)
+    yield SalvageStep(None, f"on each {lower}")
+    yield SalvageStep(None, f"start them; reset groups that had committed an offset above {end}")
+    if result.open_transactions:
         yield SalvageStep(
             None,
-            "the other replicas: stop them, move their directories of this partition away, start this broker first, "
-            "see that it leads (kafka-leader-election.sh, unclean if need be), then start them: they copy it",
+            "once they run: kdump transactions --hanging LOGDIR... (those of all brokers) tells which transactions "
+            "nobody ends, and the command that aborts them: read what they wrote before",
         )

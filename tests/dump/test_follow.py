@@ -315,6 +315,17 @@ def test_it_ends_when_nothing_came_for_long(tmp_path: Path) -> None:
     assert stage.path.exists()
 
 
+def test_a_slow_look_does_not_end_it_before_the_last_batch_was_looked_at_twice(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    bad = bytearray(one(1))
+    bad[-1] ^= 1
+    stage.append(0, one(0), bytes(bad))
+    ticks = iter(range(100))  # each question what time it is costs a second
+    follow = Follow(DumpOptions(), Selection(from_offset=0), 0.2, clock=lambda: next(ticks), pause=lambda _: None)
+    found = [item for item in follow.files([str(stage.path)]) if isinstance(item, Finding)]
+    assert [(item.code.name, item.offset) for item in found] == [("B01", 1)]
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_any_order_of_what_brokers_do_shows_each_batch_once(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -369,7 +380,7 @@ def test_any_order_of_what_brokers_do_shows_each_batch_once(tmp_path: Path, seed
 
 # --- the command ------------------------------------------------------------------------------------------------
 def test_the_command_ends_with_3_after_a_wrong_crc_and_json_has_its_summary(tmp_path: Path) -> None:
-    stage = Stage(tmp_path)
+    stage = Stage(tmp_path, "wages-0")  # a name that no directory above has
     bad = bytearray(one(1))
     bad[-1] ^= 1
     stage.append(0, one(0), bytes(bad), one(2))
@@ -382,7 +393,7 @@ def test_the_command_ends_with_3_after_a_wrong_crc_and_json_has_its_summary(tmp_
     ] == ["file", "batch", "batch", "batch", "segment", "summary"]
     assert rows[-2]["size"] == stage.log(0).stat().st_size
     assert rows[-1]["exit"] == 3
-    assert b"t-0" not in run.stdout
+    assert b"wages" not in run.stdout
 
 
 def test_json_of_several_directories_has_one_segment_row_for_each(tmp_path: Path) -> None:

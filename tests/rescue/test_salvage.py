@@ -17,12 +17,12 @@ from crc32c import crc32c
 
 from kdump.rescue.log_facts import Limits
 from kdump.rescue.partition import SalvageOptions
-from kdump.rescue.salvage import Wanted, salvage
+from kdump.rescue.salvage import Wanted, salvage, steps_for
 from kdump.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.fsops import FileOps
 from tests.support.damage_cases import Damage, damage_cases
 from tests.support.damaged_copies import damaged_copies
-from tests.support.partitions import checkpoint, marker, name, write
+from tests.support.partitions import checkpoint, marker, name, snapshot, write
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
 from tests.support.segments import TRANSACTIONAL, batch
 
@@ -171,9 +171,13 @@ def line(*spans: tuple[int, int, int], mark: bytes = b"t") -> Parts:
 def test_the_higher_epoch_wins_though_it_is_shorter(tmp_path: Path) -> None:
     good = copy(tmp_path, 1, line((0, 4, 1), (5, 6, 3)), [(1, 0), (3, 5)])
     stale = copy(tmp_path, 2, line((0, 4, 1)) + line((5, 9, 2), mark=b"x"), [(1, 0), (2, 5)])
-    got = values(run(tmp_path, [stale, good]), tmp_path)
+    write(tmp_path / "broker2" / "plain-0", {f"{10:020}.snapshot": snapshot()})
+    items = run(tmp_path, [stale, good])
+    got = values(items, tmp_path)
     assert sorted(got) == list(range(7))
     assert not any(b"x" in data[61:] for data in got.values())
+    done = next(item for item in items if isinstance(item, SalvageDone))
+    assert (done.diverged, done.salvaged.log_end_offset, done.salvaged.offsets_lost) == (5, 7, 0)
 
 
 @pytest.mark.parametrize("epochs", [[(1, 0), (3, 5)], None])
@@ -227,6 +231,33 @@ def test_a_transaction_without_its_end_stays_open(tmp_path: Path) -> None:
     done = next(item for item in items if isinstance(item, SalvageDone))
     assert [(one.producer_id, one.first_offset) for one in done.salvaged.open_transactions] == [(7, 0)]
     assert (tmp_path / "out" / "plain-0" / f"{1:020}.snapshot").stat().st_size > 10
+
+
+# --- steps --------------------------------------------------------------------------------------------------
+def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Path) -> None:
+    """Three brokers, one copy: the controller elected an empty broker of the ISR, and the copy was cut to offset 0."""
+    parts = [batch(0, [b"a"], flags=TRANSACTIONAL, producer=(7, 0, 0)), bytes(78)]
+    source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
+    done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
+    steps = [step.why for step in done.steps]
+    assert steps[0].startswith("stop every broker that has a replica of plain-0; on each move its directory away")
+    assert f"copy {done.path} into the log.dir of each of them" in steps[1]
+    assert "on each recovery-point-offset-checkpoint" in steps[2]
+    assert "`plain 0` to 1 where" in steps[2]
+    assert steps[3] == "start them; reset groups that had committed an offset above 1"
+    assert "kdump transactions --hanging" in steps[4]
+    assert [step.why for step in steps_for(done.salvaged.replace(open_transactions=()), done.path, 1)] == [
+        *steps[:2],
+        "on each see that log-start-offset-checkpoint says `plain 0 1`",
+        *steps[2:4],
+    ]
+
+
+def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
+    source = str(write(tmp_path / "__cluster_metadata-0", {name(0): batch(0, [b"a"])}))
+    done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
+    assert done.steps[0].why.startswith("stop the broker that is to have __cluster_metadata-0")
+    assert "only one log may go on" in done.steps[-1].why
 
 
 # --- writing ------------------------------------------------------------------------------------------------
