@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.format.record.chunk import KEPT
-from kdump.format.record.cut_record import HEADERS
+from kdump.format.record.cut_record import encoded
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.rescue.log_facts import Limits, batches_of
 from kdump.salvaged import Revived
@@ -118,15 +118,9 @@ def _hash(chunk: Chunk, row: array[int]) -> bytes:
         found.update(chunk.view[row[layout.R_AT] : row[layout.R_END]])
         return found.digest()
     cut = chunk.cut
-    sizes = cut.size, cut.key_size, cut.value_size, cut.headers, row[layout.R_ATTRIBUTES], row[layout.R_TIMESTAMP]
-    found.update(repr(sizes).encode())
-    is_begun = False
-    for what, data, left in cut.again():
-        if what != HEADERS:  # those come as they were written, so many at a time as it happens
-            if not is_begun:
-                found.update(b"%d:%d;" % (what, -1 if data is None else len(data) + left))
-            is_begun = bool(left)
-        found.update(data or b"")
+    found.update(repr((row[layout.R_ATTRIBUTES], row[layout.R_TIMESTAMP])).encode())
+    for part in encoded(cut):
+        found.update(part)
     return found.digest()
 
 
