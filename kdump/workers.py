@@ -54,6 +54,7 @@ State = TypeVar("State")
 
 _TOGETHER = 64  # results that go through a pipe at once
 _MOST_HELD = 4096  # results that are held here because others are wanted before them
+_AS_ONE = 4096  # bytes of output that count as one result
 _OFTEN = 0.2  # seconds between two looks at how far all processes are
 
 
@@ -245,6 +246,7 @@ class InOrder(Generic[Unit, Result]):
         self._next = 0  # number of the unit that is made next
         self._is_all = False  # of the units
         self._held: dict[int, deque[Any]] = {}
+        self._weight = 0  # of all that is held
         self._count: dict[int, int] = {}  # results that have come of a unit
         self._ended: set[int] = set()  # units of which all has come
         self._lost: set[int] = set()  # units whose process has ended
@@ -315,6 +317,7 @@ class InOrder(Generic[Unit, Result]):
         while held or number not in self._ended:
             if held:
                 result = held.popleft()
+                self._weight -= _weight(result)
                 if isinstance(result, _Raised):
                     raise result.error
                 yield result
@@ -358,7 +361,7 @@ class InOrder(Generic[Unit, Result]):
         crew = self._crew
         assert crew is not None
         busy = [worker for worker in crew.workers if worker.number is not None]
-        if sum(map(len, self._held.values())) > _MOST_HELD:
+        if self._weight > _MOST_HELD:
             first = min(worker.number for worker in busy if worker.number is not None)
             busy = [worker for worker in busy if worker.number == first]
         ready = wait([worker.pipe for worker in busy], None if self._total is None else _OFTEN)
@@ -377,6 +380,7 @@ class InOrder(Generic[Unit, Result]):
             self._lost.add(number)
             return
         self._held[number].extend(results)
+        self._weight += sum(map(_weight, results))
         self._count[number] += len(results)
         if is_end:
             self._ended.add(number)
@@ -391,18 +395,25 @@ class InOrder(Generic[Unit, Result]):
         while True:
             unit = pipe.recv()
             held: list[object] = []
+            weight = 0
             try:
                 for result in self._work(unit):
                     if isinstance(result, Progress):
                         shared[at] = result.done
                         continue
                     held.append(result)
-                    if len(held) >= _TOGETHER:
+                    weight += _weight(result)
+                    if weight >= _TOGETHER:
                         pipe.send((held, False))
-                        held = []
+                        held, weight = [], 0
             except Exception as error:  # it is raised where the results are read
                 held.append(_Raised(error))
             pipe.send((held, True))
+
+
+def _weight(result: object) -> int:
+    """How many results one counts as: output is as large as it is."""
+    return 1 + len(result) // _AS_ONE if isinstance(result, bytes) else 1
 
 
 # --- output in turn -------------------------------------------------------------------------------------------

@@ -1,10 +1,19 @@
-"""Copies of a batch that the cleaner has passed over differently: which is the larger, and which keys it revives."""
+"""Copies of a batch that the cleaner has passed over differently: which is the larger, and which keys it revives.
+
+Of a record its offset and a hash are held, and a batch is read again for the keys that are wanted: what one batch
+decompresses to is no measure of memory.
+"""
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.format.record.chunk import KEPT
+from kdump.format.record.cut_record import encoded
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.rescue.log_facts import Limits, batches_of
 from kdump.salvaged import Revived
@@ -12,54 +21,113 @@ from kdump.salvaged import Revived
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
     from kdump.rescue.line import Line, LineLog, Side
 
-Records = dict[int, tuple[bytes, "bytes | None", bool]]
-_MOST = 1_000_000  # keys that are followed
+_MOST = 1_000_000  # records of a batch that are compared, and keys that are followed
+_MOST_BYTES = 64 << 20  # of these keys
+_HASH = 16  # bytes
+
+
+class _Records:
+    """The records of a batch, as offsets and hashes.
+
+    Attributes:
+        offsets: ascending.
+        hashes: one after the other.
+    """
+
+    def __init__(self) -> None:
+        self.offsets = array("q")
+        self.hashes = bytearray()
+
+    def has_all_of(self, other: _Records) -> bool:
+        """Tell whether each record of another batch is here too."""
+        if len(other.offsets) > len(self.offsets):
+            return False
+        at = 0
+        for number, offset in enumerate(other.offsets):
+            at = bisect_left(self.offsets, offset, at)
+            if at == len(self.offsets) or self.offsets[at] != offset:
+                return False
+            if self.hashes[at * _HASH : (at + 1) * _HASH] != other.hashes[number * _HASH : (number + 1) * _HASH]:
+                return False
+        return True
+
+    def has(self, offset: int) -> bool:
+        """Tell whether a record has an offset."""
+        at = bisect_left(self.offsets, offset)
+        return at < len(self.offsets) and self.offsets[at] == offset
 
 
 def subset(logs: Sequence[LineLog], one: Side, other: Side, limits: Limits) -> int | None:
     """Return which of two batches has all the records of the other: 0 or 1; None where neither has.
+
+    Nor where that cannot be told: a batch cannot be read, or it has more than a million records, or odd offsets.
 
     Args:
         logs: by number.
         one, other: batches with the same offsets and epoch.
         limits: for reading them.
     """
-    first = records_at(logs[one.log].source, one.position, limits)
-    second = records_at(logs[other.log].source, other.position, limits)
+    first = _records_at(logs[one.log].source, one.position, limits)
+    second = None if first is None else _records_at(logs[other.log].source, other.position, limits)
     if first is None or second is None:
         return None
-    if second.items() <= first.items():
+    if first.has_all_of(second):
         return 0
-    return 1 if first.items() <= second.items() else None
+    return 1 if second.has_all_of(first) else None
 
 
-def records_at(source: Source, position: int, limits: Limits) -> Records | None:
-    """Return the records of the batch at a position by their offsets: all of it, the key, whether the value is null.
-
-    None where they cannot be read.
-    """
-    size = int.from_bytes(source.read_at(position + layout.SIZE_AT, 4), "big", signed=True) + layout.LOG_OVERHEAD
-    window = next(iter(batches_of(source, position, position + size, limits.max_batch_bytes)), None)
-    if window is None or not window.whole:
-        return None
-    found: Records = {}
-    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes)
-    for chunk in reader.chunks(window):
-        if chunk.problem is not None:
+def _records_at(source: Source, position: int, limits: Limits) -> _Records | None:
+    """The records of the batch at a position; None where they cannot be read, are too many, or do not ascend."""
+    found = _Records()
+    last, is_here = -1, False
+    for chunk in _chunks_at(source, position, limits):
+        is_here = True
+        if chunk.problem is not None or len(found.offsets) + chunk.filled > _MOST:
             return None
-        for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
-            row = chunk.rows[at : at + layout.RECORD_WIDTH]
-            key, value = key_and_value(chunk.view, row)
-            body = bytes(chunk.view[row[layout.R_AT] : row[layout.R_END]])
-            found[row[layout.R_OFFSET]] = (body, key, value is None)
-    return found
+        for row in _rows(chunk):
+            if row[layout.R_OFFSET] <= last:
+                return None
+            last = row[layout.R_OFFSET]
+            found.offsets.append(last)
+            found.hashes += _hash(chunk, row)
+    return found if is_here else None
+
+
+def _chunks_at(source: Source, position: int, limits: Limits) -> Iterator[Chunk]:
+    """The records of the batch at a position; a problem where they cannot be read."""
+    size = int.from_bytes(source.read_at(position + layout.SIZE_AT, 4), "big", signed=True) + layout.LOG_OVERHEAD
+    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
+    for window in batches_of(source, position, position + size, limits.max_batch_bytes):
+        yield from reader.chunks(window)
+        return
+
+
+def _rows(chunk: Chunk) -> Iterator[array[int]]:
+    for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
+        yield chunk.rows[at : at + layout.RECORD_WIDTH]
+
+
+def _hash(chunk: Chunk, row: array[int]) -> bytes:
+    """What tells a record from any other one."""
+    found = blake2b(digest_size=_HASH)
+    if chunk.cut is None:
+        found.update(chunk.view[row[layout.R_AT] : row[layout.R_END]])
+        return found.digest()
+    cut = chunk.cut
+    found.update(repr((row[layout.R_ATTRIBUTES], row[layout.R_TIMESTAMP])).encode())
+    for part in encoded(cut):
+        found.update(part)
+    return found.digest()
 
 
 def revived(name: str, line: Line, sources: Sequence[Source], limits: Limits) -> Iterator[Revived]:
     """Yield the keys that live in the result only because another copy's cleaning was not followed.
+
+    Keys over KEPT bytes are not followed.
 
     Args:
         name: of the partition.
@@ -67,28 +135,47 @@ def revived(name: str, line: Line, sources: Sequence[Source], limits: Limits) ->
         sources: the logs by number.
         limits: for reading.
     """
-    candidates: dict[bytes, int] = {}
-    for pair in line.pairs:
-        larger = records_at(sources[pair.taken.log], pair.taken.position, limits) or {}
-        smaller = records_at(sources[pair.other.log], pair.other.position, limits) or {}
-        for offset in larger.keys() - smaller.keys():
-            _, key, is_null = larger[offset]
-            if key is not None and not is_null and len(candidates) < _MOST:
-                candidates[key] = max(offset, candidates.get(key, -1))
+    candidates = _candidates(line, sources, limits)
     if not candidates:
         return
     latest = dict.fromkeys(candidates, -1)
     rows = line.extents
-    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes)
+    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
     for at in range(0, len(rows), 6):
         source = sources[rows[at]]
         for window in batches_of(source, rows[at + 1], rows[at + 2], limits.max_batch_bytes):
             for chunk in reader.chunks(window):
-                for k in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
-                    row = chunk.rows[k : k + layout.RECORD_WIDTH]
-                    key, _ = key_and_value(chunk.view, row)
+                for row in _rows(chunk):
+                    key = _key(chunk, row)
                     if key in latest:
                         latest[key] = max(latest[key], row[layout.R_OFFSET])
     for key, offset in sorted(candidates.items(), key=lambda one: one[1]):
         if latest[key] == offset:
             yield Revived(name, key, offset)
+
+
+def _candidates(line: Line, sources: Sequence[Source], limits: Limits) -> dict[bytes, int]:
+    """The keys with a value that only the larger of two batches has, and the last offset of each."""
+    found: dict[bytes, int] = {}
+    room = _MOST_BYTES
+    for pair in line.pairs:
+        smaller = _records_at(sources[pair.other.log], pair.other.position, limits) or _Records()
+        for chunk in _chunks_at(sources[pair.taken.log], pair.taken.position, limits):
+            for row in _rows(chunk):
+                offset = row[layout.R_OFFSET]
+                if row[layout.R_VALUE_SIZE] < 0 or smaller.has(offset):
+                    continue
+                key = _key(chunk, row)
+                if key in found:
+                    found[key] = max(offset, found[key])
+                elif key is not None and len(found) < _MOST and len(key) <= room:
+                    found[key] = offset
+                    room -= len(key)
+    return found
+
+
+def _key(chunk: Chunk, row: array[int]) -> bytes | None:
+    """The key of a record; None for none, or for one of which only the first bytes are here."""
+    if chunk.cut is not None and chunk.cut.key_size > KEPT:
+        return None
+    return key_and_value(chunk.view, row)[0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Window
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.render.json.writer import JsonWriter
 
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     from kdump.storage.fsops import FileOps
 
 _HEAD = b'{"type":"record"'
-_END = b',"doubtful":true}\n'
+_END = b',"doubtful":true}\n'  # in the place of a brace and the end of the line
 _CODES = ("B01", "B02")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def doubtful_lines(read: Iterable[ReadLog], limits: Limits) -> Iterator[bytes]:
-    """Yield the records of the batches of some logs, as far as they can be read, as lines.
+    """Yield the records of the batches of some logs, as far as they can be read, as lines in pieces.
 
     Args:
         read: the logs.
@@ -34,7 +35,7 @@ def doubtful_lines(read: Iterable[ReadLog], limits: Limits) -> Iterator[bytes]:
     """
     lines = _Lines()
     writer = JsonWriter(lines.take, contents=True, control=_control)
-    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes)
+    reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
     for one in read:
         writer.begin(one.log.path, None)
         for place in one.facts.places:
@@ -49,25 +50,41 @@ def doubtful_lines(read: Iterable[ReadLog], limits: Limits) -> Iterator[bytes]:
             _scan.header_row(view, 0, place.position, place.length, magic, rows)
             rows[layout.COMPUTED_CRC] = rows[layout.CRC]  # read as if it were right
             for chunk in reader.chunks(Window(view, place.position, rows, 1)):
-                writer.chunk(chunk)
-                yield from lines.made()
+                if chunk.cut is None:
+                    writer.chunk(chunk)
+                    yield from lines.made()
+                    continue
+                for _ in writer.long_line(chunk, 0):
+                    yield from lines.made()
         writer.flush()
         yield from lines.made()
 
 
 class _Lines:
-    """The lines of records among those of a writer."""
+    """The lines of records among those of a writer, marked as doubtful."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = b""  # of a line: too little to tell what it is, or what may be its end
+        self._wanted: bool | None = None  # the line in hand is that of a record; None until enough of it is here
         self._held: list[bytes] = []
 
     def take(self, data: bytes | memoryview) -> None:
-        """Keep the lines of records of what a writer writes."""
-        *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
-        kept = b"".join(line[:-1] + _END for line in lines if line.startswith(_HEAD))
+        """Keep the lines of records of what a writer writes; of a line that has not ended as much as is sure."""
+        *lines, rest = (self._rest + bytes(data)).split(b"\n")
+        kept = []
+        for line in lines:
+            if self._wanted if self._wanted is not None else line.startswith(_HEAD):
+                kept += [line[:-1], _END]
+            self._wanted = None
+        if self._wanted is None and len(rest) > len(_HEAD):
+            self._wanted = rest.startswith(_HEAD)
+        if self._wanted is not None:
+            if self._wanted:
+                kept.append(rest[:-1])
+            rest = rest[-1:]
+        self._rest = rest
         if kept:
-            self._held.append(kept)
+            self._held.append(b"".join(kept))
 
     def made(self) -> list[bytes]:
         """Return what was kept since the last time."""

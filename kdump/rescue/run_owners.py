@@ -18,6 +18,7 @@ from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.java_values import coordinator_partition
 from kdump.format.kinds import FileKind
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.format.source import BytesSource
 from kdump.storage.file_source import OpenFailure
@@ -58,7 +59,7 @@ class RunOwners:
             for one in InputDirectory(path).partitions:
                 if one.parsed is not None:
                     self._partitions.append(((one.parsed.topic, one.parsed.partition), one))
-        self._reader = RecordReader(_LIMIT)
+        self._reader = RecordReader(_LIMIT, cut=KEPT)
 
     def of(self, run: Run, source: Source) -> RunOwner:
         """Find the partition of a run.

@@ -13,9 +13,8 @@ from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.batch import layout
-from kdump.format.record.reader import key_and_value
 from kdump.state import _fold
-from kdump.state.messages import Message, Unreadable, kind_of, read_key, read_value
+from kdump.state.messages import Message, Unreadable, fields, kind_of, read_key, read_value
 from kdump.state_rows import CommitRow, GroupRow
 
 if TYPE_CHECKING:
@@ -139,7 +138,8 @@ class GroupCoordinator:
         batches, rows, filled, width = chunk.window.rows, chunk.rows, chunk.filled, layout.RECORD_WIDTH
         r = 0
         while True:
-            r = _fold.upsert(chunk.view, batches, rows, r, filled, self._numbers, self._columns, self._values)
+            if chunk.cut is None:
+                r = _fold.upsert(chunk.view, batches, rows, r, filled, self._numbers, self._columns, self._values)
             if r >= filled:
                 return
             row = rows[r * width : (r + 1) * width]
@@ -151,7 +151,7 @@ class GroupCoordinator:
                 row[layout.R_OFFSET],
                 row[layout.R_TIMESTAMP],
             )
-            key, value = key_and_value(chunk.view, row)
+            key, value = fields(chunk, row)
             producer = batches[at + layout.PRODUCER_ID]
             if batches[at + layout.MAGIC] >= layout.MAGIC_V2 and batches[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG:
                 self._marker(producer, place, (key or b"")[2:4])

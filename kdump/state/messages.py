@@ -8,19 +8,67 @@ from typing import TYPE_CHECKING, Any
 from kdump.decode.schema import ReadMode
 from kdump.decode.table import newest, table
 from kdump.decode.wire import MalformedError
+from kdump.format.record.chunk import KEPT, MOST_WHOLE
+from kdump.format.record.reader import key_and_value
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from array import array
+
     from kdump.decode.table import Table
+    from kdump.format.record.chunk import Chunk, CutRecord
 
 Message = dict[str, Any]
 _VERSION = 2  # bytes before the message: type of the record, or version of the value
+_FIRST = 16  # bytes of what is not held
 
 
 class Unreadable(Value):
     """Why a value cannot be read."""
 
     why: str
+
+
+class TooLarge(bytes):
+    """The first bytes of a key or a value that is not held: they say its type or version, and a control record's all.
+
+    Attributes:
+        why: it cannot be read.
+    """
+
+    why: str
+
+
+def fields(chunk: Chunk, row: array[int]) -> tuple[bytes | None, bytes | None]:
+    """Return key and value of a record, None for null; TooLarge for one that is not held.
+
+    Args:
+        chunk: that it is of.
+        row: its RECORD_WIDTH values.
+    """
+    small = key_and_value(chunk.view, row)
+    return small if chunk.cut is None else _large_fields(chunk.cut, *small)
+
+
+def _large_fields(cut: CutRecord, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
+    """Key and value of a large record whose first bytes are here."""
+    from kdump.format.record.cut_record import whole_fields
+
+    whole = whole_fields(cut)
+    if whole is not None:
+        return whole
+    size = max(0, cut.key_size) + max(0, cut.value_size)
+    why = f"key and value have {size} bytes: more than {MOST_WHOLE} are not decoded"
+    return _held(key, cut.key_size, why), _held(value, cut.value_size, why)
+
+
+def _held(data: bytes | None, size: int, why: str) -> bytes | None:
+    """A field of which so many bytes may be here, or what stands for it where it has more."""
+    if data is None or size <= KEPT:
+        return data
+    found = TooLarge(data[:_FIRST])
+    found.why = why
+    return found
 
 
 @cache
@@ -41,6 +89,8 @@ def read_key(name: str, key: bytes) -> Message | Unreadable:
         name: of its message.
         key: with the type of the record.
     """
+    if isinstance(key, TooLarge):
+        return Unreadable(key.why)
     schema = known().schema(name)
     try:
         return schema.read(key, _VERSION, schema.low)[0]
@@ -55,6 +105,8 @@ def read_value(name: str, value: bytes) -> Message | Unreadable:
         name: of its message.
         value: with its version.
     """
+    if isinstance(value, TooLarge):
+        return Unreadable(value.why)
     if len(value) < _VERSION:
         return Unreadable(f"the value has {len(value)} bytes: no version of {name}")
     schema = known().schema(name)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.decode.metadata import Frames, UnframedError
 from kdump.format.batch import layout
-from kdump.format.record.reader import key_and_value
 from kdump.state.group_coordinator import CommitPlace
-from kdump.state.messages import known
+from kdump.state.messages import TooLarge, fields, known
 from kdump.state_rows import DEFAULT, config_type, entity_name, mechanism_name
 
 if TYPE_CHECKING:
@@ -190,13 +189,16 @@ class MetadataImage:
             offset = row[layout.R_OFFSET]
             if offset < first or (last is not None and offset > last):
                 continue
-            key, value = key_and_value(chunk.view, row)
+            key, value = fields(chunk, row)
             if batches[at + layout.MAGIC] >= layout.MAGIC_V2 and batches[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG:
                 if of_snapshot:
                     self._control(key, value)
                 continue
             where = batches[at + layout.POSITION], batches[at + layout.SIZE]
             place = CommitPlace(path, *where, offset, row[layout.R_TIMESTAMP])
+            if isinstance(value, TooLarge):
+                self._doubt(place, value.why)
+                continue
             try:
                 record = self._frames.read(value or b"")
             except UnframedError as problem:

@@ -15,6 +15,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.kinds import FileKind
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, PartitionChecked
@@ -195,8 +196,8 @@ class PartitionLog:
             self._is_surveyed = True
 
     def chunks(self, start: Cut, stop: Cut) -> Iterator[tuple[str, Chunk]]:
-        """Yield path of the log and records of what counts, in order."""
-        reader = RecordReader(self._limits.max_uncompressed_bytes, max_batch=self._limits.max_batch_bytes)
+        """Yield path of the log and records of what counts, in order; large ones are cut: see `messages.fields`."""
+        reader = RecordReader(self._limits.max_uncompressed_bytes, max_batch=self._limits.max_batch_bytes, cut=KEPT)
         checks, checked = RecordChecks(""), -1
         for number, window in self.windows(start, stop):
             path = self.path(number)

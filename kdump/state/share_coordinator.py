@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
-from kdump.format.record.reader import key_and_value
 from kdump.state.group_coordinator import CommitPlace
-from kdump.state.messages import Unreadable, kind_of, read_key, read_value
+from kdump.state.messages import Unreadable, fields, kind_of, read_key, read_value
 from kdump.state_rows import CommitRow
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class ShareCoordinator:
                 continue
             where = batches[at + layout.POSITION], batches[at + layout.SIZE]
             place = CommitPlace(path, *where, row[layout.R_OFFSET], row[layout.R_TIMESTAMP])
-            self._record(place, *key_and_value(chunk.view, row))
+            self._record(place, *fields(chunk, row))
 
     def _record(self, place: CommitPlace, key: bytes | None, value: bytes | None) -> None:
         kind = None if key is None else kind_of(key)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
-from kdump.format.record.reader import key_and_value
 from kdump.state.group_coordinator import CommitPlace
-from kdump.state.messages import Unreadable, kind_of, known, read_key, read_value
+from kdump.state.messages import Unreadable, fields, kind_of, known, read_key, read_value
 from kdump.state_rows import TransactionRow
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class TransactionCoordinator:
                 continue
             where = batches[at + layout.POSITION], batches[at + layout.SIZE]
             place = CommitPlace(path, *where, row[layout.R_OFFSET], row[layout.R_TIMESTAMP])
-            key, value = key_and_value(chunk.view, row)
+            key, value = fields(chunk, row)
             if key is None or kind_of(key) is None:
                 self._doubt(place, "the key says no type of a record")
             elif kind_of(key) != 0:

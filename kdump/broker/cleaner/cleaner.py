@@ -26,6 +26,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.checksum import crc32c
 from kdump.format.kernels import wire
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import ROWS
 from kdump.value import Value
 
@@ -179,9 +180,9 @@ class Cleaner:
         self._progress = progress
         self._buffer: Buffer | None = None
         limits = log_to_clean.max_uncompressed_bytes
-        self._reader = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, streams=True)
-        self._again = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, streams=True)
-        self._markers = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes)
+        self._reader = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, cut=KEPT, streams=True)
+        self._again = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, cut=KEPT, streams=True)
+        self._markers = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, cut=KEPT)
         self._transactions = CleanedTransactions()
         self._keep = memoryview(bytearray(ROWS))
         self._out = memoryview(bytearray(_OUTPUT))
@@ -246,6 +247,9 @@ class Cleaner:
             problem = chunk.problem
             if problem is not None and not (flags is not None and _passed_over(window, problem.batch, flags)):
                 raise _unread(chunk, number)
+            if chunk.cut is not None and chunk.cut.key_size > KEPT:
+                why = f"the key of a record has {chunk.cut.key_size} bytes: more than {KEPT} are not compared"
+                raise CleaningError(why, number, window.cell(chunk.first, layout.POSITION), limit=True)
             yield chunk
 
     def _flags(self, window: Window, transactions: CleanedTransactions) -> array[int]:

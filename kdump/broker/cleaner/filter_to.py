@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 from kdump.broker.cleaner import _cleaning
 from kdump.format.batch import layout
 from kdump.format.codec.compress import Compressor
+from kdump.format.kernels import wire
+from kdump.format.record.cut_record import encoded, varint
 from kdump.format.record.reader import ROWS
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.format.batch.window import Window
-    from kdump.format.record.chunk import Chunk
+    from kdump.format.record.chunk import Chunk, CutRecord
 
 _OVERRUN = "java.lang.IllegalArgumentException: newLimit > capacity"
 _IMPOSSIBLE = "java.lang.IllegalStateException: Empty batches are only supported for magic v2 and above"
@@ -181,6 +183,11 @@ class WindowFilter:
         done = need = 0
         for chunk in (only,) if only is not None else self._cleaner.again(self._window, k):
             keep = memoryview(kept)[done : done + chunk.filled]
+            if chunk.cut is not None:
+                for part in _large(chunk, chunk.cut, base, time) if keep[0] else ():
+                    yield packer.add(bytes(part)) if packer else bytes(part)
+                done += chunk.filled
+                continue
             row = 0
             while row < chunk.filled:
                 out, _ = self._cleaner.room(need)
@@ -194,3 +201,12 @@ class WindowFilter:
 
     def _impossible(self, k: int) -> CleaningError:
         return CleaningError(_IMPOSSIBLE, self._number, self._window.cell(k, layout.POSITION))
+
+
+def _large(chunk: Chunk, cut: CutRecord, base_offset: int, base_timestamp: int) -> Iterator[bytes | memoryview]:
+    """One large record as magic 2 has it, in pieces. Source: DefaultRecord.writeTo."""
+    time = wire.subtract(chunk.rows[layout.R_TIMESTAMP], base_timestamp)
+    delta = wire.int32(wire.subtract(chunk.rows[layout.R_OFFSET], base_offset))
+    head = b"\0" + varint(time) + varint(delta)  # no attributes
+    yield varint(len(head) + sum(map(len, encoded(cut)))) + head
+    yield from encoded(cut)

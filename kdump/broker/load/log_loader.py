@@ -26,6 +26,7 @@ from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.java_values import IO_CLASSES
 from kdump.format.kinds import FileKind
+from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
 from kdump.storage.names import log_bases
@@ -409,7 +410,7 @@ def count_records(log: Source, base: int, start: int) -> int:
     """
     part = FilePart(log, start, log.size)
     walk = CheckedWalk(part, lambda _finding: None, segment=base, max_batch_bytes=_BATCH_BYTES)
-    reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES)
+    reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES, cut=KEPT)
     return sum(_records(window, reader) for window in walk.windows())
 
 
@@ -422,7 +423,7 @@ def readable(log: Source, base: int, end: int) -> tuple[int, int]:
         end: a log end offset.
     """
     walk = CheckedWalk(log, lambda _finding: None, segment=base, max_batch_bytes=_BATCH_BYTES)
-    reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES)
+    reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES, cut=KEPT)
     last, found = -1, 0
     for window in walk.windows():
         if window.all_trusted and not window.suspicions & (layout.NOT_ABOVE | layout.OUT_OF_RANGE):

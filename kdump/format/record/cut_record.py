@@ -54,6 +54,8 @@ class HeldBytes:
 class Restartable:
     """A stream that can be let go with all that its codec holds: it is read again up to there when it is wanted.
 
+    At its end it is let go: who keeps a record of it keeps no codec.
+
     Args:
         open_stream: gives the bytes, from the first one on.
         stream: the same, as far as it was read.
@@ -64,16 +66,22 @@ class Restartable:
         self._open = open_stream
         self._stream: DecodedStream | None = stream
         self._position = position
+        self._has_ended = False
         self.problem = stream.problem
 
     def read_into(self, target: memoryview) -> int:
         """Fill `target`; see DecodedStream."""
+        if self._has_ended:
+            return 0
         if self._stream is None:
             self._stream = self._open()
             skip(self._stream, self._position)
         count = self._stream.read_into(target)
         self._position += count
         self.problem = self._stream.problem
+        if not count and len(target):
+            self._has_ended = True
+            self.let_go()
         return count
 
     def let_go(self) -> None:
@@ -284,11 +292,11 @@ def cut_record(pieces: RecordPieces, most: int) -> tuple[bytes, tuple[bool, ...]
         if what == layout.AT_HEADER_KEY and not left and not texts.found[-1]:
             pieces.has_odd_key = True
     state = pieces.state
-    body = bytes([state[layout.P_ATTRIBUTES]]) + _varint(state[layout.P_TIME_DELTA]) + _varint(state[layout.P_DELTA])
+    body = bytes([state[layout.P_ATTRIBUTES]]) + varint(state[layout.P_TIME_DELTA]) + varint(state[layout.P_DELTA])
     for what, size in ((layout.AT_KEY, state[layout.P_KEY_SIZE]), (layout.AT_VALUE, state[layout.P_VALUE_SIZE])):
-        body += _varint(min(size, len(fields[what]))) + fields[what]
-    body += _varint(count) + headers
-    return _varint(len(body)) + body, tuple(texts.found)
+        body += varint(min(size, len(fields[what]))) + fields[what]
+    body += varint(count) + headers
+    return varint(len(body)) + body, tuple(texts.found)
 
 
 class MessagePieces:
@@ -422,6 +430,22 @@ def whole_fields(cut: CutRecord) -> tuple[bytes | None, bytes | None] | None:
     return None if key is None else bytes(key), None if value is None else bytes(value)
 
 
+def encoded(cut: CutRecord) -> Iterator[bytes | memoryview]:
+    """Yield key, value and headers of a large record as magic 2 has them; each piece is valid until the next."""
+    is_begun = is_counted = False
+    for what, data, left in cut.again():
+        if not is_counted and what not in (layout.AT_KEY, layout.AT_VALUE):
+            yield varint(cut.headers)
+            is_counted = True
+        if what != HEADERS:
+            if not is_begun:
+                yield varint(-1 if data is None else len(data) + left)
+            is_begun = bool(left)
+        yield data or b""
+    if not is_counted:
+        yield varint(cut.headers)
+
+
 def digest(cut: CutRecord) -> tuple[int, int, bytes]:
     """Return what tells key and value of a large record from others: their sizes, and a hash of their bytes."""
     from hashlib import sha256
@@ -449,7 +473,7 @@ def whole_chunk(chunk: Chunk) -> Chunk:
             if before in places:
                 row[layout.R_HEADERS_AT] = len(data)
             if before != what and what != HEADERS:
-                data += _varint(-1 if part is None else len(part) + left)
+                data += varint(-1 if part is None else len(part) + left)
         data += part or b""
         before = what
     row[layout.R_KEY_SIZE], row[layout.R_VALUE_SIZE] = cut.key_size, cut.value_size
@@ -457,7 +481,7 @@ def whole_chunk(chunk: Chunk) -> Chunk:
     return chunk.replace(view=memoryview(data), rows=row, cut=None)
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     """A number as records have it; 64 bits."""
     data = bytearray(wire.WIDEST_LONG)
     return bytes(data[: wire.put_varint(memoryview(data), 0, value)])

@@ -225,6 +225,7 @@ class RecordReader:
             problem = self._stream_problem(
                 stream, RecordProblem(k, status, done, dropped + at, length, held - at), self._stream[at:held]
             )
+            del stream  # with what its codec holds: who gets the last chunk may read the batch again
             yield Chunk(window, self._stream, k, k + 1, begun, self._rows, count, problem)
             return
 

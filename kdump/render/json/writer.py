@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 from binascii import b2a_base64
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -105,18 +106,18 @@ class JsonWriter(LineBuffer):
             )
             if why == _json.DONE:
                 if chunk.cut is not None:
-                    self._long_line(chunk, 0)
+                    deque(self.long_line(chunk, 0), maxlen=0)
                 return
             if why == _json.NO_ROOM:
                 self.flush()
             elif 2 * len(self._room) <= MOST_ROOM:
                 self._room = memoryview(bytearray(2 * len(self._room)))
             else:
-                self._long_line(chunk, r)
+                deque(self.long_line(chunk, r), maxlen=0)
                 r += 1
 
-    def _long_line(self, chunk: Chunk, r: int) -> None:
-        """Write the line of record r in pieces."""
+    def long_line(self, chunk: Chunk, r: int) -> Iterator[None]:
+        """Write the line of record r of a chunk in pieces; yield after each, for who hands on what was written."""
         row, cut = chunk.rows[r * layout.RECORD_WIDTH : (r + 1) * layout.RECORD_WIDTH], chunk.cut
         batch = chunk.window.row(row[layout.R_BATCH])
         if cut is None:
@@ -133,10 +134,10 @@ class JsonWriter(LineBuffer):
         self.text(self._heads[1].decode() + _head(shown, batch))
         self.text(',"headers":[' if new else ',"headers":null')
         if count:
-            self._headers(pieces(), found[_FIELDS:])
+            yield from self._headers(pieces(), found[_FIELDS:])
         self.text("]" if new else "")
         if self._shown:
-            self._fields(pieces(), found)
+            yield from self._fields(pieces(), found)
         is_control = new and batch[layout.ATTRIBUTES] & layout.CONTROL_FLAG
         fields = None
         if is_control or (self._shown & _json.DECODED and self._decode is not None):
@@ -151,8 +152,11 @@ class JsonWriter(LineBuffer):
             self.text(fate_json(chunk.fates[r]).decode())
         self.text("}\n")
 
-    def _headers(self, pieces: Iterator[Event], texts: Sequence[bool]) -> None:
-        """Write many headers; of those that come in pieces, `texts` says which keys and values are UTF-8."""
+    def _headers(self, pieces: Iterator[Event], texts: Sequence[bool]) -> Iterator[None]:
+        """Write many headers, and yield after each piece.
+
+        Of those that come in pieces, `texts` says which keys and values are UTF-8.
+        """
         begun, number, field = False, 0, self._in_pieces()
         for what, data, left in pieces:
             if what == HEADERS:
@@ -168,6 +172,7 @@ class JsonWriter(LineBuffer):
                 if not left:
                     number, begun = number + 1, True
                     self.text("}" if what == layout.AT_HEADER_VALUE else "")
+            yield
 
     def _whole_headers(self, view: memoryview, count: int, *, begun: bool) -> None:
         """Write headers that are all in a buffer."""
@@ -187,8 +192,8 @@ class JsonWriter(LineBuffer):
                 self.text("}")
                 at, count, begun = value_at + max(0, size), count - 1, True
 
-    def _fields(self, pieces: Iterator[Event], texts: Sequence[bool]) -> None:
-        """Write key and payload; `texts` says which of them are UTF-8."""
+    def _fields(self, pieces: Iterator[Event], texts: Sequence[bool]) -> Iterator[None]:
+        """Write key and payload, and yield after each piece; `texts` says which of them are UTF-8."""
         names, field = {layout.AT_KEY: ',"key":', layout.AT_VALUE: ',"payload":'}, self._in_pieces()
         names = {what: names[what] for what in names if self._shown & _BITS[what]}
         missing = dict(names)  # a message of magic 0 or 1 whose value ends behind it has none
@@ -199,6 +204,7 @@ class JsonWriter(LineBuffer):
                 continue
             self.text(missing.pop(what, ""))
             field.add(data, left, is_text=texts[what == layout.AT_VALUE])
+            yield
         for label in missing.values():
             self.text(f"{label}null")
 
