@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.rescue.log_facts import Limits, batches_of
+from kdump.rescue.log_facts import batches_of
 from kdump.salvaged import Revived
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
     from kdump.rescue.line import Line, LineLog, Side
 
@@ -19,7 +20,7 @@ Records = dict[int, tuple[bytes, "bytes | None", bool]]
 _MOST = 1_000_000  # keys that are followed
 
 
-def subset(logs: Sequence[LineLog], one: Side, other: Side, limits: Limits) -> int | None:
+def subset(logs: Sequence[LineLog], one: Side, other: Side, limits: ReadLimits) -> int | None:
     """Return which of two batches has all the records of the other: 0 or 1; None where neither has.
 
     Args:
@@ -36,7 +37,7 @@ def subset(logs: Sequence[LineLog], one: Side, other: Side, limits: Limits) -> i
     return 1 if first.items() <= second.items() else None
 
 
-def records_at(source: Source, position: int, limits: Limits) -> Records | None:
+def records_at(source: Source, position: int, limits: ReadLimits) -> Records | None:
     """Return the records of the batch at a position by their offsets: all of it, the key, whether the value is null.
 
     None where they cannot be read.
@@ -58,7 +59,7 @@ def records_at(source: Source, position: int, limits: Limits) -> Records | None:
     return found
 
 
-def revived(name: str, line: Line, sources: Sequence[Source], limits: Limits) -> Iterator[Revived]:
+def revived(name: str, line: Line, sources: Sequence[Source], limits: ReadLimits) -> Iterator[Revived]:
     """Yield the keys that live in the result only because another copy's cleaning was not followed.
 
     Args:

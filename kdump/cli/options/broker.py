@@ -69,8 +69,8 @@ def cluster_of(given: Mapping[str, Any]) -> ClusterSettings | None:
     Args:
         given: the paths, and the limits of what is read.
     """
+    from kdump.format.read_limits import ReadLimits
     from kdump.state.cluster_config import cluster_settings
-    from kdump.state.partition_log import ReadLimits
 
     limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
     return cluster_settings([os.fspath(path) for path in given["paths"]], limits)
