@@ -588,12 +588,14 @@ class Step(Value):
         command: as a dry run and as a shell reads it; None where a person acts.
         why: what it does, and what it costs.
         instead: numbers of the steps that this one makes unnecessary.
+        damaged: path of the partition directory that it restores or salvages as a whole; None for other steps.
     """
 
     n: int
     command: str | None
     why: str
     instead: tuple[int, ...] = ()
+    damaged: str | None = None
 
 
 class Progress(Value):
