@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.broker.config import ClusterSettings, Config, check_name, read_config
+from kdump.broker.config import DEFAULTS, ClusterSettings, Config, check_name, read_config
 from kdump.broker.load.log_manager import LoadSettings
 from kdump.cli.options.times import clock_of
+from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
@@ -61,6 +63,19 @@ def configured(given: Mapping[str, Any]) -> Config:
         return Config(values, frozenset(firm)).within(cluster_of(given))
     except ValueError as error:
         raise click.UsageError(escape(str(error))) from None
+
+
+def say_defaults(config: Config, verb: str, *, always: bool = False) -> None:
+    """Say where an answer hangs on settings that nobody gave, and how to give them.
+
+    Args:
+        config: as it was given.
+        verb: that answers.
+        always: the answer itself does not say so; else it is said where a person looks.
+    """
+    if config.is_silent and (always or sys.stdout.isatty() or sys.stderr.isatty()):
+        how = "give others by --config or --set, or name __cluster_metadata-0 among the paths"
+        say(f"kdump: {verb}: the settings of topics are not in their files. {DEFAULTS}; {how}")
 
 
 def cluster_of(given: Mapping[str, Any]) -> ClusterSettings | None:
