@@ -572,12 +572,14 @@ class Scrubbed(Value):
         segments: that were read.
         fresh: of these, those that were read for the first time, or are new in their place.
         left: that were not reached.
+        active: that a broker still writes to, and that were not read for that.
     """
 
     partitions: int
     segments: int
     fresh: int
     left: int
+    active: int = 0
 
 
 class Step(Value):
