@@ -15,7 +15,10 @@ def main() -> None:
     # Dying of the signal is what a shell expects of both: no traceback, status 141 or 130.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if sys.stdout is None or sys.stderr is None:  # closed before the start: nothing can be said
+    if sys.stderr is None:
+        _open_stderr()
+    if sys.stdout is None:  # closed before the start
+        sys.stderr.write("kdump: cannot write the output: stdout is closed\n")
         os._exit(5)
     try:
         from kdump.cli.main import kdump
@@ -34,6 +37,17 @@ def main() -> None:
         from kdump.cli.bug import report_bug
 
         sys.exit(report_bug(error))
+
+
+def _open_stderr() -> None:
+    """Let what is said go nowhere where stderr is closed; no file that is opened may get its number."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    if null != 2:
+        os.dup2(null, 2, inheritable=True)
+        os.close(null)
+    else:
+        os.set_inheritable(null, True)
+    sys.stderr = os.fdopen(2, "w", errors="backslashreplace", closefd=False)
 
 
 if __name__ == "__main__":

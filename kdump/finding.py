@@ -60,7 +60,7 @@ class Code(Enum):
     F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index not found by time", "rebuild the index before a broker starts")
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica")
 
-    F11 = ("odd-directory", Severity.ERROR, "this is no partition directory: a broker does not start with it here", "move it out of the log directory")
+    F11 = ("odd-directory", Severity.ERROR, "this is not a partition directory: a broker does not start while it is here", "move it out of the log directory")
     F12 = ("duplicate", Severity.ERROR, "the partition lies in {other} too: a broker does not start with both", "move one of them out of its log directory")
     F13 = ("text-mode", Severity.ERROR, "{why}: it was copied as text, and each batch with such bytes is damaged", "copy the file again in binary mode, or restore it from another replica")
     F14 = ("stale-copy", Severity.ERROR, "the log ends at offset {found}, and {what} shows that it went on to {expected}: an older copy, or cut at a batch boundary", "look for the newer copy, or restore the replica, before anything is rebuilt: what shows the old end is its only witness")
@@ -130,7 +130,7 @@ class Code(Enum):
     R05 = ("header-text", Severity.NOTE, "record {index}: {why}", "none: readers cope with it")
     R06 = ("offset-delta", Severity.ERROR, "record {index}: offset delta {found} is not above {previous} and at most {limit}", "restore from another replica")
 
-    R07 = ("decoder", Severity.WARNING, "read as a record of {topic}: {why}", "none if it is no such record; otherwise see whether it was written by a newer Kafka")
+    R07 = ("decoder", Severity.WARNING, "read as a record of {topic}: {why}", "none if it is something else; otherwise see whether it was written by a newer Kafka")
 
     C01 = ("codec-data", Severity.ERROR, "the {codec} data is damaged although the CRC is right: {why}", "restore from another replica")
     C02 = ("codec-ends", Severity.ERROR, "{why}", "restore from another replica")
@@ -173,7 +173,7 @@ class Code(Enum):
     S01 = ("snapshot", Severity.WARNING, "{why}: a broker deletes the file and uses an older one", "remove the file; the broker rebuilds it")
     S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker removes it", "none: the broker removes it")
     S03 = ("snapshot-state", Severity.WARNING, "the log says something else about producers ({why}), {count} in all: a broker may refuse what they write", "remove the file; the broker rebuilds it")
-    S04 = ("snapshot-name", Severity.ERROR, "the name is no offset: a broker fails to load the partition", "move the file out of the directory")
+    S04 = ("snapshot-name", Severity.ERROR, "the name is not an offset: a broker fails to load the partition", "move the file out of the directory")
     K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing:offset} {missing:is} gone", "compare with another replica; a broker lowers the value")
     K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")
     K03 = ("checkpoint", Severity.ERROR, "{why}", "restore the file: a broker may take the log directory offline, or count the file as empty")

@@ -572,12 +572,14 @@ class Scrubbed(Value):
         segments: that were read.
         fresh: of these, those that were read for the first time, or are new in their place.
         left: that were not reached.
+        active: that a broker still writes to, and that were not read for that.
     """
 
     partitions: int
     segments: int
     fresh: int
     left: int
+    active: int = 0
 
 
 class Step(Value):
@@ -588,12 +590,14 @@ class Step(Value):
         command: as a dry run and as a shell reads it; None where a person acts.
         why: what it does, and what it costs.
         instead: numbers of the steps that this one makes unnecessary.
+        damaged: path of the partition directory that it restores or salvages as a whole; None for other steps.
     """
 
     n: int
     command: str | None
     why: str
     instead: tuple[int, ...] = ()
+    damaged: str | None = None
 
 
 class Progress(Value):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from kdump.api.errors import Error, error_of
 from kdump.api.select import time_of
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
-from kdump.find.finder import Finder, LookupLimits, open_partition
+from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
+from kdump.format.read_limits import ReadLimits
 from kdump.item import LookupAnswer as Answer
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
@@ -77,7 +78,7 @@ def find_time(path: str | os.PathLike[str], time: int | str | datetime, *, scan:
 def _found(path: str, query: Query, *, scan: bool, times: bool) -> Location | None:
     try:
         partition = open_partition(path, lambda _finding: None)
-        finder = Finder(partition, LookupLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES), scan=scan, times=times)
+        finder = Finder(partition, ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES), scan=scan, times=times)
         items = list(finder.answers([query]))
     except UnreadableError as error:
         raise error_of(error.problem) from None

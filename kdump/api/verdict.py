@@ -150,8 +150,8 @@ def verify(
         from kdump.broker.config import Config
         from kdump.broker.load.facts import Start
         from kdump.broker.load.log_manager import LoadSettings
+        from kdump.format.read_limits import ReadLimits
         from kdump.state.cluster_config import cluster_settings
-        from kdump.state.partition_log import ReadLimits
 
         starts = tuple(Start) if start == "all" else (Start(start),)
         clock = time.time_ns() // 1_000_000 if now is None else time_of("now", now)

@@ -154,6 +154,10 @@ for _one in _TOPIC.values():
     _READERS.update((name, _LONG if unit > 1 else _one.read) for name, unit in _one.names)
 _READERS["log.retention.ms"] = _LONG  # below 0 it is -1
 
+_LIMITS = " ".join(f"{name}={_TOPIC[name].default}" for name in ("retention.ms", "retention.bytes"))
+DEFAULTS = f"Kafka's defaults are taken: cleanup.policy=delete {_LIMITS}"
+"""What is said where nobody says what a topic has: of the settings that decide what goes."""
+
 
 class ClusterSettings(Value):
     """What the metadata log says of configurations.
@@ -259,12 +263,18 @@ class Config:
         return TopicConfig.of({name.replace(".", "_"): value for name, value in values.items()})
 
     def assumed(self, topic: str | None) -> str:
-        """Say what was taken because brokers make a topic so, or is not modelled; empty for nothing."""
+        """Say what was taken because brokers make a topic so, or nobody said it, or is not modelled; else empty."""
         internal = self._internal(topic)
         taken = [f"{name}={text}" for name, text in internal.items() if name not in self._values]
         said = [self._said] if self._said else []
         said += [f"{topic} is taken as brokers make it: {' '.join(taken)}"] if taken else []
+        said += [DEFAULTS] if self.is_silent and not internal else []
         return "; ".join([*said, _TIERED] if self._is_tiered else said)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no setting that counts was given, and no metadata log is at hand."""
+        return not (self._values or self._said or self._known or self.has_cluster)
 
     @property
     def has_cluster(self) -> bool:

@@ -38,6 +38,9 @@ _WITNESSED = ("F14", "X09")  # what the indexes say tells what is wrong: to buil
 _FOREIGN = ("F13", "F15")  # the log itself is not what it should be: nothing made from it is right
 _WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
 _WRONG_SNAPSHOT = (Code.S01, Code.S03)
+FROM_ANOTHER = "from another replica, if one is sound"
+"""What a step says where no other replica was looked at."""
+
 _NAMED = 3  # files that a sentence names
 
 
@@ -220,12 +223,13 @@ class PartitionSteps:
         for at, (command, why) in enumerate((*urgent, *alternatives, *persons, *steps), 1):
             is_better = len(urgent) < at <= before  # it makes a new copy of the partition, and nothing here is mended
             behind = at if command is None else first
-            yield Step(at, command, why, tuple(range(behind + 1, count + 1)) if is_better else ())
+            instead = tuple(range(behind + 1, count + 1)) if is_better else ()
+            yield Step(at, command, why, instead, self._path if is_better else None)
 
     def _restored(self, why: Finding) -> tuple[str | None, str]:
         """The step that is better than all others."""
         stop = "stop the broker, move the directory away, and let it be replicated again"
-        return None, f"restore {self._path} from another replica, if one is sound ({_place(why)}): {stop}"
+        return None, f"restore {self._path} {FROM_ANOTHER} ({_place(why)}): {stop}"
 
     def _of_cut(self, cut: _Segment, cause: Finding) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
         """Return what keeps more than a cut, and the cut."""

@@ -14,6 +14,7 @@ from collections import deque
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.checks.next_steps import FROM_ANOTHER
 from kdump.checks.run import LocalVerify, partitions_of, verify
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding, Severity
@@ -23,9 +24,11 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.item import Checked, Loss, PartitionChecked
+from kdump.item import Checked, Loss, PartitionChecked, Step
+from kdump.render.shell import command_line, named
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
+from kdump.storage.paths import parent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 _MOST_TOGETHER = 1000  # batches whose records are compared at once, where the framing differs
+_JOINED = "writes all that is intact in any of these replicas to a new directory"
 _HELD = 10_000  # findings about missing offsets, until it is known whether compaction explains them
 
 
@@ -74,21 +78,31 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     if all(len(checks) < 2 for checks in replicas.values()):
         sentence = "--replicas: no partition lies under two of these paths: nothing was compared"
         yield OpenFailure(paths[0], "other", sentence)
-    yield from engine.replicas([checks for _, checks in sorted(replicas.items())], options)
-    yield from known.with_others([[check.path for check in checks] for checks in replicas.values()])
+    for item in engine.replicas([checks for _, checks in sorted(replicas.items())], options):
+        known.see_difference(item)
+        yield item
+    groups = [[check.path for check in checks] for checks in replicas.values()]
+    yield from known.steps(groups)
+    yield from known.with_others(groups)
 
 
 class _KnownLosses:
-    """What the replicas have lost, until it is known which others have it."""
+    """What the replicas have lost and what to do about it, until it is known which others have it, and are sound."""
 
     def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._unsound: set[str] = set()  # directories in which something is wrong, or was not read
+        self._differ: set[tuple[str, str]] = set()  # replicas with other records at the same offsets
         self._losses: dict[str, list[Loss]] = {}
         self._missing: dict[str, array[int]] = {}  # first and last offset, pair by pair
         self._spans: dict[str, tuple[int, int]] = {}
 
     def through(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Yield the items of verify, but for what is lost."""
+        """Yield the items of verify, but for what is lost and the steps."""
         for item in items:
+            if isinstance(item, Step):
+                self._steps.append(item)
+                continue
             if isinstance(item, Loss):
                 self._missing.setdefault(item.path, array("q")).extend((item.offset, item.last_offset))
                 if item.certainty.is_loss:
@@ -96,7 +110,69 @@ class _KnownLosses:
                     continue
             elif isinstance(item, PartitionChecked) and item.start_offset is not None and item.end_offset is not None:
                 self._spans[item.path] = item.start_offset, item.end_offset
+            elif isinstance(item, Finding) and item.severity is Severity.ERROR:
+                self._unsound.update((item.file, parent(item.file)))
+            elif isinstance(item, OpenFailure) and item.kind != "skipped":
+                self._unsound.update((item.path, parent(item.path)))
             yield item
+
+    def see_difference(self, item: Item) -> None:
+        """Take into account where two replicas have other records."""
+        if isinstance(item, Finding) and item.code is Code.D01:
+            pair = parent(item.file), str(item.values["other"])
+            self._differ.update((pair, pair[::-1]))
+
+    def steps(self, groups: Sequence[Sequence[str]]) -> Iterator[Step]:
+        """Yield the steps, numbered through: each names the sound replica, or all that salvage is to join.
+
+        Args:
+            groups: paths of the replicas of each partition.
+        """
+        replicas = {path: paths for paths in groups for path in paths if len(paths) > 1}
+        salvaged = {one.damaged for one in self._steps if one.command is not None}
+        steps: list[tuple[int, Step]] = []  # with the number that it had, 0 for a new one
+        for one in self._steps:
+            paths = replicas.get(one.damaged or "")
+            if paths is None or one.damaged is None:
+                steps.append((one.n, one))
+                continue
+            join = one.replace(command=command_line("salvage", *map(named, paths), "--to", "DIR"), why=_JOINED)
+            if one.command is not None:
+                steps.append((one.n, join))
+                continue
+            sound = self._sound(one.damaged, [path for path in paths if path != one.damaged])
+            source = "from a replica other than these, if one is sound"
+            if sound is not None:
+                source = f"from {sound}, in which nothing is wrong and nothing is missing that is lost here"
+            steps.append((one.n, one.replace(why=one.why.replace(FROM_ANOTHER, source))))
+            if sound is None and one.damaged not in salvaged and self._would_gain(one.damaged, paths):
+                writers = {other.n for other in self._steps if other.command is not None}
+                steps.append((0, join.replace(instead=tuple(n for n in one.instead if n in writers))))
+        numbers = {old: n for n, (old, _) in enumerate(steps, 1) if old}
+        for n, (_, step) in enumerate(steps, 1):
+            instead = [numbers[old] for old in step.instead]
+            if n < len(steps) and not steps[n][0]:  # the new one behind it
+                instead.append(n + 1)
+            yield step.replace(n=n, instead=tuple(sorted(instead)))
+
+    def _sound(self, path: str, others: Sequence[str]) -> str | None:
+        """The replica that has all that one with damage has, and all that it has lost; None where there is none."""
+        losses, (_, end) = self._losses.get(path, []), self._spans.get(path, (0, 0))
+        found = [
+            one
+            for one in others
+            if one not in self._unsound
+            and (path, one) not in self._differ
+            and self._spans.get(one, (0, -1))[1] >= end
+            and all(self._has(one, loss.offset, loss.last_offset) for loss in losses)
+        ]
+        return max(found, key=lambda one: self._spans[one][1], default=None)
+
+    def _would_gain(self, path: str, paths: Sequence[str]) -> bool:
+        """Whether another replica has something that one has lost."""
+        others = [one for one in paths if one != path]
+        losses = self._losses.get(path, [])
+        return any(self._has(one, loss.offset, loss.last_offset) for one in others for loss in losses)
 
     def with_others(self, groups: Sequence[Sequence[str]]) -> Iterator[Loss]:
         """Yield what is lost, with the replicas that have it.

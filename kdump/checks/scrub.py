@@ -32,7 +32,7 @@ from kdump.value import Value
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.checks.ledger import Known, Turn
     from kdump.checks.scrub_segment import Result
@@ -129,6 +129,7 @@ def scrub(paths: Sequence[str], options: ScrubOptions, engine: LocalScrub | None
         for place in places:
             yield from place.enter(ledger)
             run.partitions.update(place.partitions)
+            run.active += place.active
         items = run.all(engine) if places else iter(())
         held: list[Item] = []
         for item in items:
@@ -170,6 +171,7 @@ class _Place:
     Attributes:
         directories: that no ledger may lie in.
         partitions: directories that are looked at.
+        active: segments that a broker still writes to, once all was entered.
     """
 
     def __init__(self, path: str, *, is_directory: bool) -> None:
@@ -177,6 +179,7 @@ class _Place:
         self._directory = directory = InputDirectory(path) if is_directory else None
         self.partitions = [] if directory is None else [one.path for one in directory.partitions]
         self.directories = (path,) if is_directory else ()
+        self.active = 0
 
     def enter(self, ledger: Ledger) -> Iterator[OpenFailure | Unchecked]:
         """Let the ledger know what lies here; yield what cannot be listed, or is nothing for a scrub."""
@@ -196,11 +199,16 @@ class _Place:
             if listing.error is not None:
                 yield OpenFailure(one, "permission", f"{one}: cannot be listed: {listing.error.strerror}")
                 continue
-            ledger.enter(_rows(one, listing))
+            ledger.enter(self._counted(_rows(one, listing)))
             complete.append(one)
         is_whole = directory.is_log_dir and complete == self.partitions != []
         for one in [path] if is_whole else complete:
             ledger.forget(real(one))
+
+    def _counted(self, rows: Iterable[Listed]) -> Iterator[Listed]:
+        for row in rows:
+            self.active += row.next_base is None
+            yield row
 
     def _enter_file(self, ledger: Ledger) -> Iterator[OpenFailure | Unchecked]:
         row = _row(self._path)
@@ -261,6 +269,7 @@ class _Run:
 
     Attributes:
         partitions: that are looked at.
+        active: segments that a broker still writes to: none of them is read.
     """
 
     def __init__(self, ledger: Ledger, options: ScrubOptions, began: float) -> None:
@@ -273,6 +282,7 @@ class _Run:
         self._persons = PersonSteps()
         self._damaged: dict[str, None] = {}  # directories
         self.partitions: set[str] = set()
+        self.active = 0
 
     def all(self, engine: LocalScrub) -> Iterator[Item]:
         """Yield what is wrong with the segments, in their turn, and at the end the steps."""
@@ -298,7 +308,7 @@ class _Run:
                         yield from self._told(result)
         yield from self._commit()
         yield from self._steps()
-        yield Scrubbed(len(self.partitions), self._read, self._fresh, self._left)
+        yield Scrubbed(len(self.partitions), self._read, self._fresh, self._left, self.active)
 
     def _unit(self, turn: Turn) -> ScrubUnit:
         """What a process needs to know of a segment."""

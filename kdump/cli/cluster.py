@@ -9,6 +9,7 @@ import click
 
 from kdump.cli.options import complete
 from kdump.cli.options.help import Command
+from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, when
 from kdump.state.cluster import ClusterOptions, cluster
 
@@ -56,6 +57,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if given["diff"] and given["checks"]:
         raise click.UsageError("--check compares with one state: it does not go with --diff.")
     diff = tuple(when("--diff", text) for text in given["diff"]) if given["diff"] else None
+    bar = bar_of("cluster")
     options = ClusterOptions(
         when("--at", given["at"]),
         given["at_offset"],
@@ -63,5 +65,6 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         frozenset(given["topics"]),
         tuple(map(os.fspath, given["checks"])),
         limits(given),
+        bar is not None,
     )
-    run(cluster([os.fspath(path) for path in given["paths"]], options), given)
+    run(cluster([os.fspath(path) for path in given["paths"]], options), given, bar)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from kdump.cli.options.common import help_option
 from kdump.cli.options.help import Command
-from kdump.render.commentary import fail_to_write
+from kdump.render.commentary import answer
 
 # The names are those under which the shells look for them: an installation puts the same files under share/.
 SCRIPTS = {"bash": "kdump", "zsh": "_kdump", "fish": "kdump.fish"}
@@ -33,8 +32,4 @@ def command(shell: str) -> None:
     <(kdump completion bash).
     """
     script = (Path(__file__).with_name("completions") / SCRIPTS[shell]).read_text("ascii")
-    try:
-        sys.stdout.write(script)
-        sys.stdout.flush()
-    except OSError as error:
-        fail_to_write(error)
+    answer(script.removesuffix("\n"))

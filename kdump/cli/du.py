@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cli.options.broker import configured
+from kdump.cli.options.broker import configured, say_defaults
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -61,7 +61,9 @@ _TOP_KEYS = 20
     help="The N largest; the rest is one row.  [default: all, of keys 20]",
 )
 @click.option("--superseded", is_flag=True, help="Count the records that a newer one of the same key replaces.")
-@click.option("--full-at", metavar="SIZE", help="Say too how fast it grows, and when it has this size: 500G, 2T.")
+@click.option(
+    "--full-at", metavar="SIZE", help="Say too how fast it grew by its timestamps, and when it has this size: 500G, 2T."
+)
 @click.option("--config", metavar="FILE", help="Topic and broker settings, as Java properties (server.properties).")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting; wins over --config.")
 @click.option("--now", metavar="TIME", help="The clock: 2026-11-21T14:03:00Z, 10:00, now+2d.  [default: now]")
@@ -99,6 +101,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         bar is not None,
         given["jobs"],
     )
+    if given["layout"] == "text" and given["by"] in ("topic", "partition"):
+        say_defaults(options.config, "du")
     paths = [os.fspath(path) for path in given["paths"]]
     redactor = redactor_of(given, paths)
     sink = _sink(given["layout"], tally)

@@ -293,16 +293,13 @@ def _fate(given: dict[str, Any]) -> FateOptions | None:
     for option in ("stats", "skip_record_metadata"):
         if given[option]:
             raise click.UsageError(f"--fate is said of each record: it does not go with --{option.replace('_', '-')}.")
-    from kdump.cli.options.broker import configured
+    from kdump.cli.options.broker import configured, say_defaults
     from kdump.cli.options.times import clock_of
     from kdump.dump.fates import FateOptions
 
     config = configured(given)
-    if not (given["config"] or given["settings"] or given["quiet"] or config.has_cluster):
-        say(
-            "kdump: --fate: the settings of topics are not in their files: Kafka's defaults are taken; give others by "
-            "--config or --set, or name __cluster_metadata-0 among the paths"
-        )
+    if not given["quiet"]:
+        say_defaults(config, "dump --fate", always=True)
     return FateOptions(config, clock_of("--now", None))
 
 

@@ -10,7 +10,7 @@ import click
 from kdump.cli.options.common import help_option
 from kdump.cli.options.complete import manual_names
 from kdump.cli.options.help import Command
-from kdump.render.commentary import fail_to_write
+from kdump.render.commentary import answer
 
 _WIDEST = 100
 
@@ -39,11 +39,7 @@ def command(names: tuple[str, ...]) -> None:
     for name, lines in found.items():
         if not lines:
             raise click.UsageError(f"the manual has no finding and no JSON key '{name}'{_near(name, known_names())}")
-    try:
-        click.echo("\n\n".join("\n".join(lines) for lines in found.values()))
-        sys.stdout.flush()
-    except OSError as error:
-        fail_to_write(error)
+    answer("\n\n".join("\n".join(lines) for lines in found.values()))
 
 
 def _near(name: str, known: list[str]) -> str:

@@ -237,8 +237,8 @@ class _Export:
 
     def _state(self, spark: SparkSession | None) -> None:
         """What internal topics come to."""
+        from kdump.format.read_limits import ReadLimits
         from kdump.state.groups import GroupOptions, groups
-        from kdump.state.partition_log import ReadLimits
         from kdump.state.transactions import TransactionOptions, transactions
 
         limits = ReadLimits(self._given["max_batch_bytes"], self._given["max_uncompressed_bytes"])
@@ -257,8 +257,8 @@ class _Export:
 
     def _usage(self, spark: SparkSession | None) -> None:
         """What uses the space, by partition."""
+        from kdump.format.read_limits import ReadLimits
         from kdump.state.cluster_config import cluster_settings
-        from kdump.state.partition_log import ReadLimits
         from kdump.usage.options import by_partition
         from kdump.usage.run import placed_usage
 

@@ -19,10 +19,12 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.complete import partitions
 from kdump.cli.options.help import Command
+from kdump.cli.options.terminal import bar_of
 from kdump.exit_status import RunStatus
-from kdump.find.finder import Finder, LookupLimits, open_partition
+from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
 from kdump.finding import Finding
+from kdump.format.read_limits import ReadLimits
 from kdump.item import LookupAnswer
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from kdump.find.query import Query
     from kdump.format.record.chunk import Chunk
+    from kdump.render.terminal.progress import Bar
 
 STDIN = "-"
 _READ = 65536  # bytes of stdin
@@ -94,7 +97,7 @@ def find_offset(path: str, offset: str, **given: Any) -> None:  # noqa: ANN401 (
     this offset, and the first record in it at or after the offset. Exit status: 0 found, 10 nothing there, 3 damage or
     an unsound index met on the way, 5 something could not be read, 2 wrong use.
     """
-    _run(path, offset, offset_query, given, times=False)
+    _run("find-offset", path, offset, offset_query, given, times=False)
 
 
 @click.command(
@@ -117,7 +120,7 @@ def find_time(path: str, time: str, **given: Any) -> None:  # noqa: ANN401 (clic
     one question on each line of stdin. Exit status: 0 found, 10 nothing there, 3 damage or an unsound index met on the
     way, 5 something could not be read, 2 wrong use.
     """
-    _run(path, time, time_query, given, times=True)
+    _run("find-time", path, time, time_query, given, times=True)
 
 
 class FindSink(Protocol):
@@ -147,10 +150,11 @@ class Bad:
         self.error = error
 
 
-def _run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, Any], *, times: bool) -> None:
+def _run(verb: str, path: str, asked: str, read: Callable[[str], Query], given: dict[str, Any], *, times: bool) -> None:
     """Answer the questions and end with the exit status.
 
     Args:
+        verb: the command.
         path: partition directory, log, or log.dir.
         asked: the question, or "-" for one on each line of stdin.
         read: reads a question; ValueError when it is none.
@@ -163,18 +167,23 @@ def _run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, A
     many = asked == STDIN
     sink = _sink(path, given, many=many)
     separators = given["layout"] == "text" and (sys.stdout if many else sys.stderr).isatty()
+    bar = bar_of(verb)
     try:
         queries = _from_stdin(read, sink.flush) if many else iter([read(asked)])
     except ValueError as error:
         raise click.UsageError(escape(str(error))) from None
     try:
-        finder = _finder(path, sink, outcome, given, times=times, separators=separators)
+        finder = _finder(path, sink, outcome, given, bar, times=times, separators=separators)
         for query in queries:
-            _answer(finder, query, sink, outcome, given)
+            _answer(finder, query, sink, outcome, given, bar)
     except UnreadableError as error:
+        if bar is not None:
+            bar.hide()
         outcome.see(error.problem)
         say(f"kdump: {error.problem.sentence}")
     except OSError as error:
+        if bar is not None:
+            bar.hide()
         if error.filename is None:  # not of a file that is read: this is where the text goes
             fail_to_write(error)
         outcome.unreadable()
@@ -187,7 +196,14 @@ def _run(path: str, asked: str, read: Callable[[str], Query], given: dict[str, A
 
 
 def _finder(
-    path: str, sink: FindSink, outcome: RunStatus, given: dict[str, Any], *, times: bool, separators: bool
+    path: str,
+    sink: FindSink,
+    outcome: RunStatus,
+    given: dict[str, Any],
+    bar: Bar | None,
+    *,
+    times: bool,
+    separators: bool,
 ) -> Finder:
     """Open the partition, and say what is wrong with what lies around it."""
     findings: list[Finding] = []
@@ -195,11 +211,15 @@ def _finder(
     for finding in findings:
         outcome.see(finding)
         sink.finding(finding)
-    limits = LookupLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
-    return Finder(partition, limits, scan=given["scan"], times=times, separators=separators, jobs=given["jobs"])
+    limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
+    told = None if bar is None else bar.show
+    scan, jobs = given["scan"], given["jobs"]
+    return Finder(partition, limits, scan=scan, times=times, separators=separators, jobs=jobs, told=told)
 
 
-def _answer(finder: Finder, query: Query | Bad, sink: FindSink, outcome: RunStatus, given: dict[str, Any]) -> None:
+def _answer(
+    finder: Finder, query: Query | Bad, sink: FindSink, outcome: RunStatus, given: dict[str, Any], bar: Bar | None
+) -> None:
     if isinstance(query, Bad):
         outcome.nothing()
         sink.location(LookupAnswer(query.text, error=query.error))
@@ -207,6 +227,8 @@ def _answer(finder: Finder, query: Query | Bad, sink: FindSink, outcome: RunStat
     if query.assumed:
         say(f"kdump: {query.assumed}")
     for item in finder.answers([query]):
+        if bar is not None:
+            bar.hide()
         if isinstance(item, LookupAnswer):
             _show(finder, item, sink, outcome, given)
             continue

@@ -9,6 +9,7 @@ import click
 
 from kdump.cli.options import complete
 from kdump.cli.options.help import Command
+from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, when, write
 from kdump.render.commentary import say
 from kdump.state.groups import GroupOptions, groups
@@ -54,6 +55,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     ):
         raise click.UsageError("--diff has two times of its own: it does not go with --at.")
     diff = tuple(when("--diff", text) for text in given["diff"]) if given["diff"] else None
+    bar = bar_of("groups")
     options = GroupOptions(
         when("--at", given["at"]),
         None if diff is None else (diff[0], diff[1]),
@@ -62,10 +64,11 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         given["lag"],
         limits(given),
         given["jobs"],
+        bar is not None,
     )
     sink = None
     if given["reset_csv"]:
         from kdump.render.text.coordinators import ResetCsv
 
         sink = ResetCsv(write, say, named=len(set(given["groups_"])) == 1)
-    run(groups([os.fspath(path) for path in given["paths"]], options), given, sink)
+    run(groups([os.fspath(path) for path in given["paths"]], options), given, bar, sink)

@@ -11,6 +11,7 @@ import click
 from kdump import __version__
 from kdump.cli.options.common import help_option
 from kdump.cli.options.help import with_hint
+from kdump.render.commentary import answer
 from kdump.render.escape import escape
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _COMMANDS = {
     "completion": "kdump.cli.completion",
 }
 
-_HELP = "help"  # is no command of its own: `kdump help dump` is `kdump dump -h`
+_HELP = "help"  # without an entry above: `kdump help dump` is `kdump dump -h`
 
 TASKS = {
     "Check": {
@@ -103,7 +104,7 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         return
     kernels = [importlib.import_module(f"kdump.{name}") for name in _KERNELS]
     compiled = all(kernel.is_compiled() for kernel in kernels)
-    click.echo(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
+    answer(f"kdump {__version__} ({'compiled' if compiled else 'interpreted'})")
     ctx.exit()
 
 
@@ -171,7 +172,7 @@ class _Commands(click.Group):
             if ctx.resilient_parsing:  # a shell asks what may follow: the commands
                 return None, None, []
             if len(args) == 1 or args[1].startswith("-"):
-                click.echo(ctx.get_help(), color=ctx.color)
+                answer(ctx.get_help())
                 ctx.exit()
             args = [args[1], "--help"]
         name = args[0]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from kdump.cli.options.common import help_option
 from kdump.cli.options.help import Command
 from kdump.format.batch import layout
 from kdump.format.java_values import coordinator_partition
-from kdump.render.commentary import fail_to_write
+from kdump.render.commentary import answer
 
 
 @click.command(
@@ -46,13 +44,9 @@ def command(id_: str, partitions: int, form: str) -> None:
     except UnicodeEncodeError:
         raise click.UsageError("ID is not UTF-8: no client of Kafka can have it.") from None
     partition = coordinator_partition(id_, partitions)
-    try:
-        if form == "json":
-            from kdump.render.json.lines import line
+    if form == "json":
+        from kdump.render.json.lines import line
 
-            click.echo(line("coordinator", {"id": id_, "partition": partition, "partitions": partitions}))
-        else:
-            click.echo(partition)
-        sys.stdout.flush()
-    except OSError as error:
-        fail_to_write(error)
+        answer(line("coordinator", {"id": id_, "partition": partition, "partitions": partitions}))
+    else:
+        answer(str(partition))

@@ -10,6 +10,7 @@ import click
 from kdump.cli.options.common import fail_on_option, help_option
 from kdump.cli.options.help import Command
 from kdump.cli.repairing import Repair, gracefully
+from kdump.render.commentary import answer
 from kdump.render.escape import escape
 
 
@@ -37,7 +38,7 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
     with repair.guarded():
         with gracefully():
             done = resume(given["journal"])
-        click.echo(escape(f"done: {done.directory}"))
+        answer(escape(f"done: {done.directory}"))
         repair.say_unseen(done.unseen)
         repair.wrote(done.patched)
         repair.check(done.checked)
@@ -68,7 +69,7 @@ def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what t
     with repair.guarded():
         with gracefully():
             done = undo(given["journal"])
-        click.echo(escape(f"undone: {done.directory} is restored"))
+        answer(escape(f"undone: {done.directory} is restored"))
         repair.say_unseen(done.unseen)
         repair.wrote(done.patched)
     sys.exit(repair.end())

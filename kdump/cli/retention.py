@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from kdump.cli.options.broker import configured
+from kdump.cli.options.broker import configured, say_defaults
 from kdump.cli.options.common import (
     fail_on_option,
     help_option,
@@ -95,6 +95,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         given["max_uncompressed_bytes"],
         given["jobs"],
     )
+    if given["layout"] == "text":
+        say_defaults(options.config, "retention")
     sink = _sink(given)
     try:
         for item in retention([os.fspath(path) for path in given["paths"]], options):

@@ -21,9 +21,9 @@ from kdump.cli.options.help import Command
 from kdump.cli.options.repair import format_option
 from kdump.cli.options.terminal import bar_of
 from kdump.exit_status import Exit, RunStatus
+from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
-from kdump.rescue.log_facts import Limits
 from kdump.rescue.partition import SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.salvage import Wanted, salvage
@@ -41,7 +41,7 @@ _LARGEST = 2**31 - 1
 def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) -> Any:  # noqa: ANN401 (as click has it)
     for one in value if isinstance(value, tuple) else (value,):
         if one is not None and not is_partition_name(one):
-            raise click.BadParameter(f"'{one}' is no name of a partition, TOPIC-N, that Kafka accepts")
+            raise click.BadParameter(f"'{one}' is not the name of a partition, TOPIC-N, as Kafka accepts it")
     return value
 
 
@@ -100,7 +100,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         _preferred(given),
         _epochs(given["epochs"]),
         given["below_log_start"],
-        Limits(given["max_batch_bytes"], given["max_uncompressed_bytes"]),
+        ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"]),
         bar is not None,
         _doubtful(given),
         given["jobs"],
@@ -166,7 +166,7 @@ def _epochs(path: str | None) -> tuple[EpochEntry, ...] | None:
     if file.failure is not None:
         raise click.UsageError(f"--epochs: {file.failure.sentence}")
     if not file.is_read or file.findings or not file.epochs:
-        raise click.UsageError(f"--epochs {path}: is no sound leader-epoch-checkpoint with entries")
+        raise click.UsageError(f"--epochs {path}: not a sound leader-epoch-checkpoint with entries")
     return tuple(file.epochs)
 
 

@@ -20,11 +20,14 @@ from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import color_option, console_of
 from kdump.cli.options.times import time_of
 from kdump.exit_status import Exit, RunStatus
-from kdump.render.commentary import fail_to_write, say
-from kdump.state.partition_log import ReadLimits
+from kdump.format.read_limits import ReadLimits
+from kdump.item import Progress
+from kdump.render.commentary import fail_to_write, hidden, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from kdump.render.terminal.progress import Bar
 
 END = "end"  # of the log, as a time
 
@@ -85,12 +88,13 @@ def when(option: str, text: str) -> int | None:
     return time_of(option, text, other="; the end is 'end'")
 
 
-def run(items: Iterator[Any], given: dict[str, Any], sink: StateSink | None = None) -> None:
+def run(items: Iterator[Any], given: dict[str, Any], bar: Bar | None, sink: StateSink | None = None) -> None:
     """Write all items and end with the exit status.
 
     Args:
         items: of the verb.
         given: the values of the options.
+        bar: shows how far it is; None where nobody looks at it.
         sink: what writes them; None for the layout that was asked for.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
@@ -100,8 +104,16 @@ def run(items: Iterator[Any], given: dict[str, Any], sink: StateSink | None = No
         sink = redactor.before(sink)
     try:
         for item in items:
+            if isinstance(item, Progress):
+                if bar is not None and item.total:
+                    bar.show(item.replace(path=hidden(item.path)))
+                continue
+            if bar is not None:
+                bar.hide()
             outcome.see(item)
             sink(item)
+        if bar is not None:
+            bar.hide()
         sink.end(outcome.exit)
         sys.stdout.flush()
     except OSError as error:  # what is read has its own problems: this is where the text goes

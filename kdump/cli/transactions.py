@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from kdump.cli.options.help import Command
+from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, when
 from kdump.state.transactions import TransactionOptions, transactions
 
@@ -33,5 +34,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     transaction that hangs is a warning), 3 damage was found, 5 something could not be read, 6 both, 10 no such file,
     2 wrong use.
     """
-    options = TransactionOptions(when("--at", given["at"]), given["hanging"], limits(given), given["jobs"])
-    run(transactions([os.fspath(path) for path in given["paths"]], options), given)
+    bar = bar_of("transactions")
+    options = TransactionOptions(
+        when("--at", given["at"]), given["hanging"], limits(given), given["jobs"], bar is not None
+    )
+    run(transactions([os.fspath(path) for path in given["paths"]], options), given, bar)

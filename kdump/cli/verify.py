@@ -264,6 +264,11 @@ def _scrub(given: dict[str, Any], paths: list[str]) -> RunStatus:
     if told and told[0].left and not given["quiet"]:
         left = counted(told[0].left, "segment")
         say(f"kdump: {left} not reached in the time of --for: the next run begins there")
+    if told and told[0].active and not given["quiet"]:
+        one = told[0].active == 1
+        what = f"{counted(told[0].active, 'active segment')} {'was' if one else 'were'} not read"
+        whose = "it" if one else "them"
+        say(f"kdump: {what}: a broker still writes to {whose}; kdump verify without --scrub reads {whose} too")
     return outcome
 
 

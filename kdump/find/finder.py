@@ -27,14 +27,15 @@ from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
 from kdump.storage.paths import is_dir, parent
 from kdump.storage.segment import UnreadableError
-from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.find.log_scan import LogScan
     from kdump.find.query import Query
     from kdump.finding import Report
+    from kdump.format.read_limits import ReadLimits
+    from kdump.item import Progress
 
 
 def open_partition(path: str, report: Report) -> PartitionDir:
@@ -89,13 +90,6 @@ _UNFINISHED = {
 }
 
 
-class LookupLimits(Value):
-    """The limits of one batch, bytes: compressed, and uncompressed."""
-
-    max_batch_bytes: int
-    max_uncompressed_bytes: int
-
-
 class Finder:
     """Answers questions about one partition.
 
@@ -106,17 +100,19 @@ class Finder:
         jobs: processes that read the data; 0 for one on each core.
         times: some questions are about time.
         separators: a person reads the sentences: numbers in them get thousands separators.
+        told: takes how far a walk over the data is; None where nobody wants to know.
     """
 
     def __init__(
         self,
         partition: PartitionDir,
-        limits: LookupLimits,
+        limits: ReadLimits,
         *,
         scan: bool,
         times: bool,
         separators: bool = False,
         jobs: int = 1,
+        told: Callable[[Progress], None] | None = None,
     ) -> None:
         self._partition = partition
         self._scan = scan
@@ -132,6 +128,7 @@ class Finder:
         self._limits = limits
         self._times = times
         self._jobs = jobs
+        self._tell = told
 
     def answers(self, queries: Iterable[Query]) -> Iterator[LookupAnswer | Finding | OpenFailure]:
         """Yield one location for each question, in order, each after what was met on the way to it.
@@ -212,7 +209,8 @@ class Finder:
         from kdump.find.log_scan import LogScan  # the walk over damage: most questions do not need it
 
         unpacked, packed = self._limits.max_uncompressed_bytes, self._limits.max_batch_bytes
-        return LogScan(self._partition, self._report, unpacked, packed, times=self._times, jobs=self._jobs)
+        times, jobs, told = self._times, self._jobs, self._tell
+        return LogScan(self._partition, self._report, unpacked, packed, times=times, jobs=jobs, told=told)
 
     # --- a broker -------------------------------------------------------------------------------------------
     def _by_broker(self, query: Query) -> LookupAnswer:

@@ -7,6 +7,7 @@ questions costs one walk, and memory stays a fraction of what an index takes.
 
 from __future__ import annotations
 
+import os
 from array import array
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
@@ -20,18 +21,19 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kernels import wire
+from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
+from kdump.item import Progress
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.finding import Report
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
-    from kdump.item import Progress
     from kdump.storage.partition_dir import PartitionDir
     from kdump.workers import InOrder
 
@@ -53,6 +55,10 @@ class OffsetRun(NamedTuple):
     last: int
     max_timestamp: int
     magic: int | None = None
+
+
+if TYPE_CHECKING:
+    _Scanned = OffsetRun | Finding | Progress
 
 
 class Runs:
@@ -130,6 +136,7 @@ class LogScan:
         max_uncompressed_bytes, max_batch_bytes: limits; the records of a batch beyond them are not seen.
         times: look at the timestamps of all records; without it there are no answers about time.
         jobs: processes; 0 for one on each core.
+        told: takes how far it is; None where nobody wants to know.
     """
 
     def __init__(
@@ -141,11 +148,14 @@ class LogScan:
         *,
         times: bool,
         jobs: int = 1,
+        told: Callable[[Progress], None] | None = None,
     ) -> None:
         self._jobs = jobs
-        self._ahead: (
-            tuple[int, InOrder[int, OffsetRun | Finding], Iterator[Iterator[OffsetRun | Finding | Progress]]] | None
-        ) = None
+        self._told = told
+        self._sizes: dict[tuple[int, int], int] = {}
+        self._begun = 0  # segment that the walk in hand has begun with
+        self._last = len(partition) - 1  # segment up to which a question may need it
+        self._ahead: tuple[int, InOrder[int, _Scanned], Iterator[Iterator[_Scanned]]] | None = None
         self._partition = partition
         self._report = report
         self._limit = max_batch_bytes
@@ -157,6 +167,7 @@ class LogScan:
     def offset(self, offset: int) -> FoundBatch | None:
         """Return the batch that has an offset; else the first one whose last offset is above it."""
         for number in range(max(0, self._partition.floor(offset)), len(self._partition)):
+            self._last = number
             runs = self.runs(number)
             at = runs.reaching(offset)
             if at == len(runs.runs):
@@ -184,6 +195,7 @@ class LogScan:
         return self._time(timestamp, self._partition.start_offset)
 
     def _time(self, timestamp: int, start: int) -> FoundRecord | Refused | None:
+        self._last = len(self._partition) - 1
         for number in range(len(self._partition)):
             for run in self.runs(number).at_time(timestamp):
                 found = self._record(number, run, timestamp, start)
@@ -196,12 +208,13 @@ class LogScan:
 
         Refused where records over a limit may have a larger one.
         """
+        self._last = len(self._partition) - 1
         largest = max(self.runs(number).max_timestamp for number in range(len(self._partition)))
         return self._time(largest, 0) if largest >= 0 else None
 
     def end_offset(self) -> int:
         """Return the offset after the last true batch; the base offset of the last segment when that has none."""
-        number = len(self._partition) - 1
+        number = self._last = len(self._partition) - 1
         runs = self.runs(number).runs
         if not runs:
             return self._partition.bases[number]
@@ -240,8 +253,10 @@ class LogScan:
         """Yield the runs of a segment, and report its damage; other processes may have begun with those after it."""
         if self._ahead is None or self._ahead[0] != number:
             self.close()
-            scanned = in_order(range(number, len(self._partition)), self._walked, self._jobs)
+            total = None if self._told is None else 1  # what a question needs is known below
+            scanned = in_order(range(number, len(self._partition)), self._walked, self._jobs, total=total)
             self._ahead = number, scanned, iter(scanned)
+            self._begun = number
         _, scanned, segments = self._ahead
         self._ahead = number + 1, scanned, segments
         for one in next(segments):
@@ -249,6 +264,17 @@ class LogScan:
                 yield one
             elif isinstance(one, Finding):
                 self._report(one)
+            elif self._told is not None:
+                total = self._size(self._begun, max(number, self._last))
+                self._told(Progress(min(one.done, total), total, one.path))
+
+    def _size(self, first: int, last: int) -> int:
+        """Bytes of the logs of some segments, as the listing has them."""
+        if (first, last) not in self._sizes:
+            bases, listing = self._partition.bases[first : last + 1], self._partition.listing
+            names = (os.path.basename(self._partition.path_of(base, FileKind.LOG)) for base in bases)
+            self._sizes = {(first, last): sum(map(listing.size, names))}
+        return self._sizes[first, last]
 
     def close(self) -> None:
         """End what other processes do."""
@@ -268,18 +294,21 @@ class LogScan:
         walk.checks.follow_producers = False
         return walk
 
-    def _walked(self, number: int) -> Iterator[OffsetRun | Finding]:
-        """Walk a segment: its runs, and what is wrong with it."""
+    def _walked(self, number: int) -> Iterator[_Scanned]:
+        """Walk a segment: its runs, what is wrong with it, and how far it is."""
         file = self._partition.segment(number).path
         found: list[Finding] = []
-        for window in self._walk(number, found.append).windows():
+        walk = self._walk(number, found.append)
+        for window in walk.windows():
             times = self._seen_times(file, window, found.append) if self._times else {}
             yield from found
             found.clear()
             for start, stop in true_rows(window):
                 for k in range(start, stop, RUN):
                     yield self._run(number, window, k, min(k + RUN, stop), times)
+            yield Progress(walk.border.position, 0, file)
         yield from found
+        yield Progress(self._partition.segment(number).log.size, 0, file)
 
     def _run(self, number: int, window: Window, start: int, stop: int, times: dict[int, int]) -> OffsetRun:
         firsts = window.column(layout.BASE_OFFSET)[start:stop]

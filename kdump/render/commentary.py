@@ -52,6 +52,19 @@ def say_left(path: str, errors: int) -> None:
         say(f"kdump: {path}: {what}; look with kdump verify")
 
 
+def answer(text: str) -> None:
+    """Write the whole answer to stdout; end where that fails.
+
+    Args:
+        text: without the end of its last line.
+    """
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        fail_to_write(error)
+
+
 def fail_to_write(error: OSError) -> NoReturn:
     """Say that the answer cannot be written, and end at once: flushing what is left would fail again."""
     _to_stderr(f"kdump: cannot write the output: {error.strerror}")

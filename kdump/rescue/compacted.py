@@ -15,12 +15,13 @@ from kdump.format.batch import layout
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import encoded
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.rescue.log_facts import Limits, batches_of
+from kdump.rescue.log_facts import batches_of
 from kdump.salvaged import Revived
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
     from kdump.rescue.line import Line, LineLog, Side
@@ -61,7 +62,7 @@ class _Records:
         return at < len(self.offsets) and self.offsets[at] == offset
 
 
-def subset(logs: Sequence[LineLog], one: Side, other: Side, limits: Limits) -> int | None:
+def subset(logs: Sequence[LineLog], one: Side, other: Side, limits: ReadLimits) -> int | None:
     """Return which of two batches has all the records of the other: 0 or 1; None where neither has.
 
     Nor where that cannot be told: a batch cannot be read, or it has more than a million records, or odd offsets.
@@ -80,7 +81,7 @@ def subset(logs: Sequence[LineLog], one: Side, other: Side, limits: Limits) -> i
     return 1 if second.has_all_of(first) else None
 
 
-def _records_at(source: Source, position: int, limits: Limits) -> _Records | None:
+def _records_at(source: Source, position: int, limits: ReadLimits) -> _Records | None:
     """The records of the batch at a position; None where they cannot be read, are too many, or do not ascend."""
     found = _Records()
     last, is_here = -1, False
@@ -97,7 +98,7 @@ def _records_at(source: Source, position: int, limits: Limits) -> _Records | Non
     return found if is_here else None
 
 
-def _chunks_at(source: Source, position: int, limits: Limits) -> Iterator[Chunk]:
+def _chunks_at(source: Source, position: int, limits: ReadLimits) -> Iterator[Chunk]:
     """The records of the batch at a position; a problem where they cannot be read."""
     size = int.from_bytes(source.read_at(position + layout.SIZE_AT, 4), "big", signed=True) + layout.LOG_OVERHEAD
     reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
@@ -124,7 +125,7 @@ def _hash(chunk: Chunk, row: array[int]) -> bytes:
     return found.digest()
 
 
-def revived(name: str, line: Line, sources: Sequence[Source], limits: Limits) -> Iterator[Revived]:
+def revived(name: str, line: Line, sources: Sequence[Source], limits: ReadLimits) -> Iterator[Revived]:
     """Yield the keys that live in the result only because another copy's cleaning was not followed.
 
     Keys over KEPT bytes are not followed.
@@ -154,7 +155,7 @@ def revived(name: str, line: Line, sources: Sequence[Source], limits: Limits) ->
             yield Revived(name, key, offset)
 
 
-def _candidates(line: Line, sources: Sequence[Source], limits: Limits) -> dict[bytes, int]:
+def _candidates(line: Line, sources: Sequence[Source], limits: ReadLimits) -> dict[bytes, int]:
     """The keys with a value that only the larger of two batches has, and the last offset of each."""
     found: dict[bytes, int] = {}
     room = _MOST_BYTES

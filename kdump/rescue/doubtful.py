@@ -16,7 +16,7 @@ from kdump.render.json.writer import JsonWriter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kdump.rescue.log_facts import Limits
+    from kdump.format.read_limits import ReadLimits
     from kdump.rescue.partition import ReadLog
     from kdump.storage.fsops import FileOps
 
@@ -26,7 +26,7 @@ _CODES = ("B01", "B02")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def doubtful_lines(read: Iterable[ReadLog], limits: Limits) -> Iterator[bytes]:
+def doubtful_lines(read: Iterable[ReadLog], limits: ReadLimits) -> Iterator[bytes]:
     """Yield the records of the batches of some logs, as far as they can be read, as lines in pieces.
 
     Args:

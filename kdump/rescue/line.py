@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.batch import layout
 from kdump.rescue.epochs import NEVER
-from kdump.rescue.log_facts import STRETCH, Limits, LogFacts, batches_of, first_offset
+from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, first_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.format.batch.window import Window
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
 
 EXTENT = 6  # log, position, end (bytes), first and last offset, number of copies that have it
@@ -105,7 +106,7 @@ class Pair(NamedTuple):
 class Cursor:
     """Goes through the batches of one log."""
 
-    def __init__(self, log: LineLog, limits: Limits, beyond: Callable[[Cursor, int], None]) -> None:
+    def __init__(self, log: LineLog, limits: ReadLimits, beyond: Callable[[Cursor, int], None]) -> None:
         self.log = log
         self._beyond = beyond
         self._limits = limits
@@ -232,7 +233,7 @@ class Line:
         self,
         logs: list[LineLog],
         cuts: list[int],
-        limits: Limits,
+        limits: ReadLimits,
         prefer: int | None,
         is_subset: Callable[[Side, Side], int | None],
         doubted: Callable[[int, int, int], bool],

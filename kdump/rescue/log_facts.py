@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.batch.window import Buffer, Window
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
 
@@ -41,13 +42,6 @@ _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 STRETCH = 4  # position, end (bytes), first and last offset
 _POSITION, _END, _FIRST, _LAST = range(STRETCH)
-
-
-class Limits(NamedTuple):
-    """The records of a larger batch are not read: bytes of a batch, and of its records when decompressed."""
-
-    max_batch_bytes: int
-    max_uncompressed_bytes: int
 
 
 class Place(NamedTuple):
@@ -169,7 +163,7 @@ class LogFacts(Value):
 def read_log(
     source: Source,
     base: int | None,
-    limits: Limits,
+    limits: ReadLimits,
     epoch_at: Callable[[int], int | None],
     *,
     next_base: int | None = None,
@@ -203,7 +197,7 @@ def read_log(
 def _read_log(
     source: Source,
     base: int | None,
-    limits: Limits,
+    limits: ReadLimits,
     epoch_at: Callable[[int], int | None],
     next_base: int | None,
     hints: Callable[[], Sequence[int]],
@@ -248,7 +242,7 @@ class _Walk:
         self,
         log: Source,
         base: int | None,
-        limits: Limits,
+        limits: ReadLimits,
         hints: Callable[[], Sequence[int]],
         *,
         follow_producers: bool,

@@ -16,7 +16,7 @@ from kdump.item import Certainty, Loss, Progress
 from kdump.render.json.salvage import row_json
 from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
 from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
-from kdump.rescue.log_facts import Limits, LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
+from kdump.rescue.log_facts import LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
 from kdump.rescue.losses import Missing, Spot, spots_of
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.transactions import Fates, Hole, LeftOut
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.index.transaction_index import AbortedTxn
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
     from kdump.render.json.salvage import SalvageRow
     from kdump.rescue.log_facts import EpochRun
@@ -62,7 +63,7 @@ class SalvageOptions(Value):
     prefer: str | None
     epochs: tuple[EpochEntry, ...] | None
     below_log_start: bool
-    limits: Limits
+    limits: ReadLimits
     progress: bool
     doubtful: str | None = None
     jobs: int = 1

@@ -23,8 +23,8 @@ from kdump.format.index.transaction_index import TransactionIndex
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
-    from kdump.rescue.log_facts import Limits
     from kdump.storage.fsops import FileOps
 
 SEGMENT_BYTES = 1024 * 1024 * 1024  # log.segment.bytes
@@ -44,7 +44,7 @@ class Settings(NamedTuple):
 
     segment_bytes: int
     interval: int
-    limits: Limits
+    limits: ReadLimits
     mode: int
     owner: tuple[int, int]
 

@@ -68,7 +68,7 @@ class Target:
         if not os.path.lexists(self.path):
             return set()
         if not os.path.isdir(self.path):
-            raise UnfitError(f"{self.path}: is no directory; name a new one")
+            raise UnfitError(f"{self.path}: not a directory; name a new one")
         return self._whole(names)
 
     def _whole(self, names: dict[str, tuple[str, ...]]) -> set[str]:

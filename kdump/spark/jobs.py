@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from kdump.export.job import ExportPart, ExportTarget, Result
     from kdump.export.read import ReadOptions
     from kdump.finding import Finding
+    from kdump.format.read_limits import ReadLimits
     from kdump.item import Item
     from kdump.spark.state import StateUnit
-    from kdump.state.partition_log import ReadLimits
     from kdump.usage.options import UsageOptions
     from kdump.usage.run import UsageUnit
 

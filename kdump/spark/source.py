@@ -34,10 +34,10 @@ from kdump.export.origin import Origins, read_roots
 from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, Kind, columns_of
 from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
+from kdump.format.read_limits import ReadLimits
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
 from kdump.state.cluster_config import cluster_settings
-from kdump.state.partition_log import ReadLimits
 from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.finding import Finding
-    from kdump.state.partition_log import ReadLimits
-    from kdump.storage.partition_dir import PartitionDir
+    from kdump.format.read_limits import ReadLimits
 
 
 class StateUnit(Value):
@@ -57,7 +56,7 @@ def state_units(table: str, paths: Sequence[str]) -> tuple[list[StateUnit], list
     coordinators = [copies.partitions[TRANSACTIONS_TOPIC, n] for n in copies.of_topic(TRANSACTIONS_TOPIC)]
     around = tuple(one.path for some in coordinators for one in some)
     units = [
-        StateUnit(table, (*around, *(one.path for one in some)), key[0], sum(map(_size, some)))
+        StateUnit(table, (*around, *(one.path for one in some)), key[0], sum(one.log_bytes for one in some))
         for key, some in copies.partitions.items()
         if key[0] != TRANSACTIONS_TOPIC
     ]
@@ -67,11 +66,7 @@ def state_units(table: str, paths: Sequence[str]) -> tuple[list[StateUnit], list
 def _of_topic(copies: Copies, table: str, topic: str) -> list[StateUnit]:
     """A task for each partition of a topic."""
     found = [copies.partitions[topic, number] for number in copies.of_topic(topic)]
-    return [StateUnit(table, tuple(one.path for one in some), "", sum(map(_size, some))) for some in found]
-
-
-def _size(directory: PartitionDir) -> int:
-    return sum(directory.listing.size(f"{base:020}.log") for base in directory.log_bases)
+    return [StateUnit(table, tuple(one.path for one in some), "", sum(one.log_bytes for one in some)) for some in found]
 
 
 def state_items(unit: StateUnit, limits: ReadLimits) -> Iterator[Any]:

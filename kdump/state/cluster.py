@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kdump.item import Progress
 from kdump.state.cluster_check import check
 from kdump.state.copies import Copies, told_once
 from kdump.state.metadata_image import TOPIC_CONFIG, Secret, SetBy, same
 from kdump.state.metadata_log import MetadataLog, Until
+from kdump.state.partition_log import up_to
 from kdump.state_rows import ChangeRow, ClusterRow, Remark
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_TOPIC
@@ -22,19 +24,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.finding import Finding
+    from kdump.format.read_limits import ReadLimits
     from kdump.item import Checked, PartitionChecked
     from kdump.state.metadata_image import MetadataImage
     from kdump.state.metadata_log import Begun
-    from kdump.state.partition_log import Cut, ReadLimits
+    from kdump.state.partition_log import Cut, Steps
     from kdump.state_rows import CopyChosen, Horizon
+    from kdump.storage.partition_dir import PartitionDir
 
     ClusterItem = (
-        ClusterRow | ChangeRow | Horizon | CopyChosen | Remark | Checked | PartitionChecked | Finding | OpenFailure
+        ClusterRow
+        | ChangeRow
+        | Horizon
+        | CopyChosen
+        | Remark
+        | Checked
+        | PartitionChecked
+        | Progress
+        | Finding
+        | OpenFailure
     )
     Named = dict[tuple[str, str], tuple[dict[str, Any], dict[str, SetBy]]]
 
 KEY = (METADATA_TOPIC, 0)
 _NOT_HERE = f"no {METADATA_TOPIC}-0 is here"
+_PASSES = 2  # over the log: for its end and its times, and for what is in it
 _OF_TOPICS = ("topic", "partition", "config")
 
 
@@ -48,6 +62,7 @@ class ClusterOptions(Value):
         topics: only these; none for all.
         checks: log directories that are compared with the state.
         limits: what is read at most.
+        progress: yield how far it is.
     """
 
     at: int | None
@@ -56,6 +71,7 @@ class ClusterOptions(Value):
     topics: frozenset[str]
     checks: tuple[str, ...]
     limits: ReadLimits
+    progress: bool = False
 
     @property
     def untils(self) -> tuple[Until, ...]:
@@ -74,7 +90,8 @@ def cluster(paths: list[str], options: ClusterOptions) -> Iterator[ClusterItem]:
 
     Yields:
         what was chosen and found, the Horizon, ClusterRows kind by kind; with `diff` ChangeRows by offset in the place
-        of the rows; then what is wrong with the log directories that are checked.
+        of the rows; then what is wrong with the log directories that are checked. In between, with `progress`, how far
+        it is.
 
     Reports: R07, M01 to M05; what is wrong with a damaged log or snapshot.
     """
@@ -92,17 +109,27 @@ def _cluster(paths: list[str], options: ClusterOptions) -> Iterator[ClusterItem]
         for path in options.checks:
             yield OpenFailure(path, "other", f"{path}: cannot be checked: {_NOT_HERE}")
         return
+    total = _PASSES * copies.size(KEY) if options.progress else 0
     directory, chosen = copies.choose(KEY, options.limits.max_batch_bytes)
+    for item in up_to(total, directory.path, _state(directory, chosen, options, held)):
+        if not isinstance(item, Progress):
+            yield item
+        elif options.progress:
+            yield item.replace(total=total)
+
+
+def _state(
+    directory: PartitionDir, chosen: CopyChosen | None, options: ClusterOptions, held: list[Finding | OpenFailure]
+) -> Iterator[ClusterItem]:
     if chosen is not None:
         yield chosen
     log = MetadataLog(directory, options.limits, held.append)
-    cuts = log.cuts(options.untils)
+    cuts = yield from log.cuts(options.untils)
     rows: list[ClusterRow | ChangeRow]
     if options.diff is not None:
-        first, rows = _changes(log, cuts[0], cuts[1], options)
-        begun = first
+        begun, rows = yield from _changes(log, cuts[0], cuts[1], options)
     else:
-        begun = log.fold(log.begin(cuts[0], keep_origins=False), cuts[0])
+        begun = yield from log.fold((yield from log.begin(cuts[0], keep_origins=False)), cuts[0])
         rows = [ClusterRow(kind, fields) for kind, fields in begun.image.rows() if _wants(options, kind, fields)]
     directory.close()
     yield from held
@@ -140,18 +167,18 @@ def _wants(options: ClusterOptions, kind: str, fields: dict[str, Any]) -> bool:
 # --- differences ----------------------------------------------------------------------------------------------
 def _changes(
     log: MetadataLog, before: Cut, after: Cut, options: ClusterOptions
-) -> tuple[Begun, list[ClusterRow | ChangeRow]]:
+) -> Steps[tuple[Begun, list[ClusterRow | ChangeRow]]]:
     """Return the fold, and what is not the same, by the offset of the record that made it so."""
     is_backwards = after[:2] < before[:2]
     early, late = (after, before) if is_backwards else (before, after)
-    begun = log.fold(log.begin(early, keep_origins=True), early)
+    begun = yield from log.fold((yield from log.begin(early, keep_origins=True)), early)
     first = _copied(begun.image)
     gone: dict[tuple[str, str], SetBy] = {}
     if early[:2] < late[:2]:
         begun.image.gone.clear()
         if not log.log.is_whole(early, late):  # a snapshot behind the damage knows better
-            begun = log.begin(late, keep_origins=True)
-        begun = log.fold(begun, late)
+            begun = yield from log.begin(late, keep_origins=True)
+        begun = yield from log.fold(begun, late)
         gone = begun.image.gone
     second = _copied(begun.image)
     old, new = (second, first) if is_backwards else (first, second)

@@ -184,8 +184,9 @@ def _misplaced(
     if fields is None:
         return _stray(directory, f"topic {name.topic} has no partition {name.partition}")
     if here.node not in fields["replicas"]:
-        whose = ", ".join(map(str, fields["replicas"]))
-        return _stray(directory, f"broker {here.node} is no replica of it: those are {whose}")
+        brokers = "brokers" if len(fields["replicas"]) > 1 else "broker"
+        whose = f"{brokers} {', '.join(map(str, fields['replicas']))}"
+        return _stray(directory, f"its replicas are on {whose}, not on broker {here.node}")
     if _directory_of(image, here, fields) is False:
         its = fields["directories"][fields["replicas"].index(here.node)]
         other = next((one for one in given if one.directory == its and one.node == here.node), None)

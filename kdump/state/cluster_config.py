@@ -14,7 +14,7 @@ from kdump.storage.paths import base_name, is_dir
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kdump.state.partition_log import ReadLimits
+    from kdump.format.read_limits import ReadLimits
 
 _DIRECTORY = f"{METADATA_TOPIC}-0"
 
@@ -37,6 +37,7 @@ def cluster_settings(paths: Iterable[str], limits: ReadLimits) -> ClusterSetting
         return None
     from kdump.state.copies import Copies
     from kdump.state.metadata_log import MetadataLog, Until
+    from kdump.state.partition_log import result_of
 
     problems: list[object] = []
     copies = Copies(having, problems.append)
@@ -45,8 +46,8 @@ def cluster_settings(paths: Iterable[str], limits: ReadLimits) -> ClusterSetting
         return None
     directory, _ = copies.choose(key, limits.max_batch_bytes)
     log = MetadataLog(directory, limits, problems.append)
-    (cut,) = log.cuts([Until()])
-    begun = log.fold(log.begin(cut, keep_origins=False), cut)
+    (cut,) = result_of(log.cuts([Until()]))
+    begun = result_of(log.fold(result_of(log.begin(cut, keep_origins=False)), cut))
     directory.close()
     topics: dict[str, dict[str, str]] = {name: {} for name in begun.image.topics()}
     brokers: dict[str, dict[str, str]] = {}

@@ -81,6 +81,14 @@ class Copies:
         """Return the numbers of the partitions of a topic, ascending."""
         return [number for name, number in self.partitions if name == topic]
 
+    def size(self, key: tuple[str, int]) -> int:
+        """Return the bytes of a partition's log, of the largest of its copies.
+
+        Args:
+            key: topic and partition.
+        """
+        return max(one.log_bytes for one in self.partitions[key])
+
     def choose(self, key: tuple[str, int], limit: int) -> tuple[PartitionDir, CopyChosen | None]:
         """Return the copy with the highest leader epoch, then log end; and what there is to say of it.
 

@@ -10,7 +10,7 @@ from kdump.item import Progress
 from kdump.state.copies import Copies, last_epoch_and_end, told_once
 from kdump.state.doubt import Doubt
 from kdump.state.group_coordinator import GroupCoordinator
-from kdump.state.partition_log import START, Cut, PartitionLog, ReadLimits
+from kdump.state.partition_log import START, Cut, PartitionLog, result_of, up_to
 from kdump.state.share_coordinator import ShareCoordinator
 from kdump.state_rows import ChangeRow, CommitRow, GroupRow
 from kdump.storage.file_source import OpenFailure
@@ -22,12 +22,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kdump.finding import Finding
+    from kdump.format.read_limits import ReadLimits
     from kdump.item import Checked, PartitionChecked
     from kdump.state_rows import CopyChosen, Horizon
     from kdump.storage.partition_dir import PartitionDir
 
     GroupItem = (
-        GroupRow | CommitRow | ChangeRow | Horizon | CopyChosen | Checked | PartitionChecked | Finding | OpenFailure
+        GroupRow
+        | CommitRow
+        | ChangeRow
+        | Horizon
+        | CopyChosen
+        | Checked
+        | PartitionChecked
+        | Progress
+        | Finding
+        | OpenFailure
     )
 
 _NOT_HERE = "no partition of __consumer_offsets or __share_group_state is here"
@@ -43,6 +53,7 @@ class GroupOptions(Value):
         lag: say how far the logs go that are at hand.
         limits: what is read at most.
         jobs: processes; 0 for every core.
+        progress: yield how far it is.
     """
 
     at: int | None
@@ -52,6 +63,15 @@ class GroupOptions(Value):
     lag: bool
     limits: ReadLimits
     jobs: int = 1
+    progress: bool = False
+
+    @property
+    def passes(self) -> int:
+        """How often a log is read: for its times, for a state, and for a second one that is earlier."""
+        whens = self.diff or (self.at,)
+        first, last = whens[0], whens[-1]
+        is_backwards = last is not None and (first is None or last < first)
+        return 1 + any(when is not None for when in whens) + is_backwards
 
     def wants(self, group: str) -> bool:
         """Tell whether a group is asked for."""
@@ -75,7 +95,8 @@ def groups(paths: list[str], options: GroupOptions) -> Iterator[GroupItem]:
 
     Yields:
         for each partition what was chosen and found, its Horizon, GroupRows by name, CommitRows by group, topic and
-        partition; with `diff` ChangeRows by offset in the place of the rows.
+        partition; with `diff` ChangeRows by offset in the place of the rows. In between, with `progress`, how far it
+        is.
 
     Reports: R07; what is wrong with a damaged log.
     """
@@ -91,14 +112,18 @@ def _groups(paths: list[str], options: GroupOptions) -> Iterator[GroupItem]:
         for path in paths:
             yield OpenFailure(path, "skipped", f"{path}: {_NOT_HERE}")
     names: dict[str, str] = {}
-    with in_order(found[0], run.offsets, options.jobs) as folded:
+    before = sum(run.size((OFFSETS_TOPIC, number)) for number in found[0])
+    total = before + sum(run.size((SHARE_TOPIC, number)) for number in found[1])
+    with in_order(found[0], run.offsets, options.jobs, total=total if options.progress else None) as folded:
         for item in chain.from_iterable(folded):
             if isinstance(item, _TopicNames):
                 names.update(item.names)
-            elif not isinstance(item, Progress):
+            else:
                 yield item
-    with in_order(found[1], partial(run.shares, topics=names), options.jobs) as shared:
-        yield from (item for item in chain.from_iterable(shared) if not isinstance(item, Progress))
+    shares = partial(run.shares, topics=names)
+    with in_order(found[1], shares, options.jobs, total=total if options.progress else None) as shared:
+        for item in chain.from_iterable(shared):
+            yield item.replace(done=before + item.done) if isinstance(item, Progress) else item
 
 
 class _TopicNames(Value):
@@ -127,10 +152,24 @@ class _Run:
         yield from self._held
         self._held.clear()
 
+    def size(self, key: tuple[str, int]) -> int:
+        """Return the bytes that are read of a partition, as often as they are; 0 where nobody wants to know."""
+        return self.copies.size(key) * self._options.passes if self._options.progress else 0
+
     # --- one partition ----------------------------------------------------------------------------------------
     def offsets(self, number: int) -> Iterator[GroupItem | _TopicNames]:
         """Yield what a partition of `__consumer_offsets` comes to."""
-        directory, chosen = self._directory((OFFSETS_TOPIC, number))
+        key = OFFSETS_TOPIC, number
+        directory, chosen = self._directory(key)
+        yield from up_to(self.size(key), directory.path, self._offsets(directory, chosen))
+
+    def shares(self, number: int, topics: dict[str, str]) -> Iterator[GroupItem]:
+        """Yield what a partition of `__share_group_state` comes to; `topics` are names by id."""
+        key = SHARE_TOPIC, number
+        directory, chosen = self._directory(key)
+        yield from up_to(self.size(key), directory.path, self._shares(directory, chosen, topics))
+
+    def _offsets(self, directory: PartitionDir, chosen: CopyChosen | None) -> Iterator[GroupItem | _TopicNames]:
         if chosen is not None:
             yield chosen
         log = PartitionLog(directory, self._options.limits, self._held.append)
@@ -142,11 +181,12 @@ class _Run:
         whens = self._options.diff or (self._options.at,)
         states: list[dict[tuple[str, ...], _Entity]] = []
         place, fold, rows = START, begin(), []
-        for cut in log.cuts(whens):
+        for cut in (yield from log.cuts(whens)):
             if cut[:2] < place[:2]:
                 place, fold = START, begin()
             for path, chunk in log.chunks(place, cut):
                 fold.add(path, chunk)
+                yield log.how_far
             place = cut
             if self._options.diff is not None:
                 states.append(self._entities(fold))
@@ -164,9 +204,9 @@ class _Run:
         yield from self.drain()
         yield from log.checked()
 
-    def shares(self, number: int, topics: dict[str, str]) -> Iterator[GroupItem]:
-        """Yield what a partition of `__share_group_state` comes to; `topics` are names by id."""
-        directory, chosen = self._directory((SHARE_TOPIC, number))
+    def _shares(
+        self, directory: PartitionDir, chosen: CopyChosen | None, topics: dict[str, str]
+    ) -> Iterator[GroupItem]:
         if chosen is not None:
             yield chosen
         log = PartitionLog(directory, self._options.limits, self._held.append)
@@ -176,11 +216,12 @@ class _Run:
         is_diff = self._options.diff is not None
         place, fold, rows = START, ShareCoordinator(doubt, keep_gone=is_diff), []
         names = {**self._names(), **topics}
-        for cut in log.cuts(whens):
+        for cut in (yield from log.cuts(whens)):
             if cut[:2] < place[:2]:
                 place, fold = START, ShareCoordinator(doubt, keep_gone=is_diff)
             for path, chunk in log.chunks(place, cut):
                 fold.add(path, chunk)
+                yield log.how_far
             place = cut
             found = fold.commits(names, exact=log.is_exact(cut))
             wanted = [one for one in found if self._wants(one[0])]
@@ -240,7 +281,7 @@ class _Run:
             if log.bases and when is None:
                 self._ends[*key, when] = last_epoch_and_end(directory, self._options.limits.max_batch_bytes)[1]
             elif log.bases:
-                self._ends[*key, when] = log.cuts([when])[0].offset
+                self._ends[*key, when] = result_of(log.cuts([when]))[0].offset
             directory.close()
         return self._ends[*key, when]
 

@@ -10,7 +10,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Checked
 from kdump.state.doubt import Doubt
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_log import START, Cut, PartitionLog, ReadLimits, SnapshotLog
+from kdump.state.partition_log import START, Cut, PartitionLog, SnapshotLog
 from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import METADATA_TOPIC
@@ -18,7 +18,9 @@ from kdump.storage.names import METADATA_TOPIC
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.format.read_limits import ReadLimits
     from kdump.item import PartitionChecked
+    from kdump.state.partition_log import Steps
     from kdump.storage.partition_dir import PartitionDir
 
     Report = Callable[[Finding | OpenFailure], None]
@@ -84,10 +86,10 @@ class MetadataLog:
         )
 
     # --- places -----------------------------------------------------------------------------------------------
-    def cuts(self, untils: Sequence[Until]) -> list[Cut]:
+    def cuts(self, untils: Sequence[Until]) -> Steps[list[Cut]]:
         """Return up to where the log counts; the log is walked to its end."""
-        times = iter(self.log.cuts([one.when for one in untils if one.when is not None]))
-        self.log.survey()
+        times = iter((yield from self.log.cuts([one.when for one in untils if one.when is not None])))
+        yield from self.log.survey()
         end = Cut(len(self.log.bases), 0, self.end_offset)
         cuts = []
         for one in untils:
@@ -96,7 +98,8 @@ class MetadataLog:
             elif one.offset is None:
                 cuts.append(end)
             else:
-                cuts.append(self.log.place(min(one.offset + 1, end.offset), layout.BASE_OFFSET)[0])
+                place, _ = yield from self.log.place(min(one.offset + 1, end.offset), layout.BASE_OFFSET)
+                cuts.append(place)
         return cuts
 
     @property
@@ -106,7 +109,7 @@ class MetadataLog:
         return max([known, 0, *(one.end for one in self._snapshots)])
 
     # --- folds ------------------------------------------------------------------------------------------------
-    def begin(self, cut: Cut, *, keep_origins: bool) -> Begun:
+    def begin(self, cut: Cut, *, keep_origins: bool) -> Steps[Begun]:
         """Return the state at the newest snapshot that is not behind a place, and where the log continues.
 
         Without one that is sound it begins with the log; where that has lost its begin, with the oldest snapshot: its
@@ -120,9 +123,9 @@ class MetadataLog:
         later = [one for one in self._snapshots if one.end > cut.offset]
         starts_at_0 = bool(self.log.bases) and self.log.log_start == 0
         for snapshot in [*reversed(usable), *([] if starts_at_0 else later)]:
-            image = self._read(snapshot, keep_origins=keep_origins)
+            image = yield from self._read(snapshot, keep_origins=keep_origins)
             if image is not None:
-                place, largest = self.log.place(snapshot.end)
+                place, largest = yield from self.log.place(snapshot.end)
                 times = [time for time in (largest, image.last_contained) if time is not None and time >= 0]
                 since = max(times, default=None) if snapshot.end else None
                 return Begun(image, place, snapshot.end, snapshot, since)
@@ -130,11 +133,12 @@ class MetadataLog:
         image.is_whole = starts_at_0
         return Begun(image, START, self.log.log_start, None, None)
 
-    def fold(self, begun: Begun, cut: Cut) -> Begun:
+    def fold(self, begun: Begun, cut: Cut) -> Steps[Begun]:
         """Take what follows into account, up to a place."""
         if begun.place[:2] < cut[:2]:
             for path, chunk in self.log.chunks(begun.place, cut):
                 begun.image.add(path, chunk, begun.place.offset, cut.offset - 1)
+                yield self.log.how_far
             return begun._replace(place=cut)
         return begun
 
@@ -154,7 +158,7 @@ class MetadataLog:
     def _image(self, *, keep_origins: bool) -> MetadataImage:
         return MetadataImage(self._doubt, keep_origins=keep_origins)
 
-    def _read(self, snapshot: KraftSnapshot, *, keep_origins: bool) -> MetadataImage | None:
+    def _read(self, snapshot: KraftSnapshot, *, keep_origins: bool) -> Steps[MetadataImage | None]:
         """Read a snapshot; None where it is damaged or not whole."""
         if snapshot.path in self._unsound:
             return None
@@ -163,6 +167,7 @@ class MetadataLog:
         image = MetadataImage(Doubt(log, found.append, METADATA_TOPIC), keep_origins=keep_origins)
         for path, chunk in log.chunks(START, Cut(1, 0, -1)):
             image.add(path, chunk, 0, None, of_snapshot=True)
+            yield self.log.how_far  # a snapshot is small beside the log
         for one in found:
             self._report(one)
         self._checked[snapshot.path] = next(one for one in log.checked() if isinstance(one, Checked))

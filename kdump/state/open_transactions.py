@@ -18,7 +18,8 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from kdump.format.batch.window import Window
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
-    from kdump.state.partition_log import PartitionLog, ReadLimits
+    from kdump.format.read_limits import ReadLimits
+    from kdump.state.partition_log import PartitionLog, Steps
 
 
 class OpenTransaction(Value):
@@ -44,13 +45,16 @@ class OpenTransaction(Value):
     last_timestamp: int
 
 
-def open_transactions(log: PartitionLog, cut: Cut, limits: ReadLimits) -> list[OpenTransaction]:
+def open_transactions(log: PartitionLog, cut: Cut, limits: ReadLimits) -> Steps[list[OpenTransaction]]:
     """Return the transactions that are open, by first offset.
 
     Args:
         log: of the partition.
         cut: up to where it counts.
         limits: what is read at most.
+
+    Yields:
+        how far it is.
 
     Source: ProducerStateManager, TransactionsCommand.FindHangingTransactionsCommand.
     """
@@ -68,10 +72,12 @@ def open_transactions(log: PartitionLog, cut: Cut, limits: ReadLimits) -> list[O
                 fold = ProducerFold(log.path(number), lambda _finding: None, uncompressed, report_controls=False)
             assert fold is not None
             fold.step(window)
+            yield log.how_far
     if fold is not None:
         producers, _ = producers.after(fold.finish(), lambda _finding: None)
     entries = [one for one in producers.entries.values() if one.current_txn_first_offset >= 0]
-    return _measured(log, cut, sorted(entries, key=lambda one: one.current_txn_first_offset), end) if entries else []
+    entries.sort(key=lambda one: one.current_txn_first_offset)
+    return (yield from _measured(log, cut, entries, end)) if entries else []
 
 
 def _begin(log: PartitionLog, cut: Cut, end: int) -> tuple[Producers, Cut | None]:
@@ -129,7 +135,7 @@ class _Measure:
             self.bytes += window.cell(k, layout.SIZE)
 
 
-def _measured(log: PartitionLog, cut: Cut, entries: list[ProducerStateEntry], end: int) -> list[OpenTransaction]:
+def _measured(log: PartitionLog, cut: Cut, entries: list[ProducerStateEntry], end: int) -> Steps[list[OpenTransaction]]:
     """Read the log from the first of the transactions on."""
     measures = [_Measure(entry) for entry in entries]
     largest = -1
@@ -144,6 +150,7 @@ def _measured(log: PartitionLog, cut: Cut, entries: list[ProducerStateEntry], en
         for one in measures:
             first = one.entry.current_txn_first_offset
             one.add(log.path(number), window, total if window.cell(0, layout.BASE_OFFSET) >= first else None)
+        yield log.how_far
     found = []
     for one in measures:
         place = one.place or (log.path(begin.segment), 0, 0, one.entry.timestamp)

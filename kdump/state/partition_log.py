@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
@@ -18,31 +18,45 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
-from kdump.item import Checked, CheckedFile, PartitionChecked
+from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
 from kdump.state import _fold
 from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import Segment
-from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from kdump.format.batch.window import Window
+    from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
     from kdump.storage.partition_dir import PartitionDir
 
+    _T = TypeVar("_T")
+    Steps = Generator[Progress, None, _T]
+    """Yields how far it is, and returns what is wanted."""
 
-class ReadLimits(Value):
-    """What is read at most.
+
+def result_of(steps: Steps[_T]) -> _T:
+    """Return what steps come to, where nobody wants to know how far they are."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def up_to(size: int, path: str, items: Iterable[_T]) -> Iterator[_T | Progress]:
+    """Yield items; what they say of how far it is ends at a size, and never goes beyond.
 
     Args:
-        max_batch_bytes: the records of a larger batch are not read.
-        max_uncompressed_bytes: that the records of one batch may have when decompressed.
+        size: bytes that are said to be read.
+        path: of what is read.
+        items: of one partition.
     """
-
-    max_batch_bytes: int
-    max_uncompressed_bytes: int
+    for item in items:
+        yield Progress(min(item.done, size), 0, item.path) if isinstance(item, Progress) else item
+    yield Progress(size, 0, path)
 
 
 class Cut(NamedTuple):
@@ -108,6 +122,8 @@ class PartitionLog:
         self._files: dict[int, CheckedFile] = {}
         self._batches = self._records = 0
         self._last_time = -1
+        self._read = 0
+        self._in_hand = directory.path
         self._is_surveyed = False
         dirty = None if directory.key is None else directory.log_dir.offset(FileKind.CLEANER, directory.key)
         self._survey = array("q", [0] * _fold.SURVEY_WIDTH)
@@ -122,12 +138,20 @@ class PartitionLog:
         """The log start offset, by the first segment and the checkpoint."""
         return max(self.bases[0], self.directory.log_start) if self.bases else self.directory.log_start
 
+    @property
+    def how_far(self) -> Progress:
+        """The bytes that were read, those that were read twice twice, and the log in hand."""
+        return Progress(self._read, 0, self._in_hand)
+
     # --- places -----------------------------------------------------------------------------------------------
-    def cuts(self, whens: Sequence[int | None]) -> list[Cut]:
+    def cuts(self, whens: Sequence[int | None]) -> Steps[list[Cut]]:
         """Return up to where the log counts at each time: the last batch whose maxTimestamp is at most that.
 
         Args:
             whens: ms; None for the end.
+
+        Yields:
+            how far it is.
         """
         times = array("q", [when for when in whens if when is not None])
         places = array("q", [0] * (_fold.CUT_WIDTH * len(times)))
@@ -135,6 +159,7 @@ class PartitionLog:
         if times:
             for number, window in self._trusted(None):
                 _fold.survey(window.rows, window.count, number, self._survey, times, places)
+                yield self.how_far
             self._is_surveyed = True
         found = iter(range(0, len(places), _fold.CUT_WIDTH))
         end = Cut(len(self.bases), 0, -1)
@@ -148,18 +173,25 @@ class PartitionLog:
                 cuts.append(Cut(segment, position, offset, when))
         return cuts
 
-    def survey(self) -> None:
-        """Walk all of it, where that was not done: its end, its holes and its times are known then."""
+    def survey(self) -> Steps[None]:
+        """Walk all of it, where that was not done: its end, its holes and its times are known then.
+
+        Yields:
+            how far it is.
+        """
         if not self._is_surveyed:
             for _ in self.windows(START, Cut(len(self.bases), 0, -1)):
-                pass
+                yield self.how_far
 
-    def place(self, offset: int, column: int = layout.LAST_OFFSET) -> tuple[Cut, int]:
+    def place(self, offset: int, column: int = layout.LAST_OFFSET) -> Steps[tuple[Cut, int]]:
         """Return where the first batch begins that reaches an offset, and the largest timestamp before it (-1: none).
 
         Args:
             offset: absolute.
             column: of the batch that reaches it: its last offset, or its base offset.
+
+        Yields:
+            how far it is.
         """
         largest = -1
         for number, window in self._trusted(None):
@@ -169,6 +201,7 @@ class PartitionLog:
             largest = max(largest, max(times[:k] if k >= 0 else times, default=-1))
             if k >= 0:
                 return Cut(number, window.cell(k, layout.POSITION), offset), largest
+            yield self.how_far
         return Cut(len(self.bases), 0, offset), largest
 
     def end_offset(self, cut: Cut) -> int:
@@ -296,8 +329,10 @@ class PartitionLog:
                 border=Border(position=begin, floor=base - 1),
             )
             walk.checks.follow_producers = False
+            before, self._in_hand = self._read, path
             try:
                 for window in walk.windows(end):
+                    self._read = before + walk.border.position - begin
                     self._drain(number, found)
                     if counts:
                         self._batches += window.count
@@ -308,6 +343,7 @@ class PartitionLog:
                 why = f"{path}: cannot be read further: {error.strerror}"
                 self._fail(number, walk.border.position, OpenFailure(path, "read", why))
             self._drain(number, found)
+            self._read = before + (source.size if end is None else end) - begin
 
     def _runs(self, number: int, window: Window) -> Iterator[Window]:
         """Yield the batches with the right CRC, those that adjoin together."""

@@ -13,7 +13,7 @@ from kdump.render.times import iso
 from kdump.state.copies import Copies
 from kdump.state.doubt import Doubt
 from kdump.state.open_transactions import open_transactions
-from kdump.state.partition_log import START, PartitionLog, ReadLimits
+from kdump.state.partition_log import START, PartitionLog, up_to
 from kdump.state.transaction_coordinator import TransactionCoordinator
 from kdump.state_rows import OpenRow, TransactionRow
 from kdump.storage.names import TRANSACTIONS_TOPIC
@@ -23,13 +23,15 @@ from kdump.workers import in_order
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.format.read_limits import ReadLimits
     from kdump.item import Checked, PartitionChecked
     from kdump.state.open_transactions import OpenTransaction
     from kdump.state_rows import CopyChosen, Horizon
     from kdump.storage.file_source import OpenFailure
+    from kdump.storage.partition_dir import PartitionDir
 
     TransactionItem = (
-        TransactionRow | OpenRow | Horizon | CopyChosen | Checked | PartitionChecked | Finding | OpenFailure
+        TransactionRow | OpenRow | Horizon | CopyChosen | Checked | PartitionChecked | Progress | Finding | OpenFailure
     )
 
 _WAITING = ("Ongoing", "PrepareCommit", "PrepareAbort")
@@ -44,12 +46,19 @@ class TransactionOptions(Value):
         hanging: only transactions that hang.
         limits: what is read at most.
         jobs: processes; 0 for every core.
+        progress: yield how far it is.
     """
 
     at: int | None
     hanging: bool
     limits: ReadLimits
     jobs: int = 1
+    progress: bool = False
+
+    @property
+    def passes(self) -> int:
+        """How often a log is read: for its times, and for what is in it."""
+        return 1 + (self.at is not None)
 
 
 def transactions(paths: list[str], options: TransactionOptions) -> Iterator[TransactionItem]:
@@ -61,25 +70,28 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
 
     Yields:
         for each partition of `__transaction_state` what was chosen and found, its Horizon and TransactionRows by id;
-        then for each partition OpenRows by first offset.
+        then for each partition OpenRows by first offset. In between, with `progress`, how far it is.
 
     Reports: P05, R07; what is wrong with a damaged log.
     """
     held: list[Finding | OpenFailure] = []
     copies = Copies(paths, held.append)
     yield from _drained(held)
-    coordinator = Coordinators(copies.of_topic(TRANSACTIONS_TOPIC))
-    with in_order(
-        copies.of_topic(TRANSACTIONS_TOPIC), partial(_coordinator, copies, options, held), options.jobs
-    ) as loaded:
+    numbers = copies.of_topic(TRANSACTIONS_TOPIC)
+    keys = [key for key in copies.partitions if key[0] != TRANSACTIONS_TOPIC]
+    before = sum(_size(copies, options, (TRANSACTIONS_TOPIC, number)) for number in numbers)
+    total = before + sum(_size(copies, options, key) for key in keys) if options.progress else None
+    coordinator = Coordinators(numbers)
+    with in_order(numbers, partial(_coordinator, copies, options, held), options.jobs, total=total) as loaded:
         for item in chain.from_iterable(loaded):
             if isinstance(item, _Loaded):
                 coordinator.add(item)
-            elif not isinstance(item, Progress):
+            else:
                 yield item
-    keys = [key for key in copies.partitions if key[0] != TRANSACTIONS_TOPIC]
-    with in_order(keys, partial(_partition, copies, options, held, coordinator), options.jobs) as judged:
-        yield from (item for item in chain.from_iterable(judged) if not isinstance(item, Progress))
+    judge = partial(_partition, copies, options, held, coordinator)
+    with in_order(keys, judge, options.jobs, total=total) as judged:
+        for item in chain.from_iterable(judged):
+            yield item.replace(done=before + item.done) if isinstance(item, Progress) else item
 
 
 class _Loaded(Value):
@@ -98,6 +110,11 @@ class _Loaded(Value):
     exact: bool
 
 
+def _size(copies: Copies, options: TransactionOptions, key: tuple[str, int]) -> int:
+    """The bytes that are read of a partition, as often as they may be; 0 where nobody wants to know."""
+    return copies.size(key) * options.passes if options.progress else 0
+
+
 def _drained(held: list[Finding | OpenFailure]) -> Iterator[Finding | OpenFailure]:
     yield from held
     held.clear()
@@ -107,14 +124,22 @@ def _coordinator(
     copies: Copies, options: TransactionOptions, held: list[Finding | OpenFailure], number: int
 ) -> Iterator[TransactionItem | _Loaded]:
     """Yield what a partition of `__transaction_state` comes to."""
-    directory, chosen = copies.choose((TRANSACTIONS_TOPIC, number), options.limits.max_batch_bytes)
+    key = TRANSACTIONS_TOPIC, number
+    directory, chosen = copies.choose(key, options.limits.max_batch_bytes)
+    yield from up_to(_size(copies, options, key), directory.path, _loaded(directory, chosen, options, held))
+
+
+def _loaded(
+    directory: PartitionDir, chosen: CopyChosen | None, options: TransactionOptions, held: list[Finding | OpenFailure]
+) -> Iterator[TransactionItem | _Loaded]:
     if chosen is not None:
         yield chosen
     log = PartitionLog(directory, options.limits, held.append)
     fold = TransactionCoordinator(Doubt(log, held.append, TRANSACTIONS_TOPIC), log.name)
-    (cut,) = log.cuts([options.at])
+    (cut,) = yield from log.cuts([options.at])
     for path, chunk in log.chunks(START, cut):
         fold.add(path, chunk)
+        yield log.how_far
     rows = list(fold.rows(exact=log.is_exact(cut)))
     if not log.is_exact(cut):  # a value that cannot be read is met only now
         rows = [row.replace(exact=False) for row in rows]
@@ -136,11 +161,24 @@ def _partition(
 ) -> Iterator[TransactionItem]:
     """Yield what is open in a partition."""
     directory, chosen = copies.choose(key, options.limits.max_batch_bytes)
+    judged = _judged(directory, chosen, options, held, coordinator, key)
+    yield from up_to(_size(copies, options, key), directory.path, judged)
+
+
+def _judged(
+    directory: PartitionDir,
+    chosen: CopyChosen | None,
+    options: TransactionOptions,
+    held: list[Finding | OpenFailure],
+    coordinator: Coordinators,
+    key: tuple[str, int],
+) -> Iterator[TransactionItem]:
     log = PartitionLog(directory, options.limits, held.append)
     if not log.bases:
         return
-    (cut,) = log.cuts([options.at])
-    rows = [coordinator.judge(*key, one) for one in open_transactions(log, cut, options.limits)]
+    (cut,) = yield from log.cuts([options.at])
+    found = yield from open_transactions(log, cut, options.limits)
+    rows = [coordinator.judge(*key, one) for one in found]
     directory.close()
     if chosen is not None and rows:
         yield chosen

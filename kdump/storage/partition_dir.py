@@ -118,6 +118,11 @@ class PartitionDir:
         """The base offsets of the logs that are regular files, ascending."""
         return sorted(base for base, files in self.by_base.items() if FileKind.LOG in files)
 
+    @property
+    def log_bytes(self) -> int:
+        """The size of all logs that are regular files, as the listing has it."""
+        return sum(self.listing.size(f"{base:020}.{FileKind.LOG.value}") for base in self.log_bases)
+
     def next_base(self, base: int) -> int | None:
         """Return the base offset of the next segment whose log is a regular file, None after the last."""
         bases = self.listing.bases

@@ -417,6 +417,15 @@ def test_open_segments_and_other_files_are_listed_as_unchecked(tmp_path: Path, l
     assert [one["file"] for one in summary["unchecked"]] == paths[:2]
 
 
+def test_active_segments_are_counted_in_one_line_for_they_are_not_read(tmp_path: Path, logs: Path) -> None:
+    done = run_kdump(["verify", "--scrub", "ledger", "logs"], tmp_path)
+    active = len([path for path in logs.iterdir() if any(path.glob("*.log"))])
+    said = [line for line in done.stderr.decode().splitlines() if " active segment" in line]
+    what, how = "a broker still writes to them", "kdump verify without --scrub reads them too"
+    assert said == [f"kdump: {active} active segments were not read: {what}; {how}"]
+    assert run_kdump(["verify", "--scrub", "ledger", "--quiet", "logs"], tmp_path).stderr == b""
+
+
 def test_a_directory_that_waits_for_its_deletion_is_left_alone(logs: Path, tmp_path: Path) -> None:
     (logs / "a-0").rename(logs / f"a-0.{'0' * 32}-delete")
     assert read(run(tmp_path / "ledger", logs)) == ALL[3:]
@@ -594,4 +603,4 @@ def test_a_partition_without_a_log_has_nothing_to_scrub(logs: Path, ledger: Path
     (logs / "fifo-0").mkdir()
     os.mkfifo(logs / "fifo-0" / name(0))
     found = run_kdump(["verify", "--scrub", str(ledger), str(logs)], logs.parent)
-    assert (found.exit, found.stderr) == (0, b"")
+    assert (found.exit, found.stderr.count(b"\n"), b" active segments were not read" in found.stderr) == (0, 1, True)

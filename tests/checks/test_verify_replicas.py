@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import kdump
 from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import compare
 from kdump.finding import Finding, Severity
+from kdump.item import Step
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import batch
 
@@ -140,3 +142,61 @@ def test_the_command_ends_with_3_when_replicas_differ(tmp_path: Path) -> None:
     run = run_kdump(["verify", "--replicas", "--format", "json", "a", "b"], tmp_path)
     assert run.exit == 3
     assert "D01" in {json.loads(line).get("code") for line in run.stdout.splitlines()}
+
+
+# --- what to do -------------------------------------------------------------------------------------------------
+def steps_of(*paths: Path) -> list[Step]:
+    """What to do about replicas."""
+    return [item for item in compare([str(path) for path in paths], VerifyOptions()) if isinstance(item, Step)]
+
+
+def spoiled(data: list[bytes], *numbers: int) -> list[bytes]:
+    """Batches, some of them with a wrong byte in their records."""
+    return [one[:-1] + bytes([one[-1] ^ 1]) if n in numbers else one for n, one in enumerate(data)]
+
+
+def test_the_first_step_names_the_replica_that_is_sound(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *spoiled(log(0, 12), 2))
+    other = replica(tmp_path / "b", *log(0, 12))
+    restore, salvage, cut = steps_of(one, other)
+    assert restore.why.startswith(f"restore {one} from {other}, in which nothing is wrong")
+    assert salvage.command == f"kdump salvage {one} {other} --to DIR"
+    assert (cut.command or "").startswith("kdump truncate ")
+    assert (restore.instead, salvage.instead, cut.instead) == ((2, 3), (3,), ())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [log(0, 8), spoiled(log(0, 12), 4), [*log(0, 4), batch(4, [b"v4", b"other"]), *spoiled(log(6, 12), 0)]],
+    ids=["it ends before", "it is damaged", "it has other records"],
+)
+def test_no_replica_is_called_sound_that_has_less_or_another_record(data: list[bytes], tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *spoiled(log(0, 12), 1))
+    other = replica(tmp_path / "b", *data)
+    restore, salvage, *_ = steps_of(one, other)
+    assert f"restore {one} from a replica other than these, if one is sound" in restore.why
+    assert salvage.command == f"kdump salvage {one} {other} --to DIR"
+
+
+def test_salvage_joins_replicas_where_a_cut_of_one_would_lose_what_the_other_has(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *spoiled(log(0, 12), 5))
+    other = replica(tmp_path / "b", *spoiled(log(0, 12), 1))
+    found = steps_of(one, other)
+    assert [step.n for step in found] == list(range(1, len(found) + 1))
+    assert [step.command for step in found[:3]] == [
+        None,
+        f"kdump salvage {one} {other} --to DIR",
+        f"kdump truncate {one} --at-damage",
+    ]
+    assert [step.instead for step in found[:3]] == [(2, 3), (3,), ()]
+    saved = tmp_path / "saved"
+    assert run_kdump(["salvage", str(one), str(other), "--to", str(saved)], tmp_path).exit == 0
+    assert kdump.verify(saved / "t-0").summary["records"] == 12
+
+
+def test_of_one_replica_alone_the_steps_stay_as_they_were(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *spoiled(log(0, 12), 2))
+    other = replica(tmp_path / "b", *log(0, 12), name="u-0")
+    restore, salvage, _ = steps_of(one, other)
+    assert "from another replica, if one is sound" in restore.why
+    assert salvage.command == f"kdump salvage {one} --to DIR"

@@ -320,6 +320,51 @@ def test_a_full_disk_is_no_success_and_no_traceback(tree: Path) -> None:
     one_line(Run(done.returncode, b"", done.stderr), "space")
 
 
+@pytest.mark.parametrize("arguments", ["--help", "--version", "help dump", "du -h", "explain B01", "partition-for g"])
+def test_help_that_cannot_be_written_is_one_line_and_5(arguments: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments.split()],
+            env=ENVIRONMENT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=SECONDS,
+            check=False,
+        )
+    assert done.returncode == 5
+    one_line(Run(done.returncode, b"", done.stderr), "space")
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["verify", "."], ["dump", f"error/{ZERO}"]])
+@pytest.mark.parametrize("closed", ["2>&-", "2>&- <&-"])
+def test_a_closed_stderr_changes_neither_the_answer_nor_the_status(
+    arguments: list[str], closed: str, tree: Path
+) -> None:
+    said = kdump_run(*arguments, cwd=tree)
+    run = subprocess.run(
+        ["sh", "-c", f"{shlex.join([*COMMAND, *arguments])} {closed}"],
+        cwd=tree,
+        env=ENVIRONMENT,
+        capture_output=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert said.stdout
+    assert (run.returncode, run.stdout, run.stderr) == (said.exit, said.stdout, b"")
+
+
+def test_a_closed_stdout_is_said() -> None:
+    run = subprocess.run(
+        ["sh", "-c", f"{shlex.join([*COMMAND, '--version'])} >&-"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert run.returncode == 5
+    assert run.stderr == b"kdump: cannot write the output: stdout is closed\n"
+
+
 # --- names --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["copy.log", "x.log.bak", "copy.index", "copy.timeindex"])
 def test_a_name_without_base_offset_wants_it_said(name: str, partition: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import kdump
 from kdump.finding import Code
-from kdump.render.text.manual import entries, known_names
+from kdump.render.text.manual import entries, known_names, told
 from tests.support.runs import FIXTURES, run_kdump
 
 PACKAGE = Path(kdump.__file__).parent
@@ -64,6 +64,13 @@ def test_every_code_is_explained_with_what_a_broker_does_and_what_to_do(code: Co
     assert any(line.startswith("  Broker: ") for line in lines)
     assert any(line.startswith("  Now: ") for line in lines)
     assert all(len(line) <= 80 or line.startswith("    ") for line in lines)
+
+
+def test_an_example_is_marked_as_one() -> None:
+    lines = explain("B01").splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("    error B01 "))
+    assert lines[at - 1] == "  An example, with other files than yours:"
+    assert ("An example, with other files than yours:", False) in told("B01")
 
 
 def test_all_that_is_known_is_explained_without_marks_of_the_page() -> None:

@@ -575,6 +575,13 @@ def test_a_command_prints_what_is_shown(block: list[consoles.Example], tmp_path:
     consoles.assert_shown(block, *consoles.newcomer(tmp_path))
 
 
+def test_the_readme_can_be_pasted_twice(tmp_path: Path) -> None:
+    folder, variables = consoles.newcomer(tmp_path)
+    for block in consoles.of_markdown(README):
+        for _ in range(2):
+            consoles.assert_shown(block, folder, variables)
+
+
 def test_readme_and_tutorial_show_every_command() -> None:
     commands = [example.command for block in tour() for example in block]
     assert [name for name in COMMANDS if not any(f"kdump {name}" in command for command in commands)] == []

@@ -17,7 +17,7 @@ from rich.text import Text
 from kdump.item import Progress
 from kdump.render.terminal.columns import TableColumn, fitting, shortened, write_table
 from kdump.render.terminal.progress import Bar
-from tests.support.runs import FIXTURES
+from tests.support.runs import FIXTURES, run_kdump
 from tests.support.terminal import run_in_terminal
 
 if TYPE_CHECKING:
@@ -153,6 +153,28 @@ def test_the_bar_has_the_colours_of_its_command(
     Bar("verify", stream, lambda: next(ticks), no_color=no_color).show(Progress(1, 2, "a"))
     coloured = "\x1b[36m" in stream.getvalue()
     assert coloured == (not variable if no_color is None else not no_color)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["groups", "."],
+        ["transactions", "."],
+        ["cluster", "."],
+        ["find-offset", "bigbatch-0", "3", "--scan"],
+        ["find-time", "bigbatch-0", "max", "--scan"],
+    ],
+    ids=" ".join,
+)
+def test_long_work_shows_a_bar_on_a_terminal_and_nothing_elsewhere(args: list[str], tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import kdump.render.terminal.progress as p\np._PATIENCE = -1\n")
+    root = str(FIXTURES.parent)
+    seen = run_in_terminal(args, NODE, 80, {"PYTHONPATH": f"{tmp_path}:{root}"})
+    drawn = [part for part in re.split(r"\r|\n", seen.raw) if " % " in part]
+    assert drawn, seen.raw[:500]
+    assert all(args[0] in part for part in drawn)
+    assert not any("%" in line for line in seen.lines if args[0] in line), "it is gone when all is done"
+    assert b"%" not in run_kdump(args, NODE).stderr
 
 
 def test_ctrl_c_takes_the_bar_away_and_leaves_one_line(tmp_path: Path) -> None:

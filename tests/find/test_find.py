@@ -17,13 +17,14 @@ from crc32c import crc32c
 
 from kdump.broker.lookup import Lookup
 from kdump.broker.lookup_results import FoundBatch, FoundRecord, Refused
-from kdump.find.finder import Finder, LookupLimits, open_partition
+from kdump.find.finder import Finder, open_partition
 from kdump.find.query import Ask, Query, offset_query, time_query
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.index.offset_and_time import PAGE_BYTES
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import ReadLimits
 from kdump.format.record.reader import RecordReader
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, run_kdump
@@ -39,7 +40,7 @@ NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 ANSWERS = json.loads((FIXTURES / "kafka-4.3.1" / "broker-answers.json").read_text("utf-8"))
 STARTS = json.loads((FIXTURES / "damage" / "lookups.json").read_text("utf-8"))
 CASES = {case.name: case for case in damage_cases(FIXTURES / "damage")}
-LIMITS = LookupLimits(1 << 28, 1 << 28)
+LIMITS = ReadLimits(1 << 28, 1 << 28)
 MOST = 150 if COMPILED else 25  # questions of a kind to a partition
 
 

@@ -19,9 +19,10 @@ import pytest
 from crc32c import crc32c
 
 import kdump
-from kdump.find.finder import Finder, LookupLimits, open_partition
+from kdump.find.finder import Finder, open_partition
 from kdump.find.query import Query, offset_query, time_query
 from kdump.finding import Code, Finding, Severity
+from kdump.format.read_limits import ReadLimits
 from kdump.item import LookupAnswer
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
@@ -45,8 +46,8 @@ def ignore(_finding: Finding) -> None:
     """Checkpoints are not what is tested here."""
 
 
-def finder_in(path: Path, *, scan: bool = False, limits: LookupLimits | None = None) -> Finder:
-    return Finder(open_partition(str(path), ignore), limits or LookupLimits(1 << 28, 1 << 28), scan=scan, times=True)
+def finder_in(path: Path, *, scan: bool = False, limits: ReadLimits | None = None) -> Finder:
+    return Finder(open_partition(str(path), ignore), limits or ReadLimits(1 << 28, 1 << 28), scan=scan, times=True)
 
 
 def ask(finder: Finder, query: Query) -> tuple[list[Finding | OpenFailure], LookupAnswer]:
@@ -164,12 +165,10 @@ def test_a_finding_is_told_once(build: Callable[[str], Path]) -> None:
 
 
 # --- limits -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "limits", [LookupLimits(300, 1 << 28), LookupLimits(1 << 28, 300)], ids=["batch", "uncompressed"]
-)
+@pytest.mark.parametrize("limits", [ReadLimits(300, 1 << 28), ReadLimits(1 << 28, 300)], ids=["batch", "uncompressed"])
 @pytest.mark.parametrize("scan", [False, True], ids=["broker", "scan"])
 @pytest.mark.parametrize("topic", ["bigbatch-0", "gzip-0", "mixed-0", "oddtime-0", "plain-0", "zstd-0"])
-def test_a_limit_gives_no_false_answer(topic: str, scan: bool, limits: LookupLimits) -> None:
+def test_a_limit_gives_no_false_answer(topic: str, scan: bool, limits: ReadLimits) -> None:
     """The answer is the one without limits, or it is not known and a finding says why."""
     full, limited = finder_in(NODE / topic, scan=scan), finder_in(NODE / topic, scan=scan, limits=limits)
     told = False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from crc32c import crc32c
 
-from kdump.rescue.log_facts import Limits
+from kdump.format.read_limits import ReadLimits
 from kdump.rescue.partition import SalvageOptions
 from kdump.rescue.salvage import Wanted, salvage, steps_for
 from kdump.salvaged import SalvageDone, SalvageRefused
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-LIMITS = Limits(1 << 26, 1 << 26)
+LIMITS = ReadLimits(1 << 26, 1 << 26)
 OPTIONS = SalvageOptions(1 << 30, None, None, False, LIMITS, False)
 CASES = damage_cases(FIXTURES / "damage")
 STICKS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kdump.broker.config import Config, check_name
+from kdump.broker.config import DEFAULTS, Config, check_name
 from kdump.broker.log_facts import LogFiles, LogReader
 from kdump.broker.retention import Append, RetentionFacts, SegmentFacts, delete, first_deleted, rolling
 from kdump.finding import Finding
@@ -23,6 +23,7 @@ from tests.support.cleaner_cases import CLEANUP, LIMIT, cases, cases_of, codes, 
 from tests.support.partitions import checkpoint, name, segment, write
 from tests.support.runs import run_kdump
 from tests.support.segments import Record, batch
+from tests.support.terminal import run_in_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -262,6 +263,21 @@ def test_topics_of_brokers_are_taken_as_brokers_make_them() -> None:
     assert "cleanup.policy=compact" in config.assumed("__consumer_offsets")
     assert not Config({"cleanup.policy": "delete"}).of_topic("__consumer_offsets").compact
     assert config.assumed("orders") == ""
+
+
+def test_where_nobody_gives_a_setting_the_defaults_that_are_taken_are_said(tmp_path: Path) -> None:
+    assert Config({}).assumed("orders") == DEFAULTS
+    assert DEFAULTS.endswith(": cleanup.policy=delete retention.ms=604800000 retention.bytes=-1")
+    assert Config({"retention.ms": "1"}).assumed("orders") == ""
+    place, at = partition(tmp_path), ["--now", "0"]
+    _, out, err = kdump(str(place), *at, "--format", "json", cwd=tmp_path)
+    assert (json.loads(out.splitlines()[0])["assumed"], err) == ([DEFAULTS], "")
+    _, out, err = kdump(str(place), *at, cwd=tmp_path)
+    assert ("retention.bytes=-1 (Kafka's defaults)" in out, err) == (True, "")
+    seen = run_in_terminal(["retention", str(place), *at], tmp_path).raw
+    assert f"{DEFAULTS}; give others by --config or --set, or name __cluster_metadata-0 among the paths" in seen
+    seen = run_in_terminal(["retention", str(place), *at, "--set", "retention.ms=1"], tmp_path).raw
+    assert "defaults" not in seen
 
 
 def test_a_mistyped_setting_gets_the_nearest() -> None:

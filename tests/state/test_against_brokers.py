@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kdump.format.read_limits import ReadLimits
 from kdump.render.json.coordinators import coordinator_json
 from kdump.state.groups import GroupOptions, groups
-from kdump.state.partition_log import ReadLimits
 from kdump.state.transactions import TransactionOptions, transactions
 from tests.support import state_fold
 from tests.support.runs import FIXTURES, run_kdump

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kdump.format.read_limits import ReadLimits
 from kdump.render.json.coordinators import coordinator_json
 from kdump.state.cluster import ClusterOptions, cluster
-from kdump.state.partition_log import ReadLimits
 from tests.support import metadata_fold, metadata_records
 from tests.support.metadata_records import ABORT, BEGIN, END, uuid
 from tests.support.partitions import name as file_name

@@ -130,7 +130,7 @@ def test_what_the_cluster_does_not_have_is_a_stray(cluster: Path, tmp_path: Path
 def test_what_another_broker_has_is_a_stray(tmp_path: Path) -> None:
     metadata = made(tmp_path, metadata_records.partition(1, 7, [2], [D[1]]))
     (finding,) = check(metadata, volume(tmp_path / "d", ONE, {**ORDERS, "orders-1": uuid(7)}))
-    assert "broker 1 is no replica of it: those are 2" in finding["message"]
+    assert "its replicas are on broker 2, not on broker 1" in finding["message"]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 import kdump
 from kdump.broker.config import ClusterSettings, Config
+from kdump.format.read_limits import ReadLimits
 from kdump.state.cluster_config import cluster_settings
-from kdump.state.partition_log import ReadLimits
 from kdump.storage.log_dir import LogDir
 from tests.support import metadata_records
 from tests.support.metadata_records import uuid

@@ -14,9 +14,9 @@ from kdump.export.read import ReadOptions, read_split
 from kdump.export.split import LogFile, WantedLogs, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, columns_of
 from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
+from kdump.format.read_limits import ReadLimits
 from kdump.state.cluster_config import cluster_settings
 from kdump.state.groups import GroupOptions, groups
-from kdump.state.partition_log import ReadLimits
 from kdump.state.transactions import TransactionOptions, transactions
 from kdump.usage.options import by_partition
 from kdump.usage.run import placed_usage

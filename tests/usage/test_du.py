@@ -12,10 +12,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.cells import cell_len
 
-from kdump.broker.config import Config
+from kdump.broker.config import DEFAULTS, Config
 from kdump.finding import Finding
 from kdump.item import Checked, Usage
+from kdump.render.terminal import numbers
+from kdump.render.times import iso
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.usage import _sums as sums
@@ -27,6 +30,7 @@ from kdump.usage.run import usage
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import GZIP, batch, varint
+from tests.support.terminal import run_in_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -318,6 +322,34 @@ def test_freeable_is_what_retention_deletes() -> None:
             assert free["nextAt"] == min(later, default=None)
             some += len(gone)
     assert some > 3
+
+
+def test_a_terminal_shows_within_80_columns_what_retention_frees_as_json_has_it() -> None:
+    rows = [row for row in du(".", "--now", "1800000000000", cwd=NODE) if row["type"] == "usage"]
+    seen = run_in_terminal(["du", ".", "--now", "1800000000000"], NODE).lines
+    now = [row for row in rows if row["freeable"] and row["freeable"]["bytes"]]
+    assert now
+    for row in now:
+        freed = f"frees {numbers.size(row['freeable']['bytes'])} now"
+        assert any(row["name"] in line and line.endswith(freed) for line in seen) or len(row["name"]) > 20
+    assert f"retention frees {numbers.size(sum(row['freeable']['bytes'] for row in now))} now" in "\n".join(seen)
+    assert DEFAULTS not in "\n".join(seen), "the metadata log is among the paths"
+    assert max(cell_len(line) for line in seen if "%" in line) <= 80
+
+
+def test_one_partition_alone_says_which_defaults_its_figures_hang_on() -> None:
+    row = next(row for row in du("plain-0", cwd=NODE) if row["type"] == "usage")
+    assert row["assumed"] == [DEFAULTS]
+    assert f'assumed="{DEFAULTS}"' in run_kdump(["du", "plain-0"], NODE).stdout.decode()
+    assert DEFAULTS in run_in_terminal(["du", "plain-0"], NODE).raw
+    assert next(row for row in du("plain-0", "--set", "retention.ms=5", cwd=NODE))["assumed"] == []
+
+
+def test_growth_says_over_which_span_it_extrapolates(tmp_path: Path) -> None:
+    text = run_kdump(["du", "plain-0", "--full-at", "1G"], NODE).stdout.decode()
+    growth = next(row for row in du("plain-0", "--full-at", "1G", cwd=NODE) if row["type"] == "growth")
+    span = f"from {iso(growth['fromTimestamp'])} to {iso(growth['toTimestamp'])}"
+    assert f"growth plain: {growth['bytesPerDay']} bytes a day {span}; " in text
 
 
 def test_wrong_uses_are_said(tmp_path: Path) -> None:

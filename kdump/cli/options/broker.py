@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.broker.config import ClusterSettings, Config, check_name, read_config
+from kdump.broker.config import DEFAULTS, ClusterSettings, Config, check_name, read_config
 from kdump.broker.load.log_manager import LoadSettings
 from kdump.cli.options.times import clock_of
+from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
@@ -63,14 +65,27 @@ def configured(given: Mapping[str, Any]) -> Config:
         raise click.UsageError(escape(str(error))) from None
 
 
+def say_defaults(config: Config, verb: str, *, always: bool = False) -> None:
+    """Say where an answer hangs on settings that nobody gave, and how to give them.
+
+    Args:
+        config: as it was given.
+        verb: that answers.
+        always: the answer itself does not say so; else it is said where a person looks.
+    """
+    if config.is_silent and (always or sys.stdout.isatty() or sys.stderr.isatty()):
+        how = "give others by --config or --set, or name __cluster_metadata-0 among the paths"
+        say(f"kdump: {verb}: the settings of topics are not in their files. {DEFAULTS}; {how}")
+
+
 def cluster_of(given: Mapping[str, Any]) -> ClusterSettings | None:
     """Return what a metadata log among the paths says of configurations, None where there is none.
 
     Args:
         given: the paths, and the limits of what is read.
     """
+    from kdump.format.read_limits import ReadLimits
     from kdump.state.cluster_config import cluster_settings
-    from kdump.state.partition_log import ReadLimits
 
     limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
     return cluster_settings([os.fspath(path) for path in given["paths"]], limits)

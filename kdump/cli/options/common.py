@@ -8,11 +8,12 @@ from __future__ import annotations
 import click
 
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
+from kdump.render.commentary import answer
 
 
 def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        click.echo(ctx.get_help(), color=ctx.color)
+        answer(ctx.get_help())
         ctx.exit()
 
 

@@ -16,7 +16,7 @@ from kdump.render.escape import escape
 from kdump.render.terminal.columns import TableColumn, texts, write_table
 from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.text.findings import finding_line
-from kdump.render.text.retention import choice, first, outcome, rolling_sentence, timestamp, verdict, waits
+from kdump.render.text.retention import assumed, choice, first, outcome, rolling_sentence, timestamp, verdict, waits
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class RetentionTable:
             f"  cleanup.policy={policy}  retention.ms={config.retention_ms}  retention.bytes={config.retention_bytes}"
         )
         self._console.print(
-            Text(note + (f"  ({self._safe(row.assumed)})" if row.assumed else ""), style="bright_black")
+            Text(note + (f"  ({self._safe(assumed(row))})" if row.assumed else ""), style="bright_black")
         )
         self._segments_of(row)
         if row.deletion.rolled_to is not None:

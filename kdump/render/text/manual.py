@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _FINDINGS, _JSON = "kdump-findings.7", "kdump-json.5"
 _UNWRAPPED = 1_000_000  # columns
+_EXAMPLE = "An example, with other files than yours:"
 _HEADING = re.compile(r"([A-Z]\d\d) ([a-z0-9-]+) \((?:error|warning|note)\)")
 _JOINED = ("BR", "RB", "BI", "IB", "IR", "RI")  # macros that set their words without blanks
 _ESCAPES = ((r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(bu", "*"), (r"\~", " "), (r"\e", "\\"))
@@ -149,7 +150,7 @@ def _told(lines: Iterable[_Line], width: int) -> Iterator[str]:
                 yield from _wrapped(" ".join(words), "  ", width)
                 words = []
             if line.macro == "EX":
-                yield ""
+                yield from ("", f"  {_EXAMPLE}")
             is_example = line.macro == "EX"
             is_tag = line.macro in ("TP", "TQ")
         elif is_example:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from kdump.broker.config import DEFAULTS
 from kdump.broker.retention import SIZE, START, TIME
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Finding
@@ -49,7 +50,12 @@ def settings(row: Retained) -> str:
     config = row.config
     policy = ",".join(sorted(config.cleanup_policy)) or "none"
     text = f"cleanup.policy={policy} retention.ms={config.retention_ms} retention.bytes={config.retention_bytes}"
-    return f"{text} ({escape(row.assumed)})" if row.assumed else text
+    return f"{text} ({escape(assumed(row))})" if row.assumed else text
+
+
+def assumed(row: Retained) -> str:
+    """Return what was assumed of the configuration, beside what decides of it."""
+    return "Kafka's defaults" if row.assumed == DEFAULTS else row.assumed
 
 
 def timestamp(value: int) -> str:

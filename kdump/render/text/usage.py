@@ -15,10 +15,11 @@ from kdump.storage.file_source import OpenFailure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kdump.item import Item
+    from kdump.item import Freeable, Item
     from kdump.render.tally import Tally
 
 _BAR = 24  # cells of the longest bar
+_SHORT_BAR = 12  # the same, where a row says what retention frees
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -70,17 +71,31 @@ class UsageText:
         width = max(40, self._terminal or 80)
         largest = max((row.size for row in rows), default=0) or 1
         total = sum(row.size for row in rows) or 1
-        room = width - 9 - 6 - _BAR - 4
-        for row in rows:
-            label = _shortened(escape(_name(row)), room)
-            self._write(f"{size(row.size):>9} {100 * row.size / total:4.0f}% {_bar(row.size, largest)}  {label}\n")
-        self._write(f"{size(total):>9}        in {counted(sum(row.files for row in rows), 'file')}\n")
+        frees = [_frees(row.freeable) for row in rows]
+        aside = max(map(len, frees))
+        bar = _SHORT_BAR if aside else _BAR
+        room = width - 9 - 6 - bar - 4 - (aside + 2 if aside else 0)
+        labels = [_shortened(escape(_name(row)), room) for row in rows]
+        longest = max(map(len, labels))
+        for row, label, free in zip(rows, labels, frees, strict=True):
+            share = f"{size(row.size):>9} {100 * row.size / total:4.0f}% {_bar(row.size, largest, bar)}"
+            self._write(f"{share}  {label:<{longest}}  {free}".rstrip() + "\n")
+        now = sum(row.freeable.size for row in rows if row.freeable is not None)
+        said = f"; retention frees {size(now)} now" if any(row.freeable is not None for row in rows) else ""
+        self._write(f"{size(total):>9}        in {counted(sum(row.files for row in rows), 'file')}{said}\n")
 
 
-def _bar(value: int, largest: int) -> str:
-    eighths = value * _BAR * len(_EIGHTHS) // largest
+def _frees(free: Freeable | None) -> str:
+    """What retention frees of a name, now or next."""
+    if free is None or not (free.size or free.next_at is not None):
+        return ""
+    return f"frees {size(free.size)} now" if free.size else f"frees {size(free.next_size)} {_moment(free.next_at)[:10]}"
+
+
+def _bar(value: int, largest: int, width: int) -> str:
+    eighths = value * width * len(_EIGHTHS) // largest
     whole, part = divmod(eighths, len(_EIGHTHS))
-    return ("█" * whole + (_EIGHTHS[part] if part else "")).ljust(_BAR)
+    return ("█" * whole + (_EIGHTHS[part] if part else "")).ljust(width)
 
 
 def _shortened(text: str, room: int) -> str:
@@ -118,6 +133,7 @@ def _line(row: Usage) -> str:
         when = "never" if free.next_at is None else f"{free.next_size}@{_moment(free.next_at)}"
         parts.append(f"freeable={free.size} freeable_segments={free.segments} next={when}")
     parts += [f"compaction_waits={why!r}" for why in row.waits]
+    parts += [f'assumed="{what}"' for what in row.assumed]
     return " ".join(parts)
 
 
@@ -125,9 +141,10 @@ def _growth_line(one: Growth) -> str:
     name = "(all)" if one.name is None else _name_of(one.name)
     if one.per_day is None:
         return f"growth {name}: the timestamps tell none"
+    span = f"from {_moment(one.from_timestamp)} to {_moment(one.to_timestamp)}"
     full = "never full" if one.full_at is None else f"full in {one.days_left} days, {_moment(one.full_at)}"
     aside = f"; {counted(one.set_aside, 'batch', 'batches')} with odd timestamps set aside" if one.set_aside else ""
-    return f"growth {name}: {one.per_day} bytes a day; {full}{aside}"
+    return f"growth {name}: {one.per_day} bytes a day {span}; {full}{aside}"
 
 
 def _name_of(name: str | bytes) -> str:
