@@ -67,6 +67,8 @@ def branch_of(
         if merged and merged[-1].epoch == run.epoch:
             merged[-1] = merged[-1]._replace(last=max(merged[-1].last, run.last))
         elif not merged or run.epoch > merged[-1].epoch:
+            if merged and run.first <= merged[-1].last:  # an offset is wrong: what both know is below the lower one
+                merged[-1] = merged[-1]._replace(last=max(merged[-1].first, run.first - 1))
             merged.append(run)
         elif run.epoch < merged[-1].epoch:
             agrees = False
@@ -134,18 +136,20 @@ class LineHistory:
 
         Source: AbstractFetcherThread.getOffsetTruncationState, LeaderEpochFileCache.endOffsetFor.
         """
-        if not branch.runs or not self.epochs:
-            return NEVER
         known = set(self.epochs)
-        shared = next((run for run in reversed(branch.runs) if run.epoch in known), None)
+        if not known:
+            return NEVER
+        shared = max({*(run.epoch for run in branch.runs), *branch.starts} & known, default=None)
+        if shared is None and not branch.runs:
+            return NEVER
         if shared is None:
             newest = branch.runs[0].epoch
             below = [one for one in known if one < newest]
             if branch.runs[-1].epoch > max(known):
                 return 0
             return self.end_of(max(below)) if below else branch.runs[0].first
-        end = self.end_of(shared.epoch)
-        later = next((run.first for run in branch.runs if run.epoch > shared.epoch), NEVER)
+        end = self.end_of(shared)
+        later = next((run.first for run in branch.runs if run.epoch > shared), NEVER)
         cut = min(end, later)
         self._add(branch, cut)
         return cut

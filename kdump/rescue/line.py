@@ -227,6 +227,7 @@ class Line:
         extents: EXTENT numbers for each stretch of it.
         divergent: what does not belong to it.
         pairs: batches of one place of which the larger was taken.
+        cuts: as given.
     """
 
     def __init__(
@@ -241,7 +242,7 @@ class Line:
         self.extents = array("q")
         self.divergent: list[Divergent] = []
         self.pairs: list[Pair] = []
-        self._cuts = cuts
+        self.cuts = cuts
         self._limits = limits
         self._prefer = prefer
         self._is_subset = is_subset
@@ -251,6 +252,11 @@ class Line:
         self._in_hand = -1  # log of the latest extent
         self._copies = {log.number: log.copy for log in logs}
         self._build(logs)
+
+    @property
+    def last(self) -> int:
+        """The last offset of it, -1 where it has none."""
+        return self._last
 
     def _build(self, logs: list[LineLog]) -> None:
         waiting = sorted(
@@ -302,7 +308,7 @@ class Line:
         ascends = all(map(lt, lasts, firsts[1:]))
         if waiting[-1].foreign:
             return False
-        return ascends and self._last < first and last < min(after, waiting[-1].limit, self._cuts[waiting[-1].copy])
+        return ascends and self._last < first and last < min(after, waiting[-1].limit, self.cuts[waiting[-1].copy])
 
     def _whole(self, log: LineLog) -> None:
         rows = log.facts.stretches
@@ -347,7 +353,7 @@ class Line:
                 stop = low
         for one in group:
             stop = min(stop, one.border(stop - head.k + one.k) - one.k + head.k)
-        cut = max(self._cuts[one.log.copy] for one in group)
+        cut = max(self.cuts[one.log.copy] for one in group)
         if stop > head.k and head.lasts[stop - 1] >= cut and head.lasts[head.k] < cut:
             stop = bisect_left(head.lasts, cut, head.k, stop)
         return stop
@@ -356,7 +362,7 @@ class Line:
         """Take `count` batches that all of a group have."""
         head = group[0]
         last = head.lasts[head.k + count - 1]
-        good = [one for one in group if last < self._cuts[one.log.copy] and not one.is_foreign(one.k)]
+        good = [one for one in group if last < self.cuts[one.log.copy] and not one.is_foreign(one.k)]
         if not good:
             for one in group:
                 self._diverge(one, count)
@@ -448,7 +454,7 @@ class Line:
 
     def _chosen(self, group: list[Cursor]) -> Cursor | None:
         """The one that counts, None where none does."""
-        good = [one for one in group if one.lasts[one.k] < self._cuts[one.log.copy] and not one.is_foreign(one.k)]
+        good = [one for one in group if one.lasts[one.k] < self.cuts[one.log.copy] and not one.is_foreign(one.k)]
         best = self._epoch_of_same_bytes(group)
         if best is None and self._prefer is not None:
             best = next((one for one in good if one.log.copy == self._prefer), None)

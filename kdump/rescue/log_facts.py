@@ -144,16 +144,28 @@ class LogFacts(Value):
         """The highest offset of a batch; None where there is none."""
         return max(self.stretches[_LAST::STRETCH], default=None)
 
-    @property
-    def end(self) -> int | None:
-        """The offset after the last batch, or after the torn one behind it whose header stands; None for neither."""
-        last = self.last
-        torn = self.places[-1] if self.places else None
-        if torn is None or not torn.is_exact or torn.last_offset is None or torn.offset is None:
-            return None if last is None else last + 1
-        if last is None or torn.offset == last + 1:
-            return torn.last_offset + 1
-        return last + 1
+    def end(self, start: int, known: int) -> int:
+        """Return up to which offset (exclusive) it is known to go.
+
+        Behind its last batch the headers of torn ones tell, as long as each begins where the one before it ends. A
+        header without a true CRC may be wrong itself: where it has fewer records than offsets, in a log that was not
+        cleaned, the fewer count.
+
+        Args:
+            start: where the log before it ends, or its own base offset.
+            known: the last offset that the line has; a batch behind it has no place in the log.
+        """
+        rows = self.stretches
+        after = rows[-STRETCH + _END] if rows else 0
+        end = max(start, rows[-1] + 1) if rows and rows[-1] <= known else start
+        for place in self.places:
+            if place.position < after:
+                continue
+            if not place.is_exact or place.offset != end or place.last_offset is None:
+                break
+            span = place.last_offset - end + 1
+            end += span if self.lacks_records or self.gaps else min(span, place.records or span)
+        return end
 
     def overlay(self, source: Source) -> Source:
         """Return the log as its stretches count on it."""
@@ -311,6 +323,8 @@ class _Walk:
             if not is_of_header(finding):
                 continue
             if finding.code in _EPOCH_CODES and finding.offset is not None:
+                finding = self._blamed(finding, epoch_at)
+                assert finding.offset is not None
                 finding = within_checkpoint(finding, epoch_at(finding.offset))
             elif finding.code in _OFFSET_CODES and finding.expected is None:
                 finding = self._at_end(finding, next_base)
@@ -320,6 +334,29 @@ class _Walk:
                 self.errors[number] = finding
                 found.append(finding)
         return found
+
+    def _blamed(self, finding: Finding, epoch_at: Callable[[int], int | None]) -> Finding:
+        """Where the checkpoint confirms the epoch of a batch that does not follow, the batch before it is wrong."""
+        rows = self._stretches.rows
+        if finding.offset is None or finding.position is None or epoch_at(finding.offset) != finding.found:
+            return finding
+        at = STRETCH * (bisect_left(rows[_POSITION::STRETCH], finding.position) - 1)
+        if at < 0:
+            return finding
+        end = min(rows[at + _END], finding.position)
+        for window in batches_of(self._log, rows[at], end, self._limits.max_batch_bytes):
+            k = window.count - 1
+            if window.end(window.count) != finding.position:
+                continue
+            first, last, epoch = (
+                window.cell(k, column) for column in (layout.BASE_OFFSET, layout.LAST_OFFSET, layout.LEADER_EPOCH)
+            )
+            expected = epoch_at(first)
+            if expected is not None and expected == epoch_at(last) != epoch:
+                place = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
+                field = "partitionLeaderEpoch"
+                return Finding(Code.E01, self._log.name, *place, False, first, last, field, expected, epoch)
+        return finding
 
     def _lost_its_epoch(self, finding: Finding, epoch_at: Callable[[int], int | None]) -> bool:
         """Whether zeros have covered length and epoch of a batch: the CRC tells the length, and nobody the epoch."""

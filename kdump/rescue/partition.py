@@ -18,6 +18,7 @@ from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
 from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
 from kdump.rescue.log_facts import LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
 from kdump.rescue.losses import Missing, Spot, spots_of
+from kdump.rescue.moved import wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.transactions import Fates, Hole, LeftOut
 from kdump.salvaged import Diverged, Kept, OpenedTransaction, PatchedField, Revived, Salvaged
@@ -108,7 +109,6 @@ class PartitionSalvage:
         self._options = options
         self._cache = OpenFileCache()
         self._wrong_epochs: set[tuple[int, int]] = set()
-        self._counts_to: list[int] = []  # up to which offset each copy is of the line
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -149,7 +149,24 @@ class PartitionSalvage:
             if not copy.is_run:
                 self._mend_offsets(number)
                 self._mend_epochs(number)
+        self._mend_by_copies()
         self._order_runs()
+
+    def _mend_by_copies(self) -> None:
+        """A batch that fits neither neighbour may stand in another copy where it belongs: its base offset counts."""
+        for number, one in enumerate(self.read):
+            if self._copies[one.copy].is_run or one.log.base is None or one.facts.is_renamed:
+                continue
+            others = [
+                (other.source, other.facts, other.log.base)
+                for other in self.read
+                if other.copy != one.copy and other.facts.stretches
+            ]
+            given = wrong_base_offsets(
+                one.source, one.facts, one.log.base, others, self._options.limits.max_batch_bytes
+            )
+            if given:
+                self._again(number, given)
 
     def _mend_offsets(self, copy: int) -> None:
         """The first batch of a log has the log before it and its file name for neighbours."""
@@ -184,12 +201,27 @@ class PartitionSalvage:
             given = [
                 finding
                 for is_last, around in ((False, first), (True, last))
-                if around[0] is not None
-                and around[0] == around[2] != around[1]
-                and (finding := edge_epoch(one.source, one.facts, around[0], is_last=is_last)) is not None
+                if (expected := self._epoch_between(copy, runs[-1 if is_last else 0].first, *around)) is not None
+                and (finding := edge_epoch(one.source, one.facts, expected, is_last=is_last)) is not None
             ]
             if given:
                 self._again(number, given)
+
+    def _epoch_between(self, copy: int, offset: int, before: int | None, epoch: int, after: int | None) -> int | None:
+        """Return the epoch that the neighbours or the checkpoint of a copy determine, None where it is right.
+
+        Args:
+            copy: its number.
+            offset: of the batch.
+            before, epoch, after: of the batch before it, its own, and of the one behind it.
+        """
+        if before is not None and before == after:
+            return None if epoch == before else before
+        known, entries = self._copies[copy].epoch_at(offset), self._copies[copy].epochs
+        if known is None or known == epoch or offset >= entries[-1].start_offset:  # its newest epoch ends nowhere
+            return None
+        fits = (before is None or before <= known) and (after is None or known <= after)
+        return known if fits else None
 
     def _load(self, number: int, copy: Copy, log: SourceLog, raw: TolerantSource) -> None:
         facts = self._facts(copy, log, raw, ())
@@ -205,12 +237,16 @@ class PartitionSalvage:
             raw,
             log.base,
             self._options.limits,
-            copy.epoch_at,
+            self._checkpoint_for(copy).epoch_at,
             next_base=log.next_base,
             hints=segment.hints if log.base is not None else tuple,
             follow_producers=not self.name.startswith(f"{OFFSETS_TOPIC}-"),
             given=given,
         )
+
+    def _checkpoint_for(self, copy: Copy) -> Copy:
+        """Return whose leader-epoch-checkpoint tells of a copy: its own, else the one with the newest epoch."""
+        return copy if copy.epochs else max(self._copies, key=lambda one: one.epochs[-1].epoch if one.epochs else -1)
 
     def _order_runs(self) -> None:
         self.read.sort(key=lambda one: (one.copy, one.log.base is None, one.facts.first or 0))
@@ -261,7 +297,6 @@ class PartitionSalvage:
         prefer = self._preferred()
         for _ in range(_ATTEMPTS):
             cuts, foreign = self._cuts(prefer)
-            self._counts_to = cuts
             logs = [
                 LineLog(
                     number,
@@ -275,7 +310,7 @@ class PartitionSalvage:
                 for number, one in enumerate(self.read)
             ]
             try:
-                return Line(
+                line = Line(
                     logs,
                     cuts,
                     self._options.limits,
@@ -288,7 +323,37 @@ class PartitionSalvage:
             except ContradictionError as error:
                 sides = "; ".join(self._side(side) for side in error.sides)
                 raise RefusalError(f"{self.name}: {error.why}: {sides}. Say which counts: --prefer SOURCE") from None
+            else:
+                if prefer is None and self._options.epochs is None:
+                    self._demand_borne_out(line)
+                return line
         raise RefusalError(f"{self.name}: the leader epochs of the sources contradict each other; use --prefer SOURCE")
+
+    def _demand_borne_out(self, line: Line) -> None:
+        """Refuse a line that only the last batch of one copy gives, by an epoch one bit away from the one before it.
+
+        Raises:
+            RefusalError: batches of other copies would not count for it.
+        """
+        branches = [self._branch(number) for number in range(len(self._copies))]
+        leader = max(range(len(branches)), key=lambda one: branches[one].newest)
+        runs = branches[leader].runs
+        if branches[leader].starts.get(runs[-1].epoch if runs else -1) is not None:
+            return
+        if len(runs) < 2 or (runs[-1].epoch ^ runs[-2].epoch).bit_count() != 1:
+            return
+        others = [branch for branch in branches if branch.runs is not runs]
+        if any(runs[-1].epoch in (*branch.starts, *(run.epoch for run in branch.runs)) for branch in others):
+            return
+        one = [one for one in self.read if one.copy == leader and one.facts.stretches][-1]
+        finding = edge_epoch(one.source, one.facts, runs[-2].epoch, is_last=True)
+        if finding is None or all(branch.copy == leader for branch in line.divergent):
+            return
+        why = (
+            f"only the last batch of {one.log.path} (offsets {finding.offset}..{finding.last_offset}) has the leader "
+            f"epoch {finding.found}, for which batches of other sources would not count; one wrong bit looks the same"
+        )
+        raise RefusalError(f"{self.name}: {why}. Say which counts: --prefer SOURCE")
 
     def _around(self, number: int) -> tuple[int, int | None]:
         """The last offset before a log in its copy, and the epoch behind it."""
@@ -385,13 +450,19 @@ class PartitionSalvage:
             mode, owner = status.st_mode & 0o777, (status.st_uid, status.st_gid)
         return Settings(self._options.segment_bytes, self.interval(), self._options.limits, mode | 0o600, owner)
 
-    def known_end(self) -> int:
-        """Return the offset up to which anything knows of records of the line; another branch may have been longer."""
-        ends = [0]
+    def known_end(self, line: Line) -> int:
+        """Return the offset up to which anything knows of records of the line.
+
+        What a copy knows behind the point where it leaves the line is of another branch.
+        """
+        ends = [line.last + 1]
         for number, copy in enumerate(self._copies):
-            own = [one.facts.end for one in self.read if one.copy == number and one.facts.end is not None]
-            end = copy.known_end(max(own, default=copy.logs[0].base or 0))
-            ends.append(min(end, self._counts_to[number]))
+            end = 0
+            for one in self.read:
+                if one.copy == number:
+                    start = end if one.log.base is None or one.facts.is_renamed else max(end, one.log.base)
+                    end = one.facts.end(start, line.last)
+            ends.append(min(copy.known_end(end), line.cuts[number]))
         return max(ends)
 
     def aborted(self, producer: int, first: int, last: int) -> tuple[list[AbortedTxn], bool]:
@@ -460,7 +531,7 @@ class LineWriter:
         self._start = work.log_start()
         bases = (one.facts.first if one.facts.is_renamed else one.log.base for one in work.read)
         self._base = min((base for base in bases if base is not None), default=None)
-        self._known_end = work.known_end()
+        self._known_end = work.known_end(line)
         self._missing = self._what_is_missing()
         self._left_out: list[LeftOut] = []
         self._extras: list[tuple[int, int, SalvageRow]] = []

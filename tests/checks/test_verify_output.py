@@ -357,7 +357,7 @@ def test_the_table_of_sound_partitions_is_one_line_each() -> None:
     assert as_table(items).splitlines() == [
         "ok       orders-0                 1 segment  offsets 42..9041    5.0 MB",
         "ok       orders-0                 1 segment  offsets 42..9041    5.0 MB  1 note",
-        "ok       empty-3                 0 segments                          0 B",
+        "ok       empty-3                 0 segments                         0 B",
         "3 partitions, 2 segments, 10.0 MB, 140 batches: no damage, 1 note (--notes lists them)",
         "2.0 s (5.0 MB/s)",
     ]

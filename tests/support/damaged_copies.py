@@ -41,12 +41,30 @@ class Copies:
         truth: the intact log.
         intact: base offsets of the batches that at least one copy has as they were.
         what: how each was damaged.
+        stale: number of the copy that has a branch of its own, -1 for none.
+        wrong_epochs: numbers of the copies in which the leader epoch of a batch is wrong.
+        wrong_offsets: batches, from the length on, whose base offset is wrong in a copy.
     """
 
     paths: list[Path]
     truth: Truth
     intact: set[int] = field(default_factory=set)
     what: list[str] = field(default_factory=list)
+    stale: int = -1
+    wrong_epochs: set[int] = field(default_factory=set)
+    wrong_offsets: set[bytes] = field(default_factory=set)
+
+    def note(self, number: int, sound: bytes, data: bytes) -> None:
+        """Note the batches of a log whose base offset or leader epoch is wrong, and nothing else."""
+        at = 0
+        while at < len(sound):
+            end = at + 12 + int.from_bytes(sound[at + 8 : at + 12], "big")
+            was, now = sound[at:end], data[at:end]
+            if now[16:] == was[16:] and now[12:16] != was[12:16]:
+                self.wrong_epochs.add(number)
+            if now[8:] == was[8:] and now[:8] != was[:8]:
+                self.wrong_offsets.add(now[8:])
+            at = end
 
 
 def truth_of(chance: Random) -> Truth:
@@ -99,8 +117,9 @@ def damaged_copies(root: Path, chance: Random, *, headers: bool = True) -> Copie
         headers: flips may hit fields outside the CRC; else those of the payload only.
     """
     truth = truth_of(chance)
-    made = Copies([], truth)
     stale = chance.randrange(COPIES) if chance.random() < 0.4 and len(truth.epochs) > 1 else -1
+    made = Copies([], truth, stale=stale)
+    is_known = False
     for number in range(COPIES):
         said: list[str] = []
         stop = truth.end
@@ -108,18 +127,24 @@ def damaged_copies(root: Path, chance: Random, *, headers: bool = True) -> Copie
             stop = chance.choice(truth.epochs[1:])[1]
             said.append(f"stale at {stop}")
         logs, entries = _files(truth, stop, chance, extra=number == stale)
+        sound = {base: bytes(data) for base, data in logs.items()}
         for _ in range(chance.randrange(4)):
             said.append(_damage(logs, chance, headers=headers))
         folder = root / f"broker{number}" / "plain-0"
         shutil.rmtree(folder, ignore_errors=True)
         files = {name(base): bytes(data) for base, data in logs.items()}
-        if chance.random() < 0.8:
+        # where no copy knows of a newer epoch, nobody can tell that a branch is stale
+        last_to_know = number == max(one for one in range(COPIES) if one != stale) and not is_known
+        if chance.random() < 0.8 or (stale >= 0 and last_to_know):
+            is_known = is_known or number != stale
             files["leader-epoch-checkpoint"] = checkpoint(*entries)
         files.setdefault(name(max(truth.starts[:1])), b"") if not any(one.endswith(".log") for one in files) else None
         write(folder, files)
         everything = b"\0".join(bytes(data) for data in logs.values())
         made.intact |= {offset for offset, data in truth.parts.items() if data in everything}
         made.paths.append(folder)
+        for base, data in logs.items():
+            made.note(number, sound[base], bytes(data))
         made.what.append(", ".join(said))
     return made
 

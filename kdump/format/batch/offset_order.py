@@ -90,16 +90,17 @@ class OffsetFold:
         self._good: HeaderFacts | None = None
         self._held: HeaderFacts | None = None
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
+        self._proven = True  # the good batch follows another one, not damage
         self.when_free: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
 
     @property
     def state(self) -> tuple[object, ...]:
         """What it holds."""
-        return self._good, self._held, self._lost
+        return self._good, self._held, self._lost, self._proven
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Go on from what another one held."""
-        self._good, self._held, self._lost = state
+        self._good, self._held, self._lost, self._proven = state
 
     @property
     def last(self) -> int | None:
@@ -119,7 +120,7 @@ class OffsetFold:
         """Move on in a run of batches of which each adjoins the one before it, or may."""
         if self._lost and self._good is not None:
             self.when_free(self._good.last + 1, self._good.last, one.position)
-        self._good, self._held, self._lost = one, None, False
+        self._good, self._held, self._lost, self._proven = one, None, False, not self._lost
 
     def after_loss(self) -> None:
         """Expect missing offsets: bytes were lost before the next batch."""
@@ -136,7 +137,8 @@ class OffsetFold:
         if self._in_range(one) and (self._may_begin(one) if self._good is None else self._may_follow(one)):
             if self._lost or self._good is None:
                 self._accept(one)
-            self._good = one
+            else:
+                self._good, self._proven = one, True
         else:
             self._held = one
             return
@@ -151,7 +153,7 @@ class OffsetFold:
         if self._lost or self._good is None:
             first = self._segment if self._good is None else self._good.last + 1
             self.when_free(first, None if one.first is None else one.first - 1, one.position)
-        self._good = one
+        self._good, self._proven = one, not self._lost
 
     def _in_range(self, one: HeaderFacts) -> bool:
         if self._segment == layout.UNKNOWN:
@@ -293,7 +295,10 @@ class OffsetFold:
         self._lost = True  # its last offset is not known: those after it are not missing too
 
     def _expected(self, held: HeaderFacts, after: HeaderFacts | None) -> int | None:
-        """The base offset that fits both neighbours; with one only where a single bit differs, or it is the file's."""
+        """The base offset that fits both neighbours; with one only where a single bit differs, or it is the file's.
+
+        Where that one is the batch before it, behind damage, one wrong bit in either looks the same.
+        """
         delta = held.last - held.first if held.first is not None else 0
         by_before = None
         if self._good is not None and not self._lost and held.first is not None:
@@ -303,7 +308,7 @@ class OffsetFold:
             by_after = after.first - delta - 1
         if by_before is not None and by_after is not None:
             return by_before if by_before == by_after else None
-        one = by_before if by_before is not None else by_after
+        one = by_before if by_before is not None and self._proven else by_after
         found = held.last if held.first is None else held.first
         if one is None:
             return None
