@@ -174,9 +174,14 @@ class Page:
         if not rows:
             return
         self._separate(is_block=True)
-        but = ", but for salvage" if any((one or "").startswith("kdump salvage") for _, one, _ in rows) else ""
-        said = f" (dry runs{but}: --apply --quarantine DIR has them done)"
-        self._write(Text("next steps", style="bold").append(said))
+        words = [(one or "").partition(" ")[2].partition(" ")[0] for _, one, _ in rows]
+        said = ["salvage writes a new directory at once"] if "salvage" in words else []
+        if any(word not in {"", "salvage"} for word in words):
+            others = "the others show" if said else "each command shows"
+            said.append(f"{others} only a plan until --apply --quarantine DIR is added")
+        self._write(
+            Text("next steps", style="bold").append(f" ({'; '.join(said)})" if said else ""), Text(""), Text("  ")
+        )
         width = len(str(rows[-1][0]))
         for number, command, why in rows:
             first, rest = Text(f"  {number:>{width}}  "), Text(" " * (width + 4))

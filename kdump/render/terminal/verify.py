@@ -19,7 +19,7 @@ from kdump.render.fold import FileFindings
 from kdump.render.tally import NO_RECORDS, Tally, status
 from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.terminal.page import Page
-from kdump.render.text.losses import LossesInTurn
+from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sentences
 from kdump.storage.file_source import OpenFailure
 
@@ -84,6 +84,7 @@ class VerifyTable:
         self._predictions: dict[str, list[Prediction]] = {}
         self._steps: list[Step] = []
         self._losses = LossesInTurn(self._said)
+        self._worst: Finding | None = None
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
@@ -120,6 +121,8 @@ class VerifyTable:
         if self._wanted is None:
             self._forecast()
             self._page.steps([(one.n, one.command, f"{one.why}{instead_of(one)}") for one in self._steps])
+            if self._worst is not None and self._worst.severity is not Severity.NOTE:
+                self._page.note(f"what a code means: kdump explain {self._worst.code.name}")
         if self._wanted is not None and self._page.is_empty:
             return
         seconds = self._clock() - self._began
@@ -128,9 +131,11 @@ class VerifyTable:
             right += f" ({size(int(self._tally.bytes / seconds))}/s)"
         self._page.last(_totals(self._tally, notes=self._notes), f"{right}   exit {code}" if code else right)
 
-    def _said(self, path: str, lost: str) -> None:
+    def _said(self, lost: LossSum) -> None:
         """Write what a partition has lost."""
-        self._page.lost(self._safe(path), escape(lost))
+        sentence = lost.sentence()
+        if sentence is not None:
+            self._page.lost(self._safe(lost.path), escape(sentence))
 
     def _forecast(self) -> None:
         """Write what the next start of a broker does; of several partitions those that it leaves alone are counted."""
@@ -155,6 +160,8 @@ class VerifyTable:
         self._error(f"kdump: {problem.sentence}")
 
     def _finding(self, finding: Finding) -> None:
+        if finding.severity is Severity.ERROR or self._worst is None:
+            self._worst = self._worst if self._worst and self._worst.severity is Severity.ERROR else finding
         file = self._held.get(finding.file) or self._group.get(finding.file)
         if file is None:
             file = self._group[finding.file] = _File(fold=self._fold)
@@ -195,11 +202,12 @@ class VerifyTable:
         self._let_go()
 
     def _file(self, path: str, file: _File, length: str = "") -> None:
-        """Write the findings of a file outside of partitions."""
+        """Write the findings of a file outside of partitions, or of a partition that has its row."""
         severities = file.severities()
-        if self._wanted is None or severities:
+        has_row = path in self._ends and not (severities[Severity.ERROR] or severities[Severity.WARNING])
+        if (self._wanted is None or severities) and not has_row:
             self._page.row("file", self._safe(path), (length,), status(severities), _counts(severities))
-        self._block(None, file)
+        self._block(self._safe(path) if has_row else None, file)
 
     def _partition(self, item: PartitionChecked) -> None:
         self._checked(())
@@ -257,12 +265,13 @@ def _totals(tally: Tally, *, notes: bool) -> str:
         size(tally.bytes),
         counted(tally.batches, "batch", "batches"),
     )
+    unchecked = [path for path, _ in tally.unchecked if path is not None]
     found = _counts(tally.severities)
     if not tally.severities[Severity.ERROR]:
-        found = ", ".join(filter(None, ("no damage" if tally.files else "nothing was checked", found)))
+        sound = "no damage in what could be read" if unchecked else "no damage"
+        found = ", ".join(filter(None, (sound if tally.files else "nothing was checked", found)))
     if tally.severities[Severity.NOTE] and not notes:
         found += " (--notes lists them)"
-    unchecked = [path for path, _ in tally.unchecked if path is not None]
     if unchecked:
         found += f", {len(unchecked):,} not checked"
     if len(unchecked) < len(tally.unchecked):

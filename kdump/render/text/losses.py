@@ -41,16 +41,19 @@ class LossSum:
         if loss.elsewhere == ():
             self._nowhere.add(loss)
 
-    def sentence(self) -> str | None:
-        """Return the line without its partition, None where nothing is lost.
+    def sentence(self, where: str = "") -> str | None:
+        """Return the line, None where nothing is lost.
 
         It says `lost: offsets 680..873 (97 records known, 97 unknown)`: unknown are offsets of which nobody
         can tell how many records they had.
+
+        Args:
+            where: stands behind what is lost, before what other replicas have.
         """
         if not self._all.offsets:
             return None
         known = f"{self._records} {'record' if self._records == 1 else 'records'} known, {self._unknown} unknown"
-        found = f"lost: {self._all} ({known})"
+        found = f"lost: {self._all} ({known}){where}"
         if self._replicas:
             some = "the others are" if self._nowhere.offsets else "all are"
             where = f"{some} intact in {', '.join(sorted(self._replicas))}"
@@ -62,10 +65,10 @@ class LossesInTurn:
     """Adds up the losses of one partition after the other.
 
     Args:
-        say: takes the path and the sentence of a partition that has lost something.
+        say: takes the losses of a partition.
     """
 
-    def __init__(self, say: Callable[[str, str], None]) -> None:
+    def __init__(self, say: Callable[[LossSum], None]) -> None:
         self._say = say
         self._sum: LossSum | None = None
 
@@ -79,9 +82,8 @@ class LossesInTurn:
     def end(self) -> None:
         """Say what the last partition has lost."""
         ended, self._sum = self._sum, None
-        sentence = None if ended is None else ended.sentence()
-        if ended is not None and sentence is not None:
-            self._say(ended.path, sentence)
+        if ended is not None:
+            self._say(ended)
 
 
 class _Ranges:

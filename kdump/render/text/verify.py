@@ -16,7 +16,7 @@ from kdump.render.fold import FileFindings
 from kdump.render.tally import Tally, status
 from kdump.render.terminal.numbers import counted, size
 from kdump.render.text.findings import finding_line, fold_line
-from kdump.render.text.losses import LossesInTurn
+from kdump.render.text.losses import LossesInTurn, LossSum
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
@@ -99,9 +99,11 @@ class VerifyText:
                 rest += "".join(f" {word}={number}" for (_, word), number in zip(_LOST, lost, strict=True))
             self._line(f"checked partitions={first} {rest} unchecked={len(self._tally.unchecked)}")
 
-    def _said(self, path: str, lost: str) -> None:
+    def _said(self, lost: LossSum) -> None:
         """Write what a partition has lost."""
-        self._line(f"{escape(lost)} in {escape(path)}")
+        sentence = lost.sentence(f" in {lost.path}")
+        if sentence is not None:
+            self._line(escape(sentence))
 
     def _finding(self, finding: Finding) -> None:
         file = self._group.get(finding.file)
@@ -168,7 +170,7 @@ def instead_of(step: Step) -> str:
     if not step.instead:
         return ""
     noun = "step" if len(step.instead) == 1 else "steps"
-    return f" (then {noun} {', '.join(map(str, step.instead))} may be left out)"
+    return f" (when this is done, leave out {noun} {', '.join(map(str, step.instead))})"
 
 
 def prediction_line(one: Prediction) -> str:
