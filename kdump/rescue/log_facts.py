@@ -75,6 +75,11 @@ class Place(NamedTuple):
     producer: int | None = None
     is_control: bool = False
 
+    @property
+    def lacks_offsets(self) -> bool:
+        """Whether it is a batch with a true CRC and no offsets that can be."""
+        return None in (self.offset, self.last_offset) and any(code.name in self.codes for code in _OFFSET_CODES)
+
 
 class EpochRun(NamedTuple):
     """Batches of one leader epoch, one behind the other: the first offset, and the last."""
@@ -94,14 +99,15 @@ class Wrappers:
     def __init__(self) -> None:
         self.positions, self.firsts, self.counts = array("q"), array("q"), array("q")
 
-    def add(self, position: int, first: int, count: int) -> None:
-        """Take messages of the next wrapper, or further ones of the last."""
+    def add(self, position: int, first: int, count: int) -> bool:
+        """Take messages of the next wrapper, or further ones of the last; return whether it is another one."""
         if self.positions and self.positions[-1] == position:
             self.counts[-1] += count
-        else:
-            self.positions.append(position)
-            self.firsts.append(first)
-            self.counts.append(count)
+            return False
+        self.positions.append(position)
+        self.firsts.append(first)
+        self.counts.append(count)
+        return True
 
     def at(self, position: int) -> tuple[int, int] | None:
         """Return first offset and number of messages of the wrapper at a position, None where none was read."""
@@ -152,9 +158,16 @@ class LogFacts(Value):
 
     @property
     def end(self) -> int | None:
-        """The offset after the last batch, or after the torn one behind it whose header stands; None for neither."""
+        """The offset after the last batch, or after the torn one behind it whose header stands; None for neither.
+
+        Whole batches behind the last that have no offset that can be are taken to have the next ones.
+        """
         last = self.last
         torn = self.places[-1] if self.places else None
+        if last is not None and torn is not None and torn.lacks_offsets:
+            behind = max(self.stretches[_END::STRETCH])
+            count = sum(max(1, one.records or 0) for one in self.places if one.position >= behind and one.lacks_offsets)
+            return min(last + count, layout.LARGEST_OFFSET) + 1
         if torn is None or not torn.is_exact or torn.last_offset is None or torn.offset is None:
             return None if last is None else last + 1
         if last is None or torn.offset == last + 1:
@@ -307,7 +320,10 @@ class _Walk:
         window, k = chunk.window, chunk.last - 1
         if not chunk.filled or not window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
             return
-        self._wrappers.add(window.cell(k, layout.POSITION), chunk.rows[layout.R_OFFSET], chunk.filled)
+        position, first = window.cell(k, layout.POSITION), chunk.rows[layout.R_OFFSET]
+        last, size = window.cell(k, layout.LAST_OFFSET), window.cell(k, layout.SIZE)
+        if self._wrappers.add(position, first, chunk.filled) and not _has_room(first, last):
+            self.errors.append(Finding(Code.O03, self._log.name, position, size, field="baseOffset", found=first))
 
     def determined(self, epoch_at: Callable[[int], int | None], next_base: int | None) -> list[Finding]:
         """Return the findings about header fields whose value is determined."""
@@ -347,7 +363,8 @@ class _Walk:
             return finding
         first = last + 1
         after = first + finding.last_offset - finding.offset + 1
-        return finding if next_base not in (None, after) else finding.replace(expected=first)
+        fits = after - 1 <= layout.LARGEST_OFFSET and next_base in (None, after)
+        return finding.replace(expected=first) if fits else finding
 
     def facts(self) -> LogFacts:
         """Return what there is; batches with an error that only shows behind them are taken out again."""
@@ -491,12 +508,14 @@ def _place_of(
         inner = None if wrappers is None else wrappers.at(row[layout.POSITION])
         is_wrapper = row[layout.ATTRIBUTES] & layout.CODEC_MASK
         first, count = inner or ((-1, -1) if is_wrapper or codes is None else (last, 1))
-    sane = first >= 0 and last >= first
+    sane = 0 <= first <= last <= layout.LARGEST_OFFSET
+    if is_legacy and first > last:
+        first = -1  # what is inside lies above the wrapper
     return Place(
         row[layout.POSITION],
         row[layout.SIZE],
-        first if first >= 0 else None,
-        last if last >= 0 else None,
+        first if 0 <= first <= layout.LARGEST_OFFSET else None,
+        last if 0 <= last <= layout.LARGEST_OFFSET else None,
         count if count >= 0 and (not sane or count <= last - first + 1) else None,
         True,
         codes or (("B02",) if is_legacy else ("B01",)),
@@ -517,7 +536,7 @@ def _place_of_gap(log: Source, finding: Finding) -> Place:
     rows = array("q", bytes(8 * layout.BATCH_WIDTH))
     _scan.header_row(header, 0, finding.position, finding.length, layout.MAGIC_V2, rows)
     first, last, count = rows[layout.BASE_OFFSET], rows[layout.LAST_OFFSET], rows[layout.COUNT]
-    sane = 0 <= first <= last
+    sane = 0 <= first <= last <= layout.LARGEST_OFFSET
     return Place(
         finding.position,
         finding.length,
@@ -530,6 +549,11 @@ def _place_of_gap(log: Source, finding: Finding) -> Place:
         rows[layout.PRODUCER_ID],
         bool(rows[layout.ATTRIBUTES] & layout.CONTROL_FLAG),
     )
+
+
+def _has_room(first: int, last: int) -> bool:
+    """Whether a wrapper of these offsets can lie in a segment; neither its header nor Kafka holds them together."""
+    return 0 <= first <= last <= first + layout.MAX_INT
 
 
 def _reaches_over(finding: Finding, next_base: int | None) -> bool:
@@ -562,6 +586,14 @@ class Stretches:
         """Take rows [start, stop), which lie one behind the other."""
         if start >= stop:
             return
+        if _scan.extremes(window.rows, window.count, layout.MAGIC)[0] < layout.MAGIC_V2:
+            for k in range(start + 1, stop):  # only what is inside a wrapper tells that it begins below others' ends
+                if first_offset(window, k, self._wrappers) <= window.cell(k - 1, layout.LAST_OFFSET):
+                    self._push(window, start, k)
+                    start = k
+        self._push(window, start, stop)
+
+    def _push(self, window: Window, start: int, stop: int) -> None:
         part = window.part(start, stop)
         position, end = part.cell(0, layout.POSITION), part.end(part.count)
         first, last = first_offset(part, 0, self._wrappers), part.cell(part.count - 1, layout.LAST_OFFSET)
