@@ -107,8 +107,8 @@ class Code(Enum):
     B10 = ("timestamp", Severity.WARNING, "{field} {found} does not agree with the records ({expected})", "none needed for reading; retention and time lookup use it")
     B11 = ("flags", Severity.ERROR, "{why}", "restore from another replica")
 
-    O01 = ("offset-below-name", Severity.ERROR, "base offset {found} is below the base offset {segment} of the file", "restore the base offset, or the name of the file")
-    O02 = ("offset-overflow", Severity.ERROR, "base offset {found} is too far above the base offset {segment} of the file", "restore the base offset of the batch")
+    O01 = ("offset-below-name", Severity.ERROR, "base offset {found} {why}", "restore the base offset, or the name of the file")
+    O02 = ("offset-overflow", Severity.ERROR, "base offset {found} {why}", "restore the base offset of the batch")
     O03 = ("offset-order", Severity.ERROR, "base offset {found} {why}", "restore the base offset, or restore from another replica")
     O04 = ("offset-gap", Severity.NOTE, "{missing} missing before this batch", "none if the topic is compacted; otherwise compare with another replica")
     O06 = ("offset-overlap", Severity.ERROR, "last offset {found} reaches into the next segment, which begins at {next_base}", "compare with another replica")

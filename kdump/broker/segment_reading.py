@@ -13,6 +13,7 @@ from kdump.compat.kafka_reader import KafkaRecordReader
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.window import Buffer, Window
+from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class SegmentReading:
             return segment.base_offset if found is None else found
         end = segment.base_offset
         for window, k in self.batches(number, found.cell(layout.POSITION)):
-            end = window.cell(k, layout.LAST_OFFSET) + 1
+            end = wire.add(window.cell(k, layout.LAST_OFFSET), 1)
         return self.failure or end
 
     def batch_at(self, number: int, position: int) -> FoundBatch | Refused | None:
@@ -196,7 +197,7 @@ def outline(log: Source, buffer: Buffer, max_batch_bytes: int) -> Outline:
     largest, end, is_sound = _NO_TIME, None, True
     for window in walk.windows():
         largest = max(largest, trusted_time(window))
-        end = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
+        end = wire.add(window.cell(window.count - 1, layout.LAST_OFFSET), 1)
         is_sound = is_sound and looks_right(window)
     return Outline(largest, end, is_sound and walk.failure is None and walk.position == log.size)
 

@@ -69,6 +69,11 @@ class Place(NamedTuple):
     producer: int | None = None
     is_control: bool = False
 
+    @property
+    def lacks_offsets(self) -> bool:
+        """Whether it is a batch with a true CRC and no offsets that can be."""
+        return None in (self.offset, self.last_offset) and any(code.name in self.codes for code in _OFFSET_CODES)
+
 
 class EpochRun(NamedTuple):
     """Batches of one leader epoch, one behind the other: the first offset, and the last."""
@@ -88,14 +93,15 @@ class Wrappers:
     def __init__(self) -> None:
         self.positions, self.firsts, self.counts = array("q"), array("q"), array("q")
 
-    def add(self, position: int, first: int, count: int) -> None:
-        """Take messages of the next wrapper, or further ones of the last."""
+    def add(self, position: int, first: int, count: int) -> bool:
+        """Take messages of the next wrapper, or further ones of the last; return whether it is another one."""
         if self.positions and self.positions[-1] == position:
             self.counts[-1] += count
-        else:
-            self.positions.append(position)
-            self.firsts.append(first)
-            self.counts.append(count)
+            return False
+        self.positions.append(position)
+        self.firsts.append(first)
+        self.counts.append(count)
+        return True
 
     def at(self, position: int) -> tuple[int, int] | None:
         """Return first offset and number of messages of the wrapper at a position, None where none was read."""
@@ -149,7 +155,7 @@ class LogFacts(Value):
 
         Behind its last batch the headers of torn ones tell, as long as each begins where the one before it ends. A
         header without a true CRC may be wrong itself: where it has fewer records than offsets, in a log that was not
-        cleaned, the fewer count.
+        cleaned, the fewer count. A whole batch that has no offset that can be is taken to have the next ones.
 
         Args:
             start: where the log before it ends, or its own base offset.
@@ -160,6 +166,9 @@ class LogFacts(Value):
         end = max(start, rows[-1] + 1) if rows and rows[-1] <= known else start
         for place in self.places:
             if place.position < after:
+                continue
+            if place.lacks_offsets:
+                end = min(end + max(1, place.records or 0), layout.LARGEST_OFFSET + 1)
                 continue
             if not place.is_exact or place.offset != end or place.last_offset is None:
                 break
@@ -313,7 +322,10 @@ class _Walk:
         window, k = chunk.window, chunk.last - 1
         if not chunk.filled or not window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK:
             return
-        self._wrappers.add(window.cell(k, layout.POSITION), chunk.rows[layout.R_OFFSET], chunk.filled)
+        position, first = window.cell(k, layout.POSITION), chunk.rows[layout.R_OFFSET]
+        last, size = window.cell(k, layout.LAST_OFFSET), window.cell(k, layout.SIZE)
+        if self._wrappers.add(position, first, chunk.filled) and not _has_room(first, last):
+            self.errors.append(Finding(Code.O03, self._log.name, position, size, field="baseOffset", found=first))
 
     def determined(self, epoch_at: Callable[[int], int | None], next_base: int | None) -> list[Finding]:
         """Return the findings about header fields whose value is determined."""
@@ -378,7 +390,8 @@ class _Walk:
             return finding
         first = last + 1
         after = first + finding.last_offset - finding.offset + 1
-        return finding if next_base not in (None, after) else finding.replace(expected=first)
+        fits = after - 1 <= layout.LARGEST_OFFSET and next_base in (None, after)
+        return finding.replace(expected=first) if fits else finding
 
     def facts(self) -> LogFacts:
         """Return what there is; batches with an error that only shows behind them are taken out again."""
@@ -522,12 +535,14 @@ def _place_of(
         inner = None if wrappers is None else wrappers.at(row[layout.POSITION])
         is_wrapper = row[layout.ATTRIBUTES] & layout.CODEC_MASK
         first, count = inner or ((-1, -1) if is_wrapper or codes is None else (last, 1))
-    sane = first >= 0 and last >= first
+    sane = 0 <= first <= last <= layout.LARGEST_OFFSET
+    if is_legacy and first > last:
+        first = -1  # what is inside lies above the wrapper
     return Place(
         row[layout.POSITION],
         row[layout.SIZE],
-        first if first >= 0 else None,
-        last if last >= 0 else None,
+        first if 0 <= first <= layout.LARGEST_OFFSET else None,
+        last if 0 <= last <= layout.LARGEST_OFFSET else None,
         count if count >= 0 and (not sane or count <= last - first + 1) else None,
         True,
         codes or (("B02",) if is_legacy else ("B01",)),
@@ -548,7 +563,7 @@ def _place_of_gap(log: Source, finding: Finding) -> Place:
     rows = array("q", bytes(8 * layout.BATCH_WIDTH))
     _scan.header_row(header, 0, finding.position, finding.length, layout.MAGIC_V2, rows)
     first, last, count = rows[layout.BASE_OFFSET], rows[layout.LAST_OFFSET], rows[layout.COUNT]
-    sane = 0 <= first <= last
+    sane = 0 <= first <= last <= layout.LARGEST_OFFSET
     return Place(
         finding.position,
         finding.length,
@@ -561,6 +576,11 @@ def _place_of_gap(log: Source, finding: Finding) -> Place:
         rows[layout.PRODUCER_ID],
         bool(rows[layout.ATTRIBUTES] & layout.CONTROL_FLAG),
     )
+
+
+def _has_room(first: int, last: int) -> bool:
+    """Whether a wrapper of these offsets can lie in a segment; neither its header nor Kafka holds them together."""
+    return 0 <= first <= last <= first + layout.MAX_INT
 
 
 def _reaches_over(finding: Finding, next_base: int | None) -> bool:
@@ -593,6 +613,14 @@ class Stretches:
         """Take rows [start, stop), which lie one behind the other."""
         if start >= stop:
             return
+        if _scan.extremes(window.rows, window.count, layout.MAGIC)[0] < layout.MAGIC_V2:
+            for k in range(start + 1, stop):  # only what is inside a wrapper tells that it begins below others' ends
+                if first_offset(window, k, self._wrappers) <= window.cell(k - 1, layout.LAST_OFFSET):
+                    self._push(window, start, k)
+                    start = k
+        self._push(window, start, stop)
+
+    def _push(self, window: Window, start: int, stop: int) -> None:
         part = window.part(start, stop)
         position, end = part.cell(0, layout.POSITION), part.end(part.count)
         first, last = first_offset(part, 0, self._wrappers), part.cell(part.count - 1, layout.LAST_OFFSET)

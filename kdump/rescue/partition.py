@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import insort
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -709,9 +710,9 @@ class LineWriter:
             return
         one = self._work.read[number]
         part = window.part(start, stop)
-        first = first_offset(part, 0, one.facts.wrappers)
+        first_of = partial(first_offset, part, wrappers=one.facts.wrappers)
         self._refused.clear()
-        for begin, end in writer.write(part, first, one.log.base, one.source):
+        for begin, end in writer.write(part, first_of, one.log.base, one.source):
             self._tell_refused(one, part, begin)
             self._keep(one, copies, part.part(begin, end))
         self._tell_refused(one, part, part.count)

@@ -50,12 +50,12 @@ class Settings(NamedTuple):
 
 
 class _Segment:
-    """The segment in hand."""
+    """The segment in hand; it has a file from its first batch on."""
 
-    def __init__(self, base: int, log: int, settings: Settings, producers: Producers, partition: str) -> None:
+    def __init__(self, base: int, settings: Settings, producers: Producers, partition: str) -> None:
         path = f"{base:020}"
         self.base = base
-        self.log = log
+        self.log: int | None = None
         self.size = 0
         self.indexes = IndexBuilder(base, settings.interval, MAX_INDEX_BYTES, path)
         limits = settings.limits
@@ -110,19 +110,21 @@ class SegmentWriter:
         """What is known of producers after the last batch."""
         return self._producers if self._segment is None else self._segment.states.producers()
 
-    def write(self, window: Window, first: int, source_base: int | None, source: Source) -> list[tuple[int, int]]:
+    def write(
+        self, window: Window, first_of: Callable[[int], int], source_base: int | None, source: Source
+    ) -> list[tuple[int, int]]:
         """Write batches that lie one behind the other.
 
         Args:
             window: the batches; their CRCs are right.
-            first: first offset of the first of them.
+            first_of: tells the first offset of a row; no last offset lies more than 2^31-1 above it.
             source_base: base offset by the name of the log that they are from.
             source: that log, for a batch that is not held whole.
 
         Returns:
             the rows that were written, as half-open ranges.
         """
-        self._begin(first, source_base)
+        self._begin(window, first_of(0), source_base)
         written: list[tuple[int, int]] = []
         start = 0
         while start < window.count:
@@ -136,35 +138,37 @@ class SegmentWriter:
                 start += 1
             elif not count:  # the segment, or one of its indexes, is full
                 self._close()
-                self._open(self._first_of(window, start, first))
+                self._open(first_of(start))
         return written
 
     # --- segments -------------------------------------------------------------------------------------------
-    def _begin(self, first: int, source_base: int | None) -> None:
-        """Begin a segment where the source has begun one."""
+    def _begin(self, window: Window, first: int, source_base: int | None) -> None:
+        """Begin a segment where the source has begun one, if an index of that base can have the first batch."""
+        base = first if source_base is None or source_base > first else source_base
+        if window.cell(0, layout.LAST_OFFSET) - base > layout.MAX_INT:
+            base = first
         if self._segment is None:
-            base = first if source_base is None or source_base > first else source_base
-            self._source_base = self.first_base = base
+            self._source_base = base
             self._open(base)
         elif source_base is not None and source_base > self._source_base and source_base <= first:
             self._close()
             self._source_base = source_base
-            self._open(first if self.end > source_base else source_base)
+            self._open(first if self.end > source_base else base)
 
     def _open(self, base: int) -> None:
-        fd = self._ops.create(self._directory, f"{base:020}.log")
-        if base > self._log_start and self.batches:
-            self._snapshot(base)
-        self._segment = _Segment(base, fd, self._settings, self._producers, self._partition)
-        self.segments += 1
+        self._segment = _Segment(base, self._settings, self._producers, self._partition)
 
-    def _first_of(self, window: Window, row: int, first: int) -> int:
-        if not row:
-            return first
-        return max(self.end, window.cell(row, layout.BASE_OFFSET))
+    def _create(self, segment: _Segment) -> int:
+        segment.log = self._ops.create(self._directory, f"{segment.base:020}.log")
+        if segment.base > self._log_start and self.batches:
+            self._snapshot(segment.base)
+        if not self.segments:
+            self.first_base = segment.base
+        self.segments += 1
+        return segment.log
 
     def _fitting(self, window: Window, start: int) -> int:
-        """Return up to which row batches go into the segment in hand; one batch always fits an empty one."""
+        """Return up to which row batches go into the segment in hand; an empty one takes a batch of any size."""
         segment = self._segment
         assert segment is not None
         room = self._settings.segment_bytes - segment.size
@@ -173,10 +177,12 @@ class SegmentWriter:
         if window.end(stop) - begin > room:
             ends = (position + size for position, size in window.ranges())
             stop = next((k for k, end in enumerate(ends) if k >= start and end - begin > room), stop)
+        if not segment.size:
+            stop = max(stop, start + 1)
         if window.cell(window.count - 1, layout.LAST_OFFSET) - segment.base > layout.MAX_INT:
             lasts = window.column(layout.LAST_OFFSET)
             stop = next((k for k in range(start, stop) if lasts[k] - segment.base > layout.MAX_INT), stop)
-        return stop if segment.size else max(stop, start + 1)
+        return stop
 
     def _append(self, window: Window, start: int, stop: int, source: Source) -> tuple[int, BrokerError | None]:
         """Append rows as far as a broker takes them; return how many, and what it throws of the next."""
@@ -207,12 +213,13 @@ class SegmentWriter:
 
     def _put(self, segment: _Segment, window: Window, start: int, stop: int, source: Source) -> None:
         position, end = window.cell(start, layout.POSITION), window.end(stop)
+        log = self._create(segment) if segment.log is None else segment.log
         if window.whole:
-            self._ops.write(segment.log, window.view[position - window.origin : end - window.origin], segment.size)
+            self._ops.write(log, window.view[position - window.origin : end - window.origin], segment.size)
         else:
             for at in range(position, end, _PIECE):
                 data = source.read_at(at, min(_PIECE, end - at))
-                self._ops.write(segment.log, data, segment.size + at - position)
+                self._ops.write(log, data, segment.size + at - position)
         segment.size += end - position
         self.size += end - position
 
@@ -230,6 +237,8 @@ class SegmentWriter:
             return
         self._segment = None
         self._producers = segment.states.producers()
+        if segment.log is None:
+            return
         self._dress(segment.log)
         self._ops.sync(segment.log)
         os.close(segment.log)
@@ -249,7 +258,9 @@ class SegmentWriter:
         self._snapshots = [*self._snapshots[-_SNAPSHOTS + 1 :], (offset, encode_snapshot(entries))]
 
     def finish(self) -> None:
-        """Write what a broker has beside the segments."""
+        """Write what a broker has beside the segments, of which there is one at least."""
+        if self._segment is not None and not self.segments:
+            self._create(self._segment)
         self._close()
         for offset, data in [*self._snapshots, (self.end, encode_snapshot(in_java_order(self._producers.entries)))]:
             self.put_file(f"{offset:020}.snapshot", data)
@@ -272,9 +283,9 @@ class SegmentWriter:
 
     def abandon(self) -> None:
         """Close what is open."""
-        if self._segment is not None:
+        if self._segment is not None and self._segment.log is not None:
             os.close(self._segment.log)
-            self._segment = None
+        self._segment = None
 
 
 def dress(fd: int, settings: Settings, ops: FileOps) -> None:

@@ -139,8 +139,9 @@ def last_epoch_and_end(directory: PartitionDir, limit: int) -> tuple[int, int]:
             for window in walk.windows():
                 rows = window.column(layout.LEADER_EPOCH), window.column(layout.LAST_OFFSET)
                 crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
-                for its_epoch, last, stored, computed in zip(*rows, *crcs, strict=True):
-                    if stored == computed:
+                marks = window.column(layout.SUSPICION)
+                for its_epoch, last, bits, stored, computed in zip(*rows, marks, *crcs, strict=True):
+                    if stored == computed and not bits & layout.OUT_OF_RANGE:
                         end = last + 1
                         epoch = its_epoch if its_epoch in known or not known else epoch
         except OSError:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from kdump.broker.segment_reading import Outline
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
+from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
@@ -278,7 +279,7 @@ class PartFold:
                     records += self._window(window, file, place)
                     if window.count:
                         largest = max(largest, *window.column(layout.MAX_TIMESTAMP))
-                        end = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
+                        end = wire.add(window.cell(window.count - 1, layout.LAST_OFFSET), 1)
                     if options.progress:
                         yield Progress(self._done + walk.border.position, 0, file.path)
                 yield from _settled(held, source, file)

@@ -316,6 +316,15 @@ def test_parquet_read_back_has_the_rows(table: str, tree: list[str], tmp_path: P
     assert sorted_rows(found.select(local.column_names)) == sorted_rows(local)
 
 
+@pytest.mark.parametrize("offset", [2**63 - 1, 2**63 - 2, 2**63 - 3])
+def test_no_segment_ends_behind_the_largest_offset(offset: int, tmp_path: Path) -> None:
+    write(tmp_path / "plain-0", {name(offset - 1): batch(offset - 1, [b"a"]) + batch(offset, [b"b"])})
+    run = export("--table", "segments", "--to", tmp_path / "out", tmp_path / "plain-0")
+    assert run.exit_code == (3 if offset == 2**63 - 1 else 0), run.output
+    ends = read_back(tmp_path / "out", "parquet").column("nextOffset").to_pylist()
+    assert ends == [min(offset + 1, 2**63 - 1)]  # the batch after which none can come is O02, and does not count
+
+
 @pytest.mark.parametrize("table", STATE_TABLES)
 def test_what_internal_topics_come_to_is_laid_out_by_the_place_of_each_row(table: str, tmp_path: Path) -> None:
     run = export("--table", table, "--to", tmp_path / "out", NODE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from copy import deepcopy
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,10 +114,39 @@ def tamper(main: Callable[[], Any], folder: str, seed: str) -> int:
     return 0
 
 
+def salvaged(main: Callable[[], Any], folder: str) -> int:
+    """What salvage has written: every offset once in its rows, no error in its files, and a broker repairs nothing."""
+    from kdump.api.verdict import verify
+    from kdump.finding import Code, Severity
+
+    # Nobody can tell which epoch is wrong where what lay between two stays out; an entry of time 0 is all zeros.
+    not_known = (Code.E01, Code.E03, Code.F15, Code.T02)
+
+    rows = [json.loads(line) for path in Path(folder).glob("*.jsonl") for line in path.read_text().splitlines()]
+    spans = [(row["offset"], row["lastOffset"]) for row in rows if row["type"] in {"kept", "loss"}]
+    assert all(-1 < first <= last < 2**63 for first, last in spans), f"rows of no offsets: {spans}"
+    start = next((row["logStartOffset"] for row in rows if row["type"] == "salvage"), 0)
+    spans = [span for span in spans if span[1] >= start]  # nobody misses what lies below
+    assert all(last + 1 == first for (_, last), (first, _) in pairwise(spans)), f"rows with a gap: {spans}"
+    if any(Path(folder).glob("*/*.log")):
+        found = verify(folder, start="all")
+        wrong = [one for one in found.findings if one.severity is Severity.ERROR and one.code not in not_known]
+        errors = [f"{one.code.name} {one.file} {one.message}" for one in wrong]
+        assert not errors, f"wrong in what was salvaged: {errors}"
+        repaired = [
+            one
+            for told in found.predictions
+            for one in ([told] if not told.loads else [one for one in told.segments if one.action != "keep"])
+        ]
+        assert not repaired, f"a broker repairs it: {repaired}"
+    return 0
+
+
 CALLS: dict[str, Callable[..., int]] = {
     "@walk": walk,
     "@records": records,
     "@undo": undo,
     "@resume": resume,
     "@tamper": tamper,
+    "@salvaged": salvaged,
 }

@@ -73,6 +73,7 @@ def outcome(
     inputs = partitions.write(folder / "in", case.files)
     for path in inputs.rglob("*"):
         os.utime(path, (MODIFIED, MODIFIED))  # what is retained depends on it
+    (folder / "out").mkdir()  # for those that write, a directory each
     before = files_in(inputs)
     seen: list[tuple[int | None, bytes, bytes]] = []
     for command in case.commands:
@@ -86,7 +87,7 @@ def outcome(
         seen.append((ran.exit, out, err) if not case.writes else (ran.exit, b"", b""))
     if case.restores and files_in(inputs) != before:
         return seen, "undo did not put all back"
-    made = files_in(folder / "out") if (folder / "out").exists() else {}
+    made = files_in(folder / "out")
     written = {name: data for name, data in made.items() if name.endswith((".jsonl", ".csv", ".json.gz"))}
     seen.append((None, repr(sorted(written.items())).encode(), b""))
     return seen, None

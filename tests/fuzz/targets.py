@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
-from tests.fuzz import logs
+from tests.fuzz import limits, logs
 from tests.fuzz.chance import LIMITS, with_true_crcs
+from tests.fuzz.internal import INTERNAL, contents_of
 from tests.support import partitions
-from tests.support.runs import FIXTURES
 from tests.support.segments import TIME
 
 if TYPE_CHECKING:
@@ -269,63 +268,6 @@ def names(chance: Chance) -> Case:
     return Case(files, commands)
 
 
-INTERNAL = [
-    "__consumer_offsets",
-    "__transaction_state",
-    "__cluster_metadata",
-    "__remote_log_metadata",
-    "__share_group_state",
-]
-
-
-@cache
-def contents_of(topic: str) -> list[tuple[bytes | None, bytes | None]]:
-    """Keys and values of an internal topic, as brokers wrote them."""
-    found = []
-    for path in sorted((FIXTURES / "kafka-4.3.1" / "clean" / "node1").glob(f"{topic}-*/*.log")):
-        data = path.read_bytes()
-        at = 0
-        while at + 61 < len(data):
-            (size,) = struct.unpack_from(">i", data, at + 8)
-            if data[at + 22] & 7 == 0:
-                found += plain_records(data[at + 61 : at + 12 + size])
-            at += 12 + size
-    return found
-
-
-def plain_records(data: bytes) -> list[tuple[bytes | None, bytes | None]]:
-    """Keys and values of sound records."""
-    found = []
-    at = 0
-
-    def number() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value >> 1 ^ -(value & 1)
-
-    def sized() -> bytes | None:
-        nonlocal at
-        size = number()
-        at += max(0, size)
-        return None if size < 0 else data[at - size : at]
-
-    while at < len(data):
-        size = number()
-        end = at + size
-        at += 1
-        number()
-        number()
-        found.append((sized(), sized()))
-        at = end
-    return found
-
-
 def decoders(chance: Chance) -> Case:
     """Records of the internal topics, their keys and values damaged."""
     topic = chance.among(INTERNAL)
@@ -473,6 +415,14 @@ def start(chance: Chance) -> Case:
     return Case(files, [["kdump", "verify", "--start", "all", "--format", "json", "."]])
 
 
+def at_limits(chance: Chance) -> Case:
+    """Offsets, deltas, times and ids at the limits of their fields, through every verb."""
+    files = limits.log_dirs(chance)
+    if chance.often(0.7):
+        return Case(files, limits.readers(chance, files))
+    return Case(files, limits.writer(chance, files), writes=True, restores=True)
+
+
 TARGETS: dict[str, Callable[[Chance], Case]] = {
     "scan": scan,
     "records": records,
@@ -490,6 +440,7 @@ TARGETS: dict[str, Callable[[Chance], Case]] = {
     "repair": repair,
     "journal": journal,
     "start": start,
+    "limits": at_limits,
 }
 
 

@@ -21,7 +21,7 @@ from tests.support.damage_cases import Damage, damage_cases
 from tests.support.healing import OPTIONS, Quick, batches, many
 from tests.support.partitions import checkpoint, marker, name, snapshot, write
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
-from tests.support.segments import TRANSACTIONAL, batch
+from tests.support.segments import TRANSACTIONAL, batch, message, wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,6 +194,50 @@ def test_a_torn_header_at_the_end_never_makes_a_loss_larger(at: int, lost: int, 
     source = str(write(tmp_path / "plain-0", {name(0): batch(0, [b"0"]) + torn}))
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
     assert done.salvaged.offsets_lost == (0 if at == 3 else lost)
+
+
+# --- offsets at the limits ------------------------------------------------------------------------------------
+def log_of(root: Path, base: int, *parts: bytes) -> str:
+    return str(write(root / "plain-0", {name(base): b"".join(parts)}))
+
+
+def doubtful(root: Path) -> list[tuple[int, int, list[str]]]:
+    rows = [json.loads(text) for text in (root / "out" / "plain-0.salvage.jsonl").read_text().splitlines()]
+    losses = [row for row in rows if row["type"] == "loss"]
+    assert {row["certainty"] for row in losses} <= {"doubtful"}
+    return [(row["offset"], row["lastOffset"], row["because"]) for row in losses]
+
+
+def test_a_batch_too_far_above_its_segment_begins_one_of_its_own(tmp_path: Path) -> None:
+    parts = [batch(2**32 + k, [b"v"]) for k in range(3)]
+    got = values(run(tmp_path, [log_of(tmp_path, 0, *parts)]), tmp_path)
+    assert got == {2**32 + k: part for k, part in enumerate(parts)}
+    assert [log.name for log in (tmp_path / "out" / "plain-0").glob("*.log")] == [name(2**32)]
+    assert run_kdump(["verify", "--start", "all", "out/plain-0"], tmp_path).exit == 0
+
+
+LIMIT = 2**63 - 1
+NO_OFFSET = {
+    "negative": (5, [batch(-5, [b"v"]), batch(-4, [b"v"])], (6, 7, ["O01"])),
+    "the last offset wraps": (LIMIT - 8, [batch(LIMIT - 3, [b"v"] * 9)], (LIMIT - 7, LIMIT - 1, ["O02"])),
+    "no log end": (LIMIT - 8, [batch(LIMIT, [b"v"])], (LIMIT - 7, LIMIT - 7, ["O02"])),
+    "negative inside": (5, [wrapper(0, -3, [b"a", b"b"], wrapper_offset=7)], (6, 7, ["O03"])),
+    "above its wrapper": (5, [wrapper(0, 2**32, [b"a"], wrapper_offset=6)], (6, 6, ["O03"])),
+}
+
+
+@pytest.mark.parametrize("case", NO_OFFSET)
+def test_a_batch_without_an_offset_that_can_be_stays_out_and_is_doubtful(case: str, tmp_path: Path) -> None:
+    base, odd, expected = NO_OFFSET[case]
+    good = batch(base, [b"v"])
+    assert values(run(tmp_path, [log_of(tmp_path, base, good, *odd)]), tmp_path) == {base: good}
+    assert doubtful(tmp_path) == [expected]
+
+
+def test_a_wrapper_that_begins_inside_the_message_before_is_another_branch(tmp_path: Path) -> None:
+    parts = [message(0, 5), wrapper(0, 5, [b"a", b"b", b"c"])]
+    items = run(tmp_path, [log_of(tmp_path, 5, *parts)])
+    assert values(items, tmp_path) == {5: parts[0]}
 
 
 # --- transactions -------------------------------------------------------------------------------------------

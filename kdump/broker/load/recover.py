@@ -212,7 +212,7 @@ class _Recovery:
         self._epochs += [entry for k, entry in epochs if k < kept and k != unfit]
         self._latest = max((entry.epoch for entry in self._epochs[-1:]), default=self._latest)
         if kept:
-            self._valid, self._end = window.end(kept), window.cell(kept - 1, layout.LAST_OFFSET) + 1
+            self._valid, self._end = window.end(kept), wire.add(window.cell(kept - 1, layout.LAST_OFFSET), 1)
         if error is not None:
             self._failure = Failure(error.stage, error.exception, window.cell(error.row, layout.POSITION))
 

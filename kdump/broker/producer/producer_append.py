@@ -109,7 +109,7 @@ class StateManager:
             while stop and magics[stop - 1] < layout.MAGIC_V2:
                 stop -= 1
             if stop:
-                self.offset = window.cell(stop - 1, layout.LAST_OFFSET) + 1
+                self.offset = wire.add(window.cell(stop - 1, layout.LAST_OFFSET), 1)
 
     def _batches(self, window: Window, stop: int) -> None:
         ids, flags = window.column(layout.PRODUCER_ID)[:stop], window.column(layout.ATTRIBUTES)[:stop]
@@ -189,7 +189,7 @@ class StateManager:
                 why = "The last offset of appended transactions must increase sequentially, but"
                 after = f"{last} is not greater than current last offset {self.aborted[-1].last_offset}"
                 raise BrokerError(k, "transaction index", f"{ARGUMENT}: {why} {after} of index {self._txn_index}")
-            self.aborted.append(AbortedTxn(0, producer, first, last, last + 1 if stable is None else stable))
+            self.aborted.append(AbortedTxn(0, producer, first, last, wire.add(last, 1) if stable is None else stable))
         ended = producer, first, last, is_abort
         if self._ends is None:
             self._end(k, ended, is_known=owner is not None)

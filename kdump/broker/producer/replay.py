@@ -140,7 +140,7 @@ class Producers(Value):
             first = first_of.get(producer, begun) if segment.ends[producer] == number else begun
             if first >= 0:  # a broker passes over a marker without transaction
                 others = [offset for offset in (other, waiting[-1][0] if waiting else _NONE) if offset >= 0]
-                found.append(AbortedTxn(0, producer, first, last, min(others, default=last + 1)))
+                found.append(AbortedTxn(0, producer, first, last, min(others, default=wire.add(last, 1))))
         return found
 
 

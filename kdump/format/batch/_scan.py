@@ -126,6 +126,7 @@ def _suspect_v2(
     if (
         base < 0
         or row[r + layout.LAST_OFFSET] < 0
+        or row[r + layout.LAST_OFFSET] > layout.LARGEST_OFFSET
         or (segment != layout.UNKNOWN and (base < segment or segment < row[r + layout.LAST_OFFSET] - layout.MAX_INT))
     ):
         bits |= layout.OUT_OF_RANGE
@@ -154,7 +155,11 @@ def _suspect_legacy(
             bits |= layout.NOT_ABOVE
         elif attributes & layout.CODEC_MASK == 0 and offset != last_offset + 1:
             bits |= layout.GAP
-    if offset < 0 or (segment != layout.UNKNOWN and (offset < segment or segment < offset - layout.MAX_INT)):
+    if (
+        offset < 0
+        or offset > layout.LARGEST_OFFSET
+        or (segment != layout.UNKNOWN and (offset < segment or segment < offset - layout.MAX_INT))
+    ):
         bits |= layout.OUT_OF_RANGE
     if row[r + layout.MAGIC] < 0:
         bits |= layout.ODD_MAGIC

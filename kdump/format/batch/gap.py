@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 BUDGET_SPENT = "the search for intact batches had read four times the size of the file"
 NOT_SEARCHED = "after damage nothing was searched for (--no-resync)"
 _STEP = 1024 * 1024
-_LARGEST = -layout.UNKNOWN - 1  # offset
 _HOLE = 64  # zero bytes in a row that are a hole and no accident
 _NO_HEADER = 17  # zero bytes where a batch should begin that leave nothing of it: up to its magic
 _MOST_PARTS = 64  # of one gap; what is behind them is one more
@@ -253,7 +252,7 @@ class Gap:
         if header is not None:
             offsets = header.first, header.last
             values = {**values, "batchEnd": header.end}
-        if any(one is not None and one > _LARGEST for one in offsets):  # behind the largest none can be
+        if any(one is not None and one > layout.LARGEST_OFFSET for one in offsets):  # behind the largest none can be
             offsets = None, None
         return Finding(
             code,

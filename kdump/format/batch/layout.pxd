@@ -3,9 +3,11 @@
 cdef extern from *:
     """
     #define kdump_max_int 2147483647LL
+    #define kdump_largest_offset 9223372036854775806LL
     #define kdump_unknown (-9223372036854775807LL - 1)
     """
     const long long MAX_INT "kdump_max_int"
+    const long long LARGEST_OFFSET "kdump_largest_offset"
     const long long UNKNOWN "kdump_unknown"
 
 cdef enum:

@@ -46,6 +46,7 @@ ATTRIBUTES_UNUSED_LEGACY = 0xF0
 
 MAGIC_V2 = 2
 MAX_INT = 2**31 - 1
+LARGEST_OFFSET = 2**63 - 2  # that a batch can have: the log end, one above it, is a long too
 LONGEST_VARINT = 5
 CONTROL_KEY_SIZE = 4  # version and type, i16 each
 MARKER_SIZE = 6  # version i16, coordinator epoch i32
@@ -85,7 +86,7 @@ ODD_CODEC = 16
 ODD_ATTRIBUTES = 32
 ODD_DELTA = 64
 ODD_COUNT = 128
-OUT_OF_RANGE = 256  # negative, below the segment's base offset, or more than 2^31-1 above it
+OUT_OF_RANGE = 256  # no offset at all, below the segment's base offset, or more than 2^31-1 above it
 ODD_FLAGS = 512
 HAS_PRODUCER = 1024  # no fault: the producer fold wants to see it
 # Set by the record kernel.

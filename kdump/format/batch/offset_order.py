@@ -156,9 +156,11 @@ class OffsetFold:
         self._good, self._proven = one, not self._lost
 
     def _in_range(self, one: HeaderFacts) -> bool:
+        first = one.last if one.first is None else one.first
+        if first < 0 or first + _span(one) > layout.LARGEST_OFFSET:
+            return False
         if self._segment == layout.UNKNOWN:
             return True
-        first = one.last if one.first is None else one.first
         return first >= self._segment and one.last - self._segment <= layout.MAX_INT
 
     def _may_begin(self, one: HeaderFacts) -> bool:
@@ -231,12 +233,18 @@ class OffsetFold:
 
     def _out_of_range(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         first = held.last if held.first is None else held.first
-        below = first < self._segment
-        code = Code.O01 if below else Code.O02
+        below = first < max(self._segment, 0)
         if not below and self._adjoins(held):
             self._delta(held, after)
             return
-        self._blame(code, held, after, first, {"segment": self._segment})
+        of_file = f"the base offset {self._segment} of the file"
+        if below:
+            why = "is negative" if self._segment == layout.UNKNOWN else f"is below {of_file}"
+        elif first + _span(held) > layout.LARGEST_OFFSET:
+            why = "leaves no offset for what follows its batch"
+        else:
+            why = f"is too far above {of_file}"
+        self._blame(Code.O01 if below else Code.O02, held, after, first, {"why": why})
 
     def _wrong(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         first = held.last if held.first is None else held.first
@@ -262,7 +270,7 @@ class OffsetFold:
                 held.position,
                 held.size,
                 offset=held.first,
-                last_offset=held.last,
+                last_offset=_last_of(held),
                 field="baseOffset",
                 found=found,
                 expected=expected,
@@ -271,7 +279,7 @@ class OffsetFold:
         )
         # The batch itself is there: its offsets are not missing too.
         if expected is not None and held.first is not None:
-            self._accept(held._replace(first=expected, last=expected + held.last - held.first))
+            self._accept(held._replace(first=expected, last=expected + _span(held)))
         else:
             self._lost = True
 
@@ -286,9 +294,9 @@ class OffsetFold:
                 held.position,
                 held.size,
                 offset=held.first,
-                last_offset=held.last,
+                last_offset=_last_of(held),
                 field="lastOffsetDelta",
-                found=held.last - held.first,
+                found=_span(held),
                 expected=expected,
             )
         )
@@ -299,13 +307,15 @@ class OffsetFold:
 
         Where that one is the batch before it, behind damage, one wrong bit in either looks the same.
         """
-        delta = held.last - held.first if held.first is not None else 0
+        delta = _span(held)
         by_before = None
         if self._good is not None and not self._lost and held.first is not None:
             by_before = self._good.last + 1
         by_after = None
         if after is not None and after.trusted and after.first is not None:
             by_after = after.first - delta - 1
+        if not all(one is None or 0 <= one <= layout.LARGEST_OFFSET - max(0, delta) for one in (by_before, by_after)):
+            return None
         if by_before is not None and by_after is not None:
             return by_before if by_before == by_after else None
         one = by_before if by_before is not None and self._proven else by_after
@@ -314,6 +324,18 @@ class OffsetFold:
             return None
         is_files = self._good is None and one == self._segment
         return one if is_files or (one ^ found).bit_count() == 1 else None
+
+
+def _span(one: HeaderFacts) -> int:
+    """How far the last offset lies above the first, also where their sum was no long any more; 0 where nobody knows."""
+    if one.first is None:
+        return 0
+    return (one.last - one.first + 2**31) % 2**64 - 2**31  # lastOffsetDelta is an int
+
+
+def _last_of(one: HeaderFacts) -> int | None:
+    """The last offset; None where there is no such number."""
+    return one.last if one.first is None or one.first + _span(one) == one.last else None
 
 
 def _is_before(held: HeaderFacts, after: HeaderFacts | None) -> bool:

@@ -128,7 +128,7 @@ def _mark(rows: Sequence[Sequence[int]], size: int) -> MapMark:
         end - first,
         len(rows),
         codes,
-        (min(offsets), max(lasts)) if offsets else None,
+        (min(offsets), max(offsets + lasts)) if offsets else None,
         rows[0][6] if len(rows) == 1 and rows[0][6] >= 0 else None,
     )
 

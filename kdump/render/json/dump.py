@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.figures import Figures
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
+from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import Complaint, FileStart, FileTurn, LogStart, Looked, OffsetEntries, SanityFailed, TimeEntries
@@ -296,7 +297,7 @@ class DumpJson:
         fields = {
             "file": name(self._file.path),
             "baseOffset": base,
-            "nextOffset": base if log.last is None else log.last + 1,
+            "nextOffset": base if log.last is None else wire.add(log.last, 1),
             "size": size,
             "batches": log.batches,
             "records": log.records,
