@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.names import FileKind, java_name, parse_name
+from kdump.storage.names import FileKind, java_name, parse_name, run_base
 from kdump.storage.partition_dir import InputDirectory, PartitionDir
 from kdump.storage.paths import above, is_dir
 from kdump.storage.segment import Segment, sibling
@@ -126,9 +126,10 @@ def identify(file: InputFile, options: DumpOptions) -> InputFile | OpenFailure:
 
 
 def _base_offset(file: InputFile, options: DumpOptions) -> int | None:
-    """The base offset: from the user, from the name as brokers write it, or as Kafka's tool takes the name."""
+    """The base offset: from the user, from the name as brokers or carve write it, or as Kafka's tool takes it."""
     if options.base_offset is not None:
         return options.base_offset
     if file.name.base_offset is not None or file.name.kind not in _NEED_BASE:
         return file.name.base_offset
-    return java_name(file.path).base_offset
+    run = run_base(os.path.basename(file.path))
+    return java_name(file.path).base_offset if run is None else run

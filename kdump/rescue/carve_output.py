@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import log_dir_around
+from kdump.storage.names import run_base
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _TEMPORARY = ".kdump-"
 _MARK = f"{_TEMPORARY}carving"  # there while a run is at work, and after one that was killed
-_RUN = re.compile(r"run-[0-9]+-[0-9]{20}\.log")
 
 
 class CarveRefusedError(Exception):
@@ -134,5 +133,5 @@ class CarveOutput:
 
 def _is_left(name: str, *, was_killed: bool) -> bool:
     """Whether a file is what a killed run of carve has left; whole runs are somebody's, unless one was killed."""
-    is_run = _RUN.fullmatch(name) is not None or name == "carve.jsonl"
+    is_run = run_base(name) is not None or name == "carve.jsonl"
     return name.startswith(_TEMPORARY) or (was_killed and is_run)

@@ -6,6 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.partition import ChangedError, LineWriter, PartitionSalvage, RefusalError, SalvageOptions
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _SPARE = 1.02  # of what is needed, for indexes
 _SMALL = 256 * 1024
+_TOLD = 4  # runs that are named in a sentence
 
 
 class Wanted:
@@ -62,6 +64,7 @@ def salvage(
     yield from found.problems
     try:
         groups = _named(found.copies, wanted)
+        yield from _nameless(found.copies, wanted)
     except RefusalError as error:
         yield SalvageRefused("", str(error), failed=False)
         return
@@ -155,6 +158,18 @@ def _named(copies: Sequence[Copy], wanted: Wanted) -> dict[str, list[Copy]]:
     return groups
 
 
+def _nameless(copies: Sequence[Copy], wanted: Wanted) -> Iterator[OpenFailure]:
+    """Yield what is said of runs that belong to nothing: a partition that is whole but for them looks whole."""
+    for copy in copies:
+        if copy.is_run and copy.name is None and wanted.name is None and not _is_named_file(copy):
+            names = [base_name(log.path) for log in copy.logs]
+            one = "1 run has no partition and stays"
+            many = one if len(names) == 1 else f"{len(names)} runs have no partition and stay"
+            what = f"{many} out ({', '.join(names[:_TOLD])}{' ...' if len(names) > _TOLD else ''})"
+            how = "name the runs of one partition, those that have it too, as sources with --name TOPIC-N"
+            yield OpenFailure(copy.path, "skipped", f"{copy.path}: {what}: look into them with kdump dump, then {how}")
+
+
 def _is_of_log_dir(copy: Copy) -> bool:
     return os.path.isdir(copy.source) and os.path.realpath(copy.source) != os.path.realpath(copy.path)
 
@@ -210,7 +225,7 @@ def _written(
     finally:
         staging.close()
     path = os.path.join(target.path, work.name)
-    steps = tuple(steps_for(writer.result, path, writer.start_by_checkpoint))
+    steps = tuple(steps_for(writer.result, path, writer.start_by_checkpoint, has_id=work.metadata() is not None))
     yield SalvageDone(
         writer.result,
         path,
@@ -243,7 +258,8 @@ def _as_before(target: Target, name: str) -> SalvageDone:
             diverged += last["records"] if last["type"] == "divergent" else 0
     result = _salvaged_of(last)
     path = os.path.join(target.path, name)
-    steps = tuple(steps_for(result, path, None))
+    has_id = os.path.exists(os.path.join(path, FileKind.PARTITION_METADATA.value))
+    steps = tuple(steps_for(result, path, None, has_id=has_id))
     return SalvageDone(result, path, target.rows_path(name), records, unknown, diverged, (), steps, is_new=False)
 
 
@@ -270,13 +286,16 @@ def _salvaged_of(row: dict[str, object]) -> Salvaged:
     )
 
 
-def steps_for(result: Salvaged, path: str, log_start: int | None) -> Iterator[SalvageStep]:
+def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: bool) -> Iterator[SalvageStep]:
     """Yield what a person does with a partition that was salvaged.
 
     Args:
         result: what it comes to.
         path: where it is.
         log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
+        has_id: it has a partition.metadata.
+
+    Source: LogManager.isStrayKraftReplica (a log without a topic id is a stray).
     """
     topic, _, number = result.partition.rpartition("-")
     end = result.log_end_offset
@@ -296,6 +315,13 @@ def steps_for(result: Salvaged, path: str, log_start: int | None) -> Iterator[Sa
         None,
         f"stop every broker that has a replica of {result.partition}; on each move its directory away, damaged or not",
     )
+    if not has_id:
+        yield SalvageStep(
+            None,
+            f"no source has the topic id, and a KRaft broker renames a directory without it to -stray: write "
+            f"{path}/{FileKind.PARTITION_METADATA.value}, two lines, `version: 0` and `topic_id: ID`, the ID as "
+            f"kdump cluster tells it of __cluster_metadata-0 (topic {topic} topicId=ID)",
+        )
     yield SalvageStep(
         None,
         f"copy {path} into the log.dir of each of them, owned by the user that the broker runs as: into all, as a "

@@ -16,7 +16,7 @@ from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.names import log_bases, parse_name, parse_partition
+from kdump.storage.names import log_bases, parse_name, parse_partition, run_base
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name, is_dir, parent, real
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
-_RUN = re.compile(r"run-[0-9]+-([0-9]{20})\.log")
 _RUNS = "carve.jsonl"
 _MOST_JSON = 64 * 1024 * 1024  # bytes of a list of runs
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -226,7 +225,7 @@ def _logs_of(listing: DirectoryListing, source: str = "") -> list[SourceLog]:
 
 
 def _runs_of(listing: DirectoryListing) -> list[str]:
-    return sorted(name for name in listing.names if _RUN.fullmatch(name) and listing.is_regular(name))
+    return sorted(name for name in listing.names if run_base(name) is not None and listing.is_regular(name))
 
 
 def _of_directory(source: str, path: str, listing: DirectoryListing, known: dict[str, LogDir]) -> Iterator[Copy]:
@@ -295,7 +294,7 @@ def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure])
     folder, name = os.path.split(source)
     directory = PartitionDir(folder or ".", _log_dir(folder or ".", known))
     parsed = parse_name(name)
-    is_run = _RUN.fullmatch(name) is not None
+    is_run = run_base(name) is not None
     base = parsed.base_offset if parsed.kind is FileKind.LOG else None
     partition: str | None = base_name(folder or ".")
     if is_run:

@@ -62,6 +62,7 @@ _WITH_MEANING = frozenset(_BY_SUFFIX) | TEMPORARY
 _TIERED_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 # Patterns are compiled when a name needs them, not at each start.
 _SEGMENT = r"[0-9]{20}"
+_RUN = r"run-[0-9]+-([0-9]{20})\.log"
 _TIERED = r"([0-9]{1,20})_([A-Za-z0-9_-]{22})"  # the id may begin with - or _
 _KRAFT = r"([0-9]{20})-([0-9]{10})(-[0-9]+)?"  # a .part has a random number too
 _PARTITION = r"((?s:.+))-([0-9]+)(?:\.([0-9a-f]{32})-(delete|future|stray))?"
@@ -184,6 +185,12 @@ def parse_name(name: str) -> FileName:
     if re.fullmatch(_SEGMENT, stem) and int(stem) <= _MAX_LONG:
         return FileName(kind, int(stem), suffixes, is_exact=is_plain and suffixes in _SEGMENT_TEMPORARY)
     return FileName(kind, suffixes=suffixes)
+
+
+def run_base(name: str) -> int | None:
+    """Return the first offset of a run, by the name that `kdump carve` gave its file; None for another name."""
+    found = re.fullmatch(_RUN, name)
+    return None if found is None else int(found[1])
 
 
 def has_meaning(name: str) -> bool:

@@ -34,7 +34,7 @@ from tests.support.partitions import (
 )
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint
 from tests.support.scan_windows import COMPILED, walked, windows_of
-from tests.support.segments import TIME, batch
+from tests.support.segments import LOG_APPEND_TIME, TIME, Record, batch
 from tests.support.verify_runs import codes, findings_of, held, items_of, loud, meanwhile
 
 BASES = FIXTURES / "damage" / "intact"
@@ -413,6 +413,15 @@ def test_shallow_reads_no_records(tmp_path: Path) -> None:
         tree = CASES[case].build(tmp_path / case)
         assert code in codes(findings_of(tree))
         assert code not in codes(findings_of(tree, deep=False))
+
+
+def test_append_time_may_be_the_time_of_a_record(tmp_path: Path) -> None:
+    """A broker on the host of its producer appends in the millisecond of the newest record."""
+    records = [Record(b"v", timestamp=delta) for delta in (0, 3, 7)]
+    for flags, latest, found in ((0, 7, False), (0, 3, True), (LOG_APPEND_TIME, 7, False), (LOG_APPEND_TIME, 9, False)):
+        root = tmp_path / f"{flags}-{latest}"
+        write(root / "t-0", {f"{0:020}.log": batch(0, records, flags=flags, max_timestamp=TIME + latest)})
+        assert ("B10" in codes(findings_of(root))) == found
 
 
 @pytest.mark.parametrize("case", ["p03-control-key-short", "p03-control-value-short", "b01-payload-lz4", "b05-codec-5"])

@@ -21,6 +21,7 @@ from kdump.format.source import BytesSource
 from kdump.rescue import _carving, image_search
 from kdump.rescue.image_search import CarvedBatch, ImageSearch
 from kdump.rescue.runs import RunBuilder
+from tests.support.partitions import write
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import batch, message
 
@@ -326,6 +327,33 @@ def test_no_run_is_given_to_a_wrong_partition(carved: tuple[Path, list[dict[str,
 def test_every_run_of_a_snapshot_is_told_apart(carved: tuple[Path, list[dict[str, object]], bytes]) -> None:
     kinds = [row["kind"] for row in carved[1] if row["type"] == "run"]
     assert kinds.count("snapshot") == len(list((NODE / "__cluster_metadata-0").glob("*.checkpoint")))
+
+
+def test_the_same_batches_decide_though_the_epochs_of_two_partitions_fit(tmp_path: Path) -> None:
+    parts = [batch(offset, [b"v%d" % offset], epoch=offset // 6) for offset in range(10)]
+    others = [batch(offset, [b"w%d" % offset], epoch=1) for offset in range(12, 20)]  # cleaned up to there
+    for topic, data in (("one-0", parts), ("two-0", others)):
+        epochs = b"0\n2\n0 0\n1 6\n"
+        write(tmp_path / "node" / topic, {f"{0:020}.log": b"".join(data), "leader-epoch-checkpoint": epochs})
+    (tmp_path / "disk.img").write_bytes(b"".join(parts))
+    found = run_kdump(["carve", "disk.img", "--to", "runs", "--like", "node"], tmp_path)
+    assert b"partition=one-0: " in found.stdout
+    assert b"next: kdump salvage runs --to DIR\n" in found.stderr
+
+
+def test_salvage_says_which_runs_stay_out(tmp_path: Path) -> None:
+    write(tmp_path / "node" / "one-0", {f"{0:020}.log": of(0) + of(1)})
+    (tmp_path / "disk.img").write_bytes(of(0) + of(1) + b"#" * 99 + of(70))
+    found = run_kdump(["carve", "disk.img", "--to", "runs", "--like", "node"], tmp_path)
+    assert b"kdump salvage runs/RUN... --to DIR --name TOPIC-N" in found.stderr
+    done = run_kdump(["salvage", "runs", "--to", "out"], tmp_path)
+    assert done.exit == 0
+    assert b"runs: 1 run has no partition and stays out (run-00002-" in done.stderr
+    runs = sorted(str(path) for path in (tmp_path / "runs").glob("run-*"))
+    assert b"| offset: 70 " in run_kdump(["dump", "--print-data-log", runs[1]], tmp_path).stdout
+    done = run_kdump(["salvage", *runs, "--to", "all", "--name", "one-0"], tmp_path)
+    assert b"no partition" not in done.stderr
+    assert b"records=3 " in done.stdout
 
 
 def refused(folder: Path, to: str) -> bytes:

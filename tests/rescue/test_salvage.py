@@ -271,16 +271,28 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
     steps = [step.why for step in done.steps]
     assert steps[0].startswith("stop every broker that has a replica of plain-0; on each move its directory away")
-    assert f"copy {done.path} into the log.dir of each of them" in steps[1]
-    assert "on each recovery-point-offset-checkpoint" in steps[2]
-    assert "`plain 0` to 1 where" in steps[2]
-    assert steps[3] == "start them; reset groups that had committed an offset above 1"
-    assert "kdump transactions --hanging" in steps[4]
-    assert [step.why for step in steps_for(done.salvaged.replace(open_transactions=()), done.path, 1)] == [
-        *steps[:2],
+    assert f"copy {done.path} into the log.dir of each of them" in steps[2]
+    assert "on each recovery-point-offset-checkpoint" in steps[3]
+    assert "`plain 0` to 1 where" in steps[3]
+    assert steps[4] == "start them; reset groups that had committed an offset above 1"
+    assert "kdump transactions --hanging" in steps[5]
+    ended = done.salvaged.replace(open_transactions=())
+    assert [step.why for step in steps_for(ended, done.path, 1, has_id=True)] == [
+        *(steps[0], steps[2]),
         "on each see that log-start-offset-checkpoint says `plain 0 1`",
-        *steps[2:4],
+        *steps[3:5],
     ]
+
+
+def test_a_partition_without_topic_id_is_a_stray_until_somebody_writes_it(tmp_path: Path) -> None:
+    """Three brokers got partitions of carved runs: each renamed them to -stray, and led empty ones."""
+    files = {name(0): batch(0, [b"a"])}
+    for ident in (b"", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"):
+        files |= {"partition.metadata": ident} if ident else {}
+        source = str(write(tmp_path / str(len(ident)) / "plain-0", files))
+        items = list(salvage([source], Wanted(str(tmp_path / f"out{len(ident)}"), None, ()), OPTIONS, Quick()))
+        done = next(item for item in items if isinstance(item, SalvageDone))
+        assert any(f"write {done.path}/partition.metadata" in step.why for step in done.steps) == (not ident)
 
 
 def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:

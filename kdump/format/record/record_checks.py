@@ -253,11 +253,5 @@ def _timestamps(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
     if not done or window.cell(k, layout.MAGIC) < layout.MAGIC_V2 or window.cell(k, layout.COUNT) <= 0:
         return
     seen, stored = window.cell(k, layout.SEEN_MAX_TIMESTAMP), window.cell(k, layout.MAX_TIMESTAMP)
-    append_time = window.cell(k, layout.ATTRIBUTES) & layout.TIMESTAMP_TYPE_FLAG
-    if append_time:
-        if seen == stored and window.cell(k, layout.SUSPICION) & layout.TIMES_VARY:
-            yield _finding(
-                file, chunk, k, Code.B10, field="timestampType", found="LogAppendTime", expected="CreateTime"
-            )
-    elif seen != stored:
+    if seen != stored and not window.cell(k, layout.ATTRIBUTES) & layout.TIMESTAMP_TYPE_FLAG:
         yield _finding(file, chunk, k, Code.B10, field="maxTimestamp", found=stored, expected=seen)

@@ -55,8 +55,13 @@ class CarveText:
             f"found runs={self._runs} batches={tally.batches} records={self._records} "
             f"with_partition={self._owned} images={tally.files} bytes={tally.bytes}\n"
         )
-        if self._runs:
-            self._error(f"kdump: the runs are in {self._to}; next: kdump salvage {self._to} --to DIR --name TOPIC-N")
+        if not self._runs:
+            return
+        steps = [f"kdump salvage {self._to} --to DIR"] if self._owned else []
+        if self._owned < self._runs:
+            # a name for the whole directory would make one partition of the runs of many
+            steps.append(f"for the runs of one partition: kdump salvage {self._to}/RUN... --to DIR --name TOPIC-N")
+        self._error(f"kdump: the runs are in {self._to}; next: {'; '.join(steps)}")
 
 
 def _line(run: CarvedRun) -> str:
