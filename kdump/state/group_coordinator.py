@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.batch import layout
 from kdump.state import _fold
-from kdump.state.messages import Message, Unreadable, fields, kind_of, read_key, read_value
+from kdump.state.messages import Message, Unreadable, fields_of, kind_of, read_key, read_value
 from kdump.state_rows import CommitRow, GroupRow
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class GroupCoordinator:
             chunk: batches with the right CRC.
         """
         batches, rows, filled, width = chunk.window.rows, chunk.rows, chunk.filled, layout.RECORD_WIDTH
-        r = 0
+        r, read = 0, fields_of(chunk)
         while True:
             if chunk.cut is None:
                 r = _fold.upsert(chunk.view, batches, rows, r, filled, self._numbers, self._columns, self._values)
@@ -151,7 +151,7 @@ class GroupCoordinator:
                 row[layout.R_OFFSET],
                 row[layout.R_TIMESTAMP],
             )
-            key, value = fields(chunk, row)
+            key, value = read(chunk.view, row)
             producer = batches[at + layout.PRODUCER_ID]
             if batches[at + layout.MAGIC] >= layout.MAGIC_V2 and batches[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG:
                 self._marker(producer, place, (key or b"")[2:4])

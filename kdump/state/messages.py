@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from kdump.decode.schema import ReadMode
@@ -14,6 +14,7 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from array import array
+    from collections.abc import Callable
 
     from kdump.decode.table import Table
     from kdump.format.record.chunk import Chunk, CutRecord
@@ -39,18 +40,12 @@ class TooLarge(bytes):
     why: str
 
 
-def fields(chunk: Chunk, row: array[int]) -> tuple[bytes | None, bytes | None]:
-    """Return key and value of a record, None for null; TooLarge for one that is not held.
-
-    Args:
-        chunk: that it is of.
-        row: its RECORD_WIDTH values.
-    """
-    small = key_and_value(chunk.view, row)
-    return small if chunk.cut is None else _large_fields(chunk.cut, *small)
+def fields_of(chunk: Chunk) -> Callable[[memoryview, array[int]], tuple[bytes | None, bytes | None]]:
+    """Return what reads keys and values of a chunk as `key_and_value` does; of those not held it gives TooLarge."""
+    return key_and_value if chunk.cut is None else partial(_large_fields, chunk.cut)
 
 
-def _large_fields(cut: CutRecord, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
+def _large_fields(cut: CutRecord, view: memoryview, row: array[int]) -> tuple[bytes | None, bytes | None]:
     """Key and value of a large record whose first bytes are here."""
     from kdump.format.record.cut_record import whole_fields
 
@@ -59,6 +54,7 @@ def _large_fields(cut: CutRecord, key: bytes | None, value: bytes | None) -> tup
         return whole
     size = max(0, cut.key_size) + max(0, cut.value_size)
     why = f"key and value have {size} bytes: more than {MOST_WHOLE} are not decoded"
+    key, value = key_and_value(view, row)
     return _held(key, cut.key_size, why), _held(value, cut.value_size, why)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kdump.decode.metadata import Frames, UnframedError
 from kdump.format.batch import layout
 from kdump.state.group_coordinator import CommitPlace
-from kdump.state.messages import TooLarge, fields, known
+from kdump.state.messages import TooLarge, fields_of, known
 from kdump.state_rows import DEFAULT, config_type, entity_name, mechanism_name
 
 if TYPE_CHECKING:
@@ -182,14 +182,14 @@ class MetadataImage:
             first, last: offsets of the records that count, both included; None for no end.
             of_snapshot: their offsets are those of a snapshot's own.
         """
-        batches, width = chunk.window.rows, layout.RECORD_WIDTH
+        batches, width, read = chunk.window.rows, layout.RECORD_WIDTH, fields_of(chunk)
         for r in range(chunk.filled):
             row = chunk.rows[r * width : (r + 1) * width]
             at = row[layout.R_BATCH] * layout.BATCH_WIDTH
             offset = row[layout.R_OFFSET]
             if offset < first or (last is not None and offset > last):
                 continue
-            key, value = fields(chunk, row)
+            key, value = read(chunk.view, row)
             if batches[at + layout.MAGIC] >= layout.MAGIC_V2 and batches[at + layout.ATTRIBUTES] & layout.CONTROL_FLAG:
                 if of_snapshot:
                     self._control(key, value)

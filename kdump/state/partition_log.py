@@ -229,7 +229,7 @@ class PartitionLog:
             self._is_surveyed = True
 
     def chunks(self, start: Cut, stop: Cut) -> Iterator[tuple[str, Chunk]]:
-        """Yield path of the log and records of what counts, in order; large ones are cut: see `messages.fields`."""
+        """Yield path of the log and records of what counts, in order; large ones are cut: see `messages.fields_of`."""
         reader = RecordReader(self._limits.max_uncompressed_bytes, max_batch=self._limits.max_batch_bytes, cut=KEPT)
         checks, checked = RecordChecks(""), -1
         for number, window in self.windows(start, stop):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.state.group_coordinator import CommitPlace
-from kdump.state.messages import Unreadable, fields, kind_of, read_key, read_value
+from kdump.state.messages import Unreadable, fields_of, kind_of, read_key, read_value
 from kdump.state_rows import CommitRow
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ShareCoordinator:
             path: of the log.
             chunk: batches with the right CRC.
         """
-        batches, width = chunk.window.rows, layout.RECORD_WIDTH
+        batches, width, read = chunk.window.rows, layout.RECORD_WIDTH, fields_of(chunk)
         for r in range(chunk.filled):
             row = chunk.rows[r * width : (r + 1) * width]
             at = row[layout.R_BATCH] * layout.BATCH_WIDTH
@@ -65,7 +65,7 @@ class ShareCoordinator:
                 continue
             where = batches[at + layout.POSITION], batches[at + layout.SIZE]
             place = CommitPlace(path, *where, row[layout.R_OFFSET], row[layout.R_TIMESTAMP])
-            self._record(place, *fields(chunk, row))
+            self._record(place, *read(chunk.view, row))
 
     def _record(self, place: CommitPlace, key: bytes | None, value: bytes | None) -> None:
         kind = None if key is None else kind_of(key)

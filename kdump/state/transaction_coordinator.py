@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.state.group_coordinator import CommitPlace
-from kdump.state.messages import Unreadable, fields, kind_of, known, read_key, read_value
+from kdump.state.messages import Unreadable, fields_of, kind_of, known, read_key, read_value
 from kdump.state_rows import TransactionRow
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class TransactionCoordinator:
             path: of the log.
             chunk: batches with the right CRC.
         """
-        batches, width = chunk.window.rows, layout.RECORD_WIDTH
+        batches, width, read = chunk.window.rows, layout.RECORD_WIDTH, fields_of(chunk)
         for r in range(chunk.filled):
             row = chunk.rows[r * width : (r + 1) * width]
             at = row[layout.R_BATCH] * layout.BATCH_WIDTH
@@ -47,7 +47,7 @@ class TransactionCoordinator:
                 continue
             where = batches[at + layout.POSITION], batches[at + layout.SIZE]
             place = CommitPlace(path, *where, row[layout.R_OFFSET], row[layout.R_TIMESTAMP])
-            key, value = fields(chunk, row)
+            key, value = read(chunk.view, row)
             if key is None or kind_of(key) is None:
                 self._doubt(place, "the key says no type of a record")
             elif kind_of(key) != 0:

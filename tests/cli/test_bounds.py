@@ -22,7 +22,7 @@ from kdump.format.checksum import crc32c
 from tests.support.measured import Cost, cost
 from tests.support.runs import FIXTURES
 from tests.support.scan_windows import COMPILED
-from tests.support.segments import varint
+from tests.support.segments import TIME, ZSTD, Record, batch, encode, varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -290,6 +290,149 @@ def test_one_raw_block_of_snappy_that_claims_a_quarter_of_the_limit_is_refused(t
     done = run("verify", "--format", "json", ".", cwd=tmp_path / "log")
     assert done.status == 5
     assert [row["code"] for row in findings(done, "C03")] == ["C03"]
+
+
+# --- large records where they are compared, decoded, counted or written again ---------------------------------------
+OFFSETS, TRANSACTIONS, METADATA = "__consumer_offsets-0", "__transaction_state-0", "__cluster_metadata-0"
+COMMIT_KEY = b"\0\1\0\1g\0\1t\0\0\0\0"
+
+
+def large_field(
+    *, key: bytes | None = b"k", begins: bytes = b"", fill: bytes = b"x", delta: int = 0
+) -> Iterator[bytes]:
+    """A record of 240 MB in pieces: its value, or without a key to stand beside it the key; with its first bytes."""
+    start, end = b"\0\0" + varint(delta), b"\2v\0"
+    if key is not None:
+        start, end = start + varint(len(key)) + key, b"\0"
+    start += varint(LARGE)
+    yield varint(len(start) + LARGE + len(end)) + start
+    yield begins + fill * ((1 << 20) - len(begins))
+    yield from [fill * (1 << 20)] * (LARGE // (1 << 20) - 1)
+    yield end
+
+
+def large_of(parts: Iterable[bytes], *, count: int = 1, last_delta: int = 0) -> bytes:
+    """A batch of these records, in one frame with a window of 128 MB."""
+    body = b"".join(in_zstd(parts, 27))
+    return batch(0, [], codec=ZSTD, body=body, count=count, last_delta=last_delta, max_timestamp=TIME)
+
+
+def with_bad_crc(data: bytes) -> bytes:
+    """A batch whose CRC is wrong."""
+    return data[:17] + bytes([data[17] ^ 1]) + data[18:]
+
+
+def put_log(directory: Path, data: bytes, base: int = 0) -> Path:
+    """Write a log; return its directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{base:020}.log").write_bytes(data)
+    return directory
+
+
+@needs_kernels
+def test_a_key_of_240_mb_is_counted_under_its_first_bytes(tmp_path: Path) -> None:
+    put_log(tmp_path / "log" / "t-0", large_of(large_field(key=None)))
+    done = run("du", "--by", "key", "--format", "json", "t-0", cwd=tmp_path / "log")
+    row = next(row for row in map(json.loads, done.out.splitlines()) if row["type"] == "usage" and row["name"])
+    assert row["name"] == "x" * (1 << 20)
+    assert (row["records"], row["keyBytes"], row["valueBytes"]) == (1, LARGE, 1)
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("name", "key", "begins", "args"),
+    [
+        (OFFSETS, COMMIT_KEY, b"\0\1", ("groups",)),
+        (OFFSETS, None, b"\0\2", ("groups", "--at", "now")),
+        ("__share_group_state-0", b"\0\0\0\1g" + bytes(20), b"\0\0", ("groups",)),
+        (TRANSACTIONS, b"\0\0\0\1t", b"\0\0", ("transactions",)),
+        (TRANSACTIONS, None, b"\0\0", ("transactions",)),
+        (METADATA, b"", b"", ("cluster",)),
+        (METADATA, b"", b"", ("verify", "--start", "all")),
+        (METADATA, b"", b"", ("du",)),
+    ],
+    ids=lambda one: "-".join(one) if isinstance(one, tuple) else None,
+)
+def test_a_state_record_of_240_mb_is_not_decoded_and_said(
+    name: str, key: bytes | None, begins: bytes, args: tuple[str, ...], tmp_path: Path
+) -> None:
+    put_log(tmp_path / "log" / name, large_of(large_field(key=key, begins=begins)))
+    (tmp_path / "log" / "meta.properties").write_bytes(b"version=1\ncluster.id=c\nnode.id=1\n")
+    done = run(*args, "--format", "json", ".", cwd=tmp_path / "log")
+    if args[0] in ("groups", "transactions", "cluster"):
+        told = [str(row["message"]) for row in findings(done, "R07")]
+        assert sum("more than 16777216 are not decoded" in one for one in told) == 1
+
+
+@needs_kernels
+def test_the_marker_of_a_transaction_counts_however_large_its_value_is(tmp_path: Path) -> None:
+    commit = batch(0, [Record(bytes.fromhex("0003 0000000000000007 ffffffff 0000 0000000000000000"), COMMIT_KEY)],
+                   flags=16, producer=(7, 0, 0))  # fmt: skip
+    body = b"".join(in_zstd(large_field(key=b"\0\0\0\1", begins=bytes(6)), 27))
+    marker = batch(1, [], codec=ZSTD, body=body, count=1, flags=48, producer=(7, 0, -1), max_timestamp=TIME)
+    put_log(tmp_path / "log" / OFFSETS, commit + marker)
+    done = run("groups", "--format", "json", ".", cwd=tmp_path / "log")
+    (row,) = (row for row in map(json.loads, done.out.splitlines()) if row["type"] == "commit")
+    assert (row["offset"], row["pending"], row["exact"]) == (7, False, True)
+
+
+@needs_kernels
+def test_copies_of_a_large_batch_are_compared_without_holding_them(tmp_path: Path) -> None:
+    old, root = encode(Record(b"old", b"a"), 0), tmp_path / "log"
+    large = partial(large_field, delta=1)
+    put_log(root / "one" / "t-0", large_of([old, *large()], count=2, last_delta=1))
+    put_log(root / "two" / "t-0", large_of(large(), last_delta=1))
+    put_log(root / "other" / "t-0", large_of(large(fill=b"y"), last_delta=1))
+    done = run("salvage", "--format", "json", "one/t-0", "two/t-0", "--to", "out", cwd=root)
+    assert done.status == 0
+    (row,) = (row for row in map(json.loads, done.out.splitlines()) if row["type"] == "revived")
+    assert (row["key"], row["offset"]) == ("a", 0)
+    assert (root / "out" / "t-0" / f"{NAME}.log").read_bytes() == (root / "one" / "t-0" / f"{NAME}.log").read_bytes()
+    done = run("salvage", "two/t-0", "other/t-0", "--to", "none", cwd=root)
+    assert done.status == 12
+    assert b"different batches at offset 0" in done.out + done.err
+
+
+@needs_kernels
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_doubtful_records_are_written_in_pieces(jobs: str, tmp_path: Path) -> None:
+    root, bad = tmp_path / "log", with_bad_crc(large_of(large_field()))
+    for number in range(2):
+        put_log(root / f"t-{number}", bad)
+    run("salvage", "-j", jobs, ".", "--to", "../out", "--doubtful", "../doubtful", cwd=root, keep=False)
+    with (tmp_path / "doubtful").open("rb") as file:
+        for number in range(2):
+            line = file.readline()
+            assert line.startswith(b'{"type":"record","file":"./t-%d/' % number)
+            assert line.endswith(b'","control":null,"decodedKey":null,"decodedPayload":null,"doubtful":true}\n')
+            assert line.count(b"x") >= LARGE
+        assert not file.read(1)
+
+
+@needs_kernels
+@pytest.mark.parametrize("args", [("retention", "--pass", "--format", "json"), ("dump", "--fate", "--print-data-log")])
+def test_a_large_record_that_is_read_twice_is_never_held(args: tuple[str, ...], tmp_path: Path) -> None:
+    root, parts = tmp_path / "log", [encode(Record(b"old", b"a"), 0), *large_field(delta=1)]
+    put_log(root / "t-0", large_of(parts, count=2, last_delta=1))
+    put_log(root / "t-0", batch(2, [Record(b"new", b"a")]), 2)
+    put_log(root / "t-0", batch(3, [b"active"]), 3)
+    done = run(*args, "--set", "cleanup.policy=compact", "t-0", cwd=root, keep=args[0] == "retention")
+    assert done.status == 0
+    if args[0] == "retention":
+        (row,) = (row for row in map(json.loads, done.out.splitlines()) if row["type"] == "compaction")
+        assert [segment["records"] for segment in row["segments"]] == [[[1, 2]]]
+
+
+@needs_kernels
+def test_a_wrapper_that_a_start_cuts_is_counted_without_holding_it(tmp_path: Path) -> None:
+    value = b"".join(in_gzip(large_message(1)))
+    body = pack(">bbqii", 1, 1, 0, -1, len(value)) + value
+    wrapper = pack(">qiI", 1, len(body) + 4, zlib.crc32(body)) + body
+    root = tmp_path / "log"
+    put_log(root / "t-0", with_bad_crc(batch(0, [b"bad"])) + wrapper)
+    done = run("verify", "--start", "unclean", "--format", "json", "t-0", cwd=root)
+    (row,) = (row for row in map(json.loads, done.out.splitlines()) if row["type"] == "prediction")
+    assert (row["bytesLost"] > len(wrapper), row["recordsLost"]) == (True, 1)
 
 
 # --- indexes that lead astray ----------------------------------------------------------------------------------------
