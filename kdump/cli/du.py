@@ -62,7 +62,7 @@ _TOP_KEYS = 20
 )
 @click.option("--superseded", is_flag=True, help="Count the records that a newer one of the same key replaces.")
 @click.option(
-    "--full-at", metavar="SIZE", help="Say too how fast it grew by its timestamps, and when it has this size: 500G, 2T."
+    "--full-at", metavar="SIZE", help="Say too how fast it grew, over which span, and when it has SIZE: 500G, 2T."
 )
 @click.option("--config", metavar="FILE", help="Topic and broker settings, as Java properties (server.properties).")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting; wins over --config.")

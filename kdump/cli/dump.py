@@ -120,7 +120,7 @@ _KINDS = (
     help="Largest batch that the index check of --compat expects, bytes.",
 )
 @click.option("--verify-index-only", is_flag=True, help="Check indexes, do not show their entries.")
-@click.option("--index-sanity-check", is_flag=True, help="Only the check that brokers had for indexes.")
+@click.option("--index-sanity-check", is_flag=True, help="Only the sanity check that brokers make of an index.")
 @click.option(
     "--key-decoder-class",
     metavar="CLASS",
@@ -173,7 +173,7 @@ _KINDS = (
 @click.option("--fate", is_flag=True, help="Say what became of each record: its transaction, newer ones, retention.")
 @click.option("--config", metavar="FILE", help="Topic and broker settings for --fate, as Java properties.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One setting for --fate.")
-@click.option("--stats", is_flag=True, help="Show what the logs of each directory come to, not what is in them.")
+@click.option("--stats", is_flag=True, help="Show totals for each directory in the place of its records.")
 @click.option(
     "--follow", is_flag=True, help="Show what is appended to partition directories, until they are gone or Ctrl-C."
 )
@@ -181,7 +181,7 @@ _KINDS = (
     "--idle-timeout",
     callback=duration,
     metavar="DURATION",
-    help="With --follow: end when nothing was appended for so long: 90s, 5m, 2h.",
+    help="With --follow: end when nothing was appended for this long: 90s, 5m, 2h.",
 )
 @notes_option
 @click.option("--quiet", is_flag=True, help="Nothing on stderr but errors.")

@@ -56,7 +56,7 @@ _OPTIONS = (
         shell_complete=partitions,
         help="With a log.dir: the partition, as its directory is named (orders-0).",
     ),
-    click.option("--scan", is_flag=True, help="Answer from the data, read from the start, not by the indexes."),
+    click.option("--scan", is_flag=True, help="Answer from the data: read the log itself, and go by no index."),
     click.option(
         "--context",
         type=click.IntRange(min=0),

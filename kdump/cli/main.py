@@ -73,7 +73,7 @@ TASKS = {
     "Ask": {
         "groups": "Say what groups had committed, now or at a time.",
         "transactions": "Say which transactions are open, and which hang.",
-        "cluster": "Say what the cluster was, now or at a time; check disks.",
+        "cluster": "Say which brokers and topics there were; check disks.",
         "partition-for": "Tell which partition has a group or transactional id.",
     },
     "More": {

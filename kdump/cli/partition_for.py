@@ -34,10 +34,10 @@ from kdump.render.commentary import answer
 )
 @help_option
 def command(id_: str, partitions: int, form: str) -> None:
-    """Tell which partition of an internal topic has what there is about an ID.
+    """Tell which partition of an internal topic an ID belongs to.
 
-    Of __consumer_offsets for the ID of a group, of __transaction_state for a transactional ID. The leader of that
-    partition is its coordinator. No file is read.
+    It is a partition of __consumer_offsets for the ID of a group, of __transaction_state for a transactional ID. The
+    leader of that partition is its coordinator. No file is read.
     """
     try:
         id_.encode("utf-8")

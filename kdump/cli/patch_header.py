@@ -44,9 +44,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Restore base offset, length, leader epoch and magic of batches, where they can have one value only.
 
     PATH is a log, a partition directory or a log.dir. Without --apply nothing is changed, and what would be is shown.
-    At most 17 bytes of a batch are changed; where anything is ambiguous nothing is in that partition, unless its other
-    logs are named. Exit status: 0 done, or nothing to do; 3 a field is wrong, or other errors are left; 11 in use; 12
-    refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
+    At most 17 bytes of a batch are changed. Where a field could have more than one value, nothing in that partition is
+    changed; its other logs can be named one by one. Exit status: 0 done, or nothing to do; 3 a field is wrong, or other
+    errors are left; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong
+    use.
     """
     demand_quarantine(given)
     repair = Repair(given)

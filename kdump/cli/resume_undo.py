@@ -57,11 +57,11 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
 @click.argument("journal", metavar="JOURNAL")
 @help_option
 def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
-    """Take back what reindex, truncate or patch-header has done, wherever it has got to.
+    """Take back what reindex, truncate or patch-header has done, however far it got.
 
     JOURNAL is the journal.json of its quarantine, or the directory that holds it. Every file gets back its bytes, its
-    owner, its rights and its times. Refused when somebody else has changed the files since. Exit status: 0 done, 10 no
-    such journal, 11 in use, 12 refused, 13 failed and nothing was changed, 14 failed: undo again, 2 wrong use.
+    owner, its permissions and its times. Refused when somebody else has changed the files since. Exit status: 0 done,
+    10 no such journal, 11 in use, 12 refused, 13 failed and nothing was changed, 14 failed: undo again, 2 wrong use.
     """
     from kdump.repair.resume_undo import undo
 

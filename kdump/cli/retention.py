@@ -77,8 +77,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Say what a broker will delete, roll and compact, when, and why.
 
     PATH is a partition directory or a log.dir. Nothing is ever created, changed or locked. The settings of a topic are
-    not in its files: give them with --config or --set, or the defaults of Kafka 4.3 are taken. Exit status: 0 done,
-    3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
+    not in its files: give them with --config or --set, or name __cluster_metadata-0 too; else Kafka's defaults are
+    taken, and said. Exit status: 0 done, 3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2
+    wrong use.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
     bar = bar_of("retention")

@@ -63,7 +63,10 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
     help="Only this partition of log directories; may be given several times.",
 )  # fmt: skip
 @click.option(
-    "--name", metavar="TOPIC-N", callback=_partition_name, help="What the sources are copies of, where no name tells."
+    "--name",
+    metavar="TOPIC-N",
+    callback=_partition_name,
+    help="The partition that the sources are copies of, where no name tells it.",
 )
 @click.option("--prefer", metavar="SOURCE", help="The source that counts where the sources contradict each other.")
 @click.option(

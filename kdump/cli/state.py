@@ -23,6 +23,7 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
+from kdump.state.read_logs import ReadLogs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,6 +103,7 @@ def run(items: Iterator[Any], given: dict[str, Any], bar: Bar | None, sink: Stat
     sink = sink or _sink(given)
     if redactor is not None:
         sink = redactor.before(sink)
+    read = ReadLogs() if sys.stderr.isatty() else None
     try:
         for item in items:
             if isinstance(item, Progress):
@@ -111,14 +113,31 @@ def run(items: Iterator[Any], given: dict[str, Any], bar: Bar | None, sink: Stat
             if bar is not None:
                 bar.hide()
             outcome.see(item)
+            if read is not None:
+                read.see(item)
             sink(item)
         if bar is not None:
             bar.hide()
         sink.end(outcome.exit)
         sys.stdout.flush()
+        for line in () if read is None else read.lines(_asked(given) if redactor is None else ""):
+            say(f"kdump: {line}")
     except OSError as error:  # what is read has its own problems: this is where the text goes
         fail_to_write(error)
     sys.exit(Exit.REFUSED if getattr(sink, "refused", False) else outcome.exit)
+
+
+def _asked(given: dict[str, Any]) -> str:
+    """What was asked for, as the options say it; empty for all at the end."""
+    words = [f"--{name} {' '.join(given[name])}" for name in ("diff",) if given.get(name)]
+    words += [f"--{option} {one}" for option in ("group", "topic") for one in _values(given, option)]
+    words += ["--hanging"] if given.get("hanging") else []
+    words += [f"--at-offset {given['at_offset']}"] if given.get("at_offset") is not None else []
+    return " ".join([*words, *([f"--at {given['at']}"] if given["at"] != END else [])])
+
+
+def _values(given: dict[str, Any], option: str) -> tuple[str, ...]:
+    return given.get({"group": "groups_"}.get(option, f"{option}s")) or ()
 
 
 def write(text: str) -> None:

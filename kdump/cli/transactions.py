@@ -24,15 +24,15 @@ from kdump.state.transactions import TransactionOptions, transactions
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @at_option
-@click.option("--hanging", is_flag=True, help="Only transactions whose end will never come.")
+@click.option("--hanging", is_flag=True, help="Only transactions that hang: no marker will ever end them.")
 @state_options
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
     """Say what the coordinators of transactions have, and which transactions block the readers of partitions.
 
-    PATH is a log.dir or a partition directory; __transaction_state is among them, or nobody can tell what hangs. Of
+    PATH is a log.dir or a partition directory; without __transaction_state among them nobody can tell what hangs. Of
     several copies of a partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 done (a
-    transaction that hangs is a warning), 3 damage was found, 5 something could not be read, 6 both, 10 no such file,
-    2 wrong use.
+    transaction that hangs is a warning), 3 damage was found, 5 something could not be read, 6 both, 10 no such file, 2
+    wrong use.
     """
     bar = bar_of("transactions")
     options = TransactionOptions(

@@ -101,7 +101,7 @@ _TABLES = ("findings", "segments", "losses")
 @click.option(
     "--scrub",
     metavar="FILE",
-    help="Read the logs of closed segments, those first that were not read for longest, and hold their bytes against "
+    help="Read the logs of closed segments, those longest unread first, and compare their bytes with "
     "the ledger in FILE.",
 )
 @click.option(

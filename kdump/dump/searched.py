@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import NOT_ALL_READ, Finding
 from kdump.format.record.chunk import Chunk
 from kdump.item import LogStart, SnapshotStart
+from kdump.render.not_searched import NotSearched
 from kdump.render.times import iso
-from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,25 +15,19 @@ if TYPE_CHECKING:
     from kdump.dump.selection import Selection
     from kdump.item import Item
 
-_NAMED = 4  # places that have a line
-
 
 class Searched:
     """Watches what a selection yields; goes from process to process."""
 
     def __init__(self) -> None:
         self._is_found = False
-        self._places: list[str] = []
-        self._more = 0
+        self._not_searched = NotSearched()
 
     def see(self, item: Item) -> None:
         """Take one item into account."""
         if isinstance(item, Chunk | LogStart | SnapshotStart):  # these stand before the first that is found in a log
             self._is_found = True
-        elif isinstance(item, Finding) and (item.gap or item.code in NOT_ALL_READ):
-            self._not_searched(_place(item))
-        elif isinstance(item, OpenFailure) and item.kind != "skipped":
-            self._not_searched(item.sentence)
+        self._not_searched.see(item)
 
     def lines(self, selection: Selection) -> Iterator[str]:
         """Yield what to say, once all is done; nothing where something was found.
@@ -46,26 +39,7 @@ class Searched:
             return
         ranges = list(_ranges(selection))
         yield "nothing found" + (f"; searched was only {', '.join(ranges)}" if ranges else "")
-        for place in self._places:
-            yield f"not searched: {place}"
-        if self._more:
-            yield f"not searched: {self._more} more places"
-
-    def _not_searched(self, place: str) -> None:
-        if len(self._places) < _NAMED:
-            self._places.append(place)
-        else:
-            self._more += 1
-
-
-def _place(finding: Finding) -> str:
-    said = finding.file
-    if finding.position is not None:
-        said += f": bytes {finding.position}..{finding.position + max(1, finding.length or 0) - 1}"
-    if finding.offset is not None:
-        last = finding.offset if finding.last_offset is None else finding.last_offset
-        said += f", offsets {finding.offset}..{last}"
-    return f"{said} ({finding.code.name} {finding.code.slug})"
+        yield from self._not_searched.lines()
 
 
 def _ranges(selection: Selection) -> Iterator[str]:

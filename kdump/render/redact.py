@@ -453,6 +453,7 @@ _FIELDS: dict[str, dict[str, _Make]] = {
     "Growth": {"name": _of_usage},
     "Prediction": {"stops": _whole, "reason_class": _whole},
     "LookupAnswer": {"query": _whole},
+    "Step": {"damaged": _PATH},
 }
 """Fields of items by the class, where the name is not enough: a verb with rows of its own has a line here."""
 

@@ -21,7 +21,9 @@ help_option = click.option(
     "-h", "--help", is_flag=True, expose_value=False, is_eager=True, callback=_show, help="Show this message and exit."
 )
 
-notes_option = click.option("--notes/--no-notes", default=None, help="List notes too, or none, in text.")
+notes_option = click.option(
+    "--notes/--no-notes", default=None, help="In text: list findings of severity note too, or none of them."
+)
 
 raw_option = click.option("--raw", is_flag=True, help="On a terminal: write keys, payloads and names as they are.")
 

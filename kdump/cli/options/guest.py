@@ -41,10 +41,12 @@ _OPTIONS = (
         "--max-rate",
         callback=rate,
         metavar="RATE",
-        help="Read at most so many bytes a second, by all processes together: 50M.",
+        help="Most bytes to read in a second, by all processes together: 50M.",
     ),
     click.option(
-        "--drop-cache", is_flag=True, help="Leave the page cache as it is: drop what was not in it before it was read."
+        "--drop-cache",
+        is_flag=True,
+        help="Leave the page cache as it is: what it did not hold before is dropped again.",
     ),
 )
 

@@ -30,9 +30,9 @@ _OPTIONS = (
     click.option("--limit", type=_COUNT, metavar="N", help="Show N records, then stop."),
     click.option("--tail", type=_COUNT, metavar="N", help="Show the last N records of each partition."),
     click.option("--key", "keys", multiple=True, metavar="KEY", help="Only records with this key."),
-    click.option("--key-regex", "patterns", multiple=True, metavar="REGEX", help="Only records in whose key this is."),
+    click.option("--key-regex", "patterns", multiple=True, metavar="REGEX", help="Only records whose key has a match."),
     click.option(
-        "--value-regex", "value_patterns", multiple=True, metavar="REGEX", help="Only records in whose value this is."
+        "--value-regex", "value_patterns", multiple=True, metavar="REGEX", help="Only records whose value has a match."
     ),
     click.option("--header", "headers", multiple=True, metavar="NAME[=VALUE]", help="Only records with this header."),
     click.option(
@@ -46,7 +46,7 @@ _OPTIONS = (
     click.option("--control", is_flag=True, help="Only control batches."),
     click.option("--transactional", is_flag=True, help="Only batches that are part of a transaction."),
     click.option("--tombstones", is_flag=True, help="Only records whose value is null."),
-    click.option("--committed", is_flag=True, help="Only what a consumer of committed records gets."),
+    click.option("--committed", is_flag=True, help="Only what a consumer with isolation.level=read_committed gets."),
     click.option("--aborted", is_flag=True, help="Only records of aborted transactions."),
 )  # fmt: skip
 

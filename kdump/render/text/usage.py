@@ -89,7 +89,9 @@ def _frees(free: Freeable | None) -> str:
     """What retention frees of a name, now or next."""
     if free is None or not (free.size or free.next_at is not None):
         return ""
-    return f"frees {size(free.size)} now" if free.size else f"frees {size(free.next_size)} {_moment(free.next_at)[:10]}"
+    if free.size:
+        return f"frees {size(free.size)} now"
+    return f"frees {size(free.next_size)} on {_moment(free.next_at)[:10]}"
 
 
 def _bar(value: int, largest: int, width: int) -> str:

@@ -1,0 +1,56 @@
+"""What was not searched, where nothing was found: what is damaged, or cannot be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import NOT_ALL_READ, Finding
+from kdump.storage.file_source import OpenFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NAMED = 4  # places that have a line
+
+
+class NotSearched:
+    """Watches what a verb yields; goes from process to process."""
+
+    def __init__(self) -> None:
+        self._places: list[str] = []
+        self._more = 0
+
+    def see(self, item: object, *, is_lost: bool = False) -> None:
+        """Take one item into account.
+
+        Args:
+            item: of the verb.
+            is_lost: it is a finding about a batch that the verb does not look into for that.
+        """
+        if isinstance(item, Finding) and (is_lost or item.gap or item.code in NOT_ALL_READ):
+            self._add(_place(item))
+        elif isinstance(item, OpenFailure) and item.kind != "skipped":
+            self._add(item.sentence)
+
+    def lines(self) -> Iterator[str]:
+        """Yield what to say of it."""
+        for place in self._places:
+            yield f"not searched: {place}"
+        if self._more:
+            yield f"not searched: {self._more} more places"
+
+    def _add(self, place: str) -> None:
+        if len(self._places) < _NAMED:
+            self._places.append(place)
+        else:
+            self._more += 1
+
+
+def _place(finding: Finding) -> str:
+    said = finding.file
+    if finding.position is not None:
+        said += f": bytes {finding.position}..{finding.position + max(1, finding.length or 0) - 1}"
+    if finding.offset is not None:
+        last = finding.offset if finding.last_offset is None else finding.last_offset
+        said += f", offsets {finding.offset}..{last}"
+    return f"{said} ({finding.code.name} {finding.code.slug})"
