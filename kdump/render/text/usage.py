@@ -68,13 +68,21 @@ class UsageText:
         if not rows:
             return
         width = max(40, self._terminal or 80)
-        largest = max((row.size for row in rows), default=0) or 1
-        total = sum(row.size for row in rows) or 1
+        sizes = [_measure(row) for row in rows]
+        largest, total = max(1, *sizes), sum(sizes)
         room = width - 9 - 6 - _BAR - 4
-        for row in rows:
+        for row, one in zip(rows, sizes, strict=True):
             label = _shortened(escape(_name(row)), room)
-            self._write(f"{size(row.size):>9} {100 * row.size / total:4.0f}% {_bar(row.size, largest)}  {label}\n")
-        self._write(f"{size(total):>9}        in {counted(sum(row.files for row in rows), 'file')}\n")
+            self._write(f"{size(one):>9} {100 * one / max(1, total):4.0f}% {_bar(one, largest)}  {label}\n")
+        files = f"in {counted(sum(row.files for row in rows), 'file')}"
+        if rows[0].by == "key":
+            files = f"of keys and values, uncompressed; {size(sum(row.size for row in rows))} {files}"
+        self._write(f"{size(total):>9}        {files}\n")
+
+
+def _measure(row: Usage) -> int:
+    """What the rows are sorted by: of a key what its records have, for compressed bytes belong to no single one."""
+    return (row.key_size or 0) + (row.value_size or 0) if row.by == "key" else row.size
 
 
 def _bar(value: int, largest: int) -> str:
@@ -125,7 +133,10 @@ def _growth_line(one: Growth) -> str:
     name = "(all)" if one.name is None else _name_of(one.name)
     if one.per_day is None:
         return f"growth {name}: the timestamps tell none"
-    full = "never full" if one.full_at is None else f"full in {one.days_left} days, {_moment(one.full_at)}"
+    if one.full_at is not None:
+        full = f"full in {one.days_left} days, {_moment(one.full_at)}"
+    else:
+        full = "not full in 100 years" if one.per_day else "never full"
     aside = f"; {counted(one.set_aside, 'batch', 'batches')} with odd timestamps set aside" if one.set_aside else ""
     return f"growth {name}: {one.per_day} bytes a day; {full}{aside}"
 
