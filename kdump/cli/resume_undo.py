@@ -37,9 +37,12 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
     with repair.guarded():
         with gracefully():
             done = resume(given["journal"])
-        click.echo(escape(f"done: {done.directory}"))
-        repair.say_unseen(done.unseen)
-        repair.wrote(done.patched)
+        if done.was_done:
+            click.echo(escape(f"{done.directory}: was done already; nothing to do"))
+        else:
+            click.echo(escape(f"done: {done.directory}"))
+            repair.say_unseen(done.unseen)
+            repair.wrote(done.patched)
         repair.check(done.checked)
     sys.exit(repair.end())
 
@@ -68,7 +71,10 @@ def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what t
     with repair.guarded():
         with gracefully():
             done = undo(given["journal"])
-        click.echo(escape(f"undone: {done.directory} is restored"))
-        repair.say_unseen(done.unseen)
-        repair.wrote(done.patched)
+        if done.was_done:
+            click.echo(escape(f"{done.directory}: was undone already; nothing to do"))
+        else:
+            click.echo(escape(f"undone: {done.directory} is restored"))
+            repair.say_unseen(done.unseen)
+            repair.wrote(done.patched)
     sys.exit(repair.end())
