@@ -468,6 +468,7 @@ class Planned(Value):
         journal: path of the journal, when it is done; None when nothing was done.
         arguments: what to write after the command to have it done.
         is_refused: it will not be done.
+        unread: files that could not be read, so that nobody knows whether they need it.
     """
 
     command: str
@@ -485,6 +486,7 @@ class Planned(Value):
     is_refused: bool
     offsets_lost: int = 0
     log_end_before: int | None = None
+    unread: int = 0
 
 
 class SegmentFate(Value):

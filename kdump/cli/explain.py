@@ -24,22 +24,24 @@ _WIDEST = 100
         "kdump explain hiddenRecords offset",
     ),
 )
-@click.argument("names", nargs=-1, required=True, metavar="CODE|KEY...", shell_complete=manual_names)
+@click.argument("names", nargs=-1, metavar="[CODE|KEY]...", shell_complete=manual_names)
 @help_option
 def command(names: tuple[str, ...]) -> None:
-    """Show what the manual says of a finding, by its code or name, or of a key of JSON.
+    """Show what the manual says of a finding, by its code or name, of a key of JSON, or of a word of text.
 
-    Upper and lower case are the same. A word that is both the name of a finding and a key shows both. Exit status: 0
-    done, 2 the manual has no such entry, or wrong use.
+    Upper and lower case are the same. A word that is both the name of a finding and a key shows both. Without a name
+    the codes are listed. Exit status: 0 done, 2 the manual has no such entry, or wrong use.
     """
-    from kdump.render.text.manual import entries, known_names
+    from kdump.render.text.manual import entries, headings, known_names
 
     width = min(shutil.get_terminal_size().columns, _WIDEST) if sys.stdout.isatty() else 80
     found = {name: list(entries(name, width)) for name in dict.fromkeys(names)}
     for name, lines in found.items():
         if not lines:
-            raise click.UsageError(f"the manual has no finding and no JSON key '{name}'{_near(name, known_names())}")
-    answer("\n\n".join("\n".join(lines) for lines in found.values()))
+            near = _near(name, known_names())
+            raise click.UsageError(f"the manual has no finding, no JSON key and no word '{name}'{near}")
+    shown = found or {"": headings()}
+    answer("\n\n".join("\n".join(lines) for lines in shown.values()))
 
 
 def _near(name: str, known: list[str]) -> str:

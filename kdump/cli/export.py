@@ -149,6 +149,7 @@ class _Export:
         self._unchecked: list[tuple[str | None, str]] = []
         self._errors: Counter[str] = Counter()
         self._rows = self._files = 0
+        self._was_there = os.path.lexists(given["directory"])
 
     def run(self, spark: SparkSession | None) -> None:
         """Do it, say what became of it, and end."""
@@ -167,9 +168,19 @@ class _Export:
             self._hide()
             fail(str(error))
         self._hide()
+        if self._unchecked and not self._files:
+            self._leave_nothing()
         for path, count in self._errors.items():
             say(f"kdump: {path}: {count} errors; kdump verify tells them")
         self._end()
+
+    def _leave_nothing(self) -> None:
+        """Nothing was there to be exported: the directory is as it was before."""
+        from kdump.export.job import forget
+
+        forget(self._target)
+        if not self._was_there:
+            os.rmdir(self._target.directory)  # noqa: PTH106
 
     def _split_table(self, spark: SparkSession | None) -> None:
         from kdump.export.job import LocalExport, begin, begun, done, plan_of

@@ -171,7 +171,9 @@ def _run(verb: str, path: str, asked: str, read: Callable[[str], Query], given: 
     try:
         queries = _from_stdin(read, sink.flush) if many else iter([read(asked)])
     except ValueError as error:
-        raise click.UsageError(escape(str(error))) from None
+        swapped = os.path.lexists(asked) and not os.path.lexists(path)
+        hint = "; the path comes first" if swapped else ""
+        raise click.UsageError(escape(f"{error}{hint}")) from None
     try:
         finder = _finder(path, sink, outcome, given, bar, times=times, separators=separators)
         for query in queries:

@@ -42,6 +42,20 @@ _COMMANDS = {
     "completion": "kdump.cli.completion",
 }
 
+_REPAIR = "kdump verify PATH says which repair fits: reindex, patch-header, truncate or salvage"
+_MEANT = {
+    "repair": _REPAIR,
+    "fix": _REPAIR,
+    "recover": _REPAIR,
+    "check": "kdump verify PATH",
+    "search": "kdump find-offset, kdump find-time, or kdump dump PATH --key KEY",
+    "find": "kdump find-offset, kdump find-time, or kdump dump PATH --key KEY",
+    "ls": "kdump dump PATH, or kdump du PATH",
+    "cat": "kdump dump PATH --print-data-log",
+    "info": "kdump verify PATH, or kdump dump PATH --stats",
+}
+"""What other tools have, and the command here."""
+
 _HELP = "help"  # without an entry above: `kdump help dump` is `kdump dump -h`
 
 TASKS = {
@@ -180,12 +194,15 @@ class _Commands(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(name, _COMMANDS, 1)
-            ctx.fail(f"no command '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"no command '{name}'" + (f": {_MEANT[name]}" if name in _MEANT else hint))
         return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Commands, add_help_option=False, context_settings={"max_content_width": 100})
 @help_option
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
+@click.option(
+    "-V", "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version."
+)
 def kdump() -> None:
     """Show, check and repair the files that Apache Kafka brokers write."""

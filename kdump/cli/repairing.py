@@ -80,6 +80,7 @@ class Repair:
                 found.severities[item.severity] += 1 + (item.more or 0)
                 see(item)
             elif isinstance(item, OpenFailure):
+                found.unread += not item.missing
                 say(f"kdump: {item.sentence}")
             elif isinstance(item, PartitionChecked):
                 found.end_offset = item.end_offset
@@ -108,6 +109,7 @@ class Repair:
                     reasons[directory] = keep(directory)
                 reasons[directory].see(item)
             elif isinstance(item, OpenFailure):
+                found.unread += not item.missing
                 say(f"kdump: {item.sentence}")
             elif isinstance(item, PartitionChecked):
                 found.end_offset = item.end_offset
@@ -141,7 +143,7 @@ class Repair:
         self._check_id(plan)
         wanted = self._given["wants_apply"] and plan.changes and not plan.refused
         if not wanted or Exit.REFUSED in self._exits:
-            self._show(plan, path, None)
+            self._show(plan, path, None, examined.unread)
             if not plan.changes and not plan.refused:
                 say_left(path, examined.severities[Severity.ERROR])
             if self._cuts and plan.changes:
@@ -180,9 +182,9 @@ class Repair:
             who = f"process {pids}" if len(unseen) == 1 else f"processes {pids}"
             say(f"kdump: warning: {who} could not be looked at: the files may be open there")
 
-    def _show(self, plan: Plan, path: str, journal: str | None) -> None:
+    def _show(self, plan: Plan, path: str, journal: str | None, unread: int = 0) -> None:
         path = f"./{path}" if path.startswith("-") else path
-        shown = plan.shown((path, *options_of(self._given)), journal)
+        shown = plan.shown((path, *options_of(self._given)), journal, unread)
         if self._json:
             _write(f"{plan_json(shown)}\n")
             if journal is not None:
@@ -297,12 +299,14 @@ class Examined:
         outcome: what it would exit with.
         severities: how many findings of each there are.
         end_offset: the log end offset of the partition, None when it is not known.
+        unread: files that could not be read.
     """
 
     def __init__(self, fail_on: str) -> None:
         self.outcome = RunStatus(fail_on, compat=False)
         self.severities: Counter[Severity] = Counter()
         self.end_offset: int | None = None
+        self.unread = 0
 
 
 def _verified(paths: list[str], *, deep: bool) -> Iterator[Item]:

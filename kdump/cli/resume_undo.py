@@ -38,9 +38,12 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
     with repair.guarded():
         with gracefully():
             done = resume(given["journal"])
-        answer(escape(f"done: {done.directory}"))
-        repair.say_unseen(done.unseen)
-        repair.wrote(done.patched)
+        if done.was_done:
+            answer(escape(f"{done.directory}: was done already; nothing to do"))
+        else:
+            answer(escape(f"done: {done.directory}"))
+            repair.say_unseen(done.unseen)
+            repair.wrote(done.patched)
         repair.check(done.checked)
     sys.exit(repair.end())
 
@@ -69,7 +72,10 @@ def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what t
     with repair.guarded():
         with gracefully():
             done = undo(given["journal"])
-        answer(escape(f"undone: {done.directory} is restored"))
-        repair.say_unseen(done.unseen)
-        repair.wrote(done.patched)
+        if done.was_done:
+            answer(escape(f"{done.directory}: was undone already; nothing to do"))
+        else:
+            answer(escape(f"undone: {done.directory} is restored"))
+            repair.say_unseen(done.unseen)
+            repair.wrote(done.patched)
     sys.exit(repair.end())

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 STATE = "_kdump"  # readers leave names with such a beginning alone
 _PLAN = "plan.json"
+_PATHS = 3  # that a message names
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -178,6 +179,7 @@ def begun(
         with open(os.path.join(target.state, _PLAN), encoding="utf-8") as file:  # noqa: PTH123
             plan = json.load(file)
         before = plan["asked"]
+        held = _asked_for(before)
         problems = tuple(OpenFailure(*facts) for facts in plan["problems"])
         parts = tuple(_part(one) for one in plan["parts"])
     except FileNotFoundError:
@@ -192,12 +194,21 @@ def begun(
     except (ValueError, TypeError, LookupError):  # what is JSON need not be a plan
         raise NotThisExportError(f"{target.state}: the plan in it cannot be read; name another directory") from None
     if before != asked:
-        raise NotThisExportError(f"{target.directory}: holds an export of something else; name another directory")
+        other = ", ".join(name for name in {**before, **asked} if before.get(name) != asked.get(name))
+        why = f"holds an export of something else: {held}; other {other} are asked for now"
+        raise NotThisExportError(f"{target.directory}: {why}; name another directory")
     for folder, _, names in os.walk(target.directory):
         for name in names:
             if name.startswith(".") and name.endswith(TEMPORARY):
                 os.unlink(os.path.join(folder, name))  # noqa: PTH108
     return ExportPlan(parts if target.redactor is None else _known_again(parts, logs, target.redactor), problems)
+
+
+def _asked_for(asked: dict[str, Any]) -> str:
+    """Say what an export is of."""
+    paths = list(map(str, asked["paths"]))
+    more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
+    return f"table {asked['table']} ({asked['kind']}) of {', '.join(paths[:_PATHS])}{more}"
 
 
 def _known_again(
@@ -227,6 +238,17 @@ def begin(target: ExportTarget, asked: dict[str, object], plan: ExportPlan) -> N
     problems = [[problem.path, problem.kind, problem.sentence] for problem in shown]
     facts = {"asked": asked, "parts": [_facts(part, target.redactor) for part in plan.parts], "problems": problems}
     _write(os.path.join(target.state, _PLAN), facts)
+
+
+def forget(target: ExportTarget) -> None:
+    """Remove the plan and the notes of an export that has no rows: another one may have the directory.
+
+    Args:
+        target: where the export went.
+    """
+    for name in os.listdir(target.state):
+        os.unlink(os.path.join(target.state, name))  # noqa: PTH108
+    os.rmdir(target.state)  # noqa: PTH106
 
 
 def _facts(part: ExportPart, redactor: Redactor | None) -> list[object]:

@@ -20,6 +20,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import LookupAnswer
+from kdump.render.times import iso
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import SWAP
@@ -140,7 +141,7 @@ class Finder:
         for query in queries:
             problem: Finding | OpenFailure | None = None
             try:
-                answer = self._answer(query)
+                answer = self._with_newest(query, self._answer(query))
             except (UnreadableError, OSError) as error:
                 problem, sentence = _unread(error)
                 answer = LookupAnswer(query.text, error=sentence)
@@ -180,6 +181,13 @@ class Finder:
             if broker.error is not None and broker.error == self._sentences.no_time(query):
                 broker = broker.replace(error=self._sentences.broker_only(query, way.reason))
         return data if self._scan else broker
+
+    def _with_newest(self, query: Query, answer: LookupAnswer) -> LookupAnswer:
+        """Add the newest time to the answer that no record is late enough: the next question can be a right one."""
+        if query.ask is not Ask.TIME or answer.error != self._sentences.no_time(query):
+            return answer
+        newest = self._lookup.newest()
+        return answer if newest < 0 else answer.replace(error=f"{answer.error}; the newest time known is {iso(newest)}")
 
     def record(self, location: LookupAnswer) -> Chunk | None:
         """Return the record of an answer as a chunk of its own, without the batch; None when there is none.

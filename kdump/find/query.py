@@ -22,6 +22,7 @@ _SHOWN = 60  # characters shown of an invalid question
 _DAYS = {"today": 0, "yesterday": 1}  # before this one
 _OF_DAY = re.compile(r"[0-9]{1,2}:[0-9]{2}(:.*|[Zz+-].*)?", re.ASCII)
 _SMALL = 10_000  # ms: nobody means a date by it
+_SECONDS = range(10**9, 10**10)  # 2001 to 2286, where somebody gives seconds
 _LIKELY = range(10**11, 10**13)  # ms, 1973 to 2286: other numbers may be seconds, or a date without its dashes
 
 
@@ -101,11 +102,22 @@ def time_query(text: str, now: int | None = None) -> Query:
     except ValueError:
         raise ValueError(
             f"'{_shown(word)}' is not a valid time: ms since the epoch, 2026-11-21, 2026-11-21T14:03:00Z, 10:00, "
-            "yesterday, now-2h, earliest, latest, max"
+            f"yesterday, now-2h, earliest, latest, max{_meant(word)}"
         ) from None
     has_zone = moment.tzinfo is not None
     number = _whole_ms(moment if has_zone else moment.replace(tzinfo=UTC), word)
     return Query(text, Ask.TIME, number) if has_zone else _taken(text, number, zone="UTC, no zone is given")
+
+
+def _meant(word: str) -> str:
+    """Say how to write what is often written otherwise; empty for what nobody can guess."""
+    if re.fullmatch(r"-?[0-9]+(ms|s|m|h|d)", word):
+        return f"; did you mean now-{word.lstrip('-')}?"
+    if re.search(r"[0-9] ?(Z|GMT|UTC)$", word, re.IGNORECASE):
+        return "; for UTC write Z right behind the time: 10:00Z"
+    if re.search(r"[0-9] ?([A-Za-z]{3,5}|[A-Za-z]+/[A-Za-z_]+)$", word):
+        return "; a zone is written as its hours, right behind the time: 10:00+01:00"
+    return ""
 
 
 def _whole_ms(moment: datetime, word: str) -> int:
@@ -153,7 +165,8 @@ def _doubt(number: int) -> str:
     if 0 <= number < _SMALL or number in _LIKELY:
         return ""
     shown = shown_moment(number)
-    return f"{number} is read as ms since the epoch" + (f": {shown}" if shown else "")
+    hint = f"; seconds? write {number}000" if number in _SECONDS else ""
+    return f"{number} is read as ms since the epoch" + (f": {shown}" if shown else "") + hint
 
 
 def _shown(text: str) -> str:

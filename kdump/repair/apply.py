@@ -23,6 +23,7 @@ import sys
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kdump.render.shell import command_line
 from kdump.repair import guard, journal
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.file_state import (
@@ -36,7 +37,7 @@ from kdump.repair.file_state import (
     state_of_open,
 )
 from kdump.repair.files import AFTER, BEFORE, OTHER, File
-from kdump.repair.journal import ARMED, DONE, PLANNED, UNDOING, UNDONE, Journal
+from kdump.repair.journal import ARMED, DONE, PLANNED, UNDOING, UNDONE, Journal, repairs
 from kdump.repair.lock import DirectoryLock, users_of
 from kdump.repair.quarantine import Quarantine
 from kdump.repair.schema import CUT
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from kdump.repair.plan import Change, Plan
 
 _NO_RIGHT = (errno.EPERM, errno.EACCES, errno.ENOTSUP)
+_IF_LATER = "where a later repair did that, undo it first, by its journal in the quarantine that it was given"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -229,6 +231,7 @@ class Applied(Value):
         unseen: processes into which could not be looked: they may be brokers, and have the files open.
         checked: paths to verify now.
         patched: logs that were written in place.
+        was_done: before, so that nothing was to do.
     """
 
     journal: str
@@ -236,6 +239,7 @@ class Applied(Value):
     unseen: tuple[int, ...]
     checked: list[str]
     patched: tuple[str, ...] = ()
+    was_done: bool = False
 
 
 class Work:
@@ -248,11 +252,11 @@ class Work:
         self._files = [File(entry, directory, quarantine, ops) for entry in fields["changes"]]
         self._directory = directory
 
-    def applied(self, unseen: tuple[int, ...]) -> Applied:
+    def applied(self, unseen: tuple[int, ...], *, was_done: bool = False) -> Applied:
         """Return what there is to say of it."""
         where = self.directory_path
         logs = [os.path.join(where, file.name) for file in self._files if file.entry["patches"]]
-        return Applied(self.journal.path, where, unseen, logs or [where], tuple(logs))
+        return Applied(self.journal.path, where, unseen, logs or [where], tuple(logs), was_done)
 
     def plan(self, contents: list[Callable[[], bytes] | None]) -> None:
         """Write what the files are to become, and the journal."""
@@ -296,11 +300,37 @@ class Work:
         """Refuse before anything is written when the repair cannot be taken back; tell whether something is left."""
         state = self.journal.state
         if state not in (PLANNED, UNDONE):  # there nothing is changed, whatever others have done since
+            if state != UNDOING:
+                self._demand_latest()
             self.demand((BEFORE, AFTER) if state == DONE else None)
             self._demand_rights()
             if any(file.where() != BEFORE for file in self._files):
                 self._demand_inputs()
         return state != UNDONE
+
+    def _demand_latest(self) -> None:
+        """Refuse while a later repair of the same quarantine rests on what this one would take back."""
+        folder = os.path.dirname(self.journal.path)
+        mine, quarantine = os.path.basename(folder), os.path.dirname(folder)
+        changed, read = _touched(self.journal.fields)
+        later = []
+        try:
+            others = repairs(quarantine)
+        except OSError:  # what this one needs is looked at all the same
+            return
+        for name, fields in others:
+            if name == mine:
+                break
+            its_changes, its_reads = _touched(fields)
+            if (
+                fields["directory"] == self.directory_path
+                and fields["events"][-1]["state"] not in (PLANNED, UNDONE)
+                and (changed & (its_changes | its_reads) or read & its_changes)
+            ):
+                later.append(command_line("undo", os.path.join(quarantine, name)))
+        if later:
+            what = "a later repair rests" if len(later) == 1 else f"{len(later)} later repairs rest"
+            raise RefusedError(f"{folder}: {what} on it; first {', then '.join(later)}; nothing was done")
 
     def carry_out(self) -> None:
         """Make the changes, each by itself."""
@@ -341,7 +371,9 @@ class Work:
                 if links > 1:
                     why = f"has {links} names by now, and would change under all; remove the others"
                     raise RefusedError(f"{path}: {why}; nothing was done")
-                raise RefusedError(f"{path}: was changed by somebody else since, or is another file; nothing was done")
+                raise RefusedError(
+                    f"{path}: was changed by somebody else since, or is another file; nothing was done; {_IF_LATER}"
+                )
 
     def _demand_rights(self) -> None:
         """Refuse when a file would get another owner than it has, or more rights."""
@@ -359,8 +391,14 @@ class Work:
             ):
                 path = os.path.join(self.directory_path, name)
                 raise RefusedError(
-                    f"{path}: was changed since: what the undo would bring back does not fit it any more"
+                    f"{path}: was changed since: what the undo would bring back does not fit it any more; {_IF_LATER}; "
+                    f"else leave this one, and see {command_line('verify', self.directory_path)}"
                 )
+
+
+def _touched(fields: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """The names of the files that a repair changes, and of those that its changes follow from."""
+    return {one["name"] for one in fields["changes"]}, set(fields["inputs"])
 
 
 @contextmanager

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kdump.repair.file_state import FileState
     from kdump.storage.fsops import FileOps
 
-__all__ = ["ARMED", "DONE", "NAME", "PLANNED", "UNDOING", "UNDONE", "Journal", "load", "new_fields"]
+__all__ = ["ARMED", "DONE", "NAME", "PLANNED", "UNDOING", "UNDONE", "Journal", "load", "new_fields", "repairs"]
 
 _TEMPORARY = "journal.tmp"
 NAME = "journal.json"
@@ -123,8 +123,31 @@ def _only_one(path: str) -> str:
         return path
     found = [] if NAME in names else [one for one in names if os.path.lexists(os.path.join(path, one, NAME))]
     if len(found) > 1:
-        raise RefusedError(f"{path}: holds {len(found)} repairs; name one: {', '.join(found)}")
+        known = {one: fields["events"][-1]["state"] == UNDONE for one, fields in repairs(path)}
+        names = [*known, *(one for one in found if one not in known)]
+        shown = ", ".join(f"{one} (undone)" if known.get(one) else one for one in names)
+        raise RefusedError(f"{path}: holds {len(found)} repairs; name one, of the same files the newest first: {shown}")
     return os.path.join(path, found[0]) if found else path
+
+
+def repairs(quarantine: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the repairs in a quarantine whose journals may be followed, the newest first, with what they say.
+
+    Args:
+        quarantine: path of the directory that holds the directories of repairs.
+    """
+    found = []
+    for name in os.listdir(quarantine):
+        folder = os.path.join(quarantine, name)
+        if not os.path.lexists(os.path.join(folder, NAME)):
+            continue
+        try:
+            one, fields = load(folder)
+        except (RefusedError, FileNotFoundError):
+            continue
+        os.close(one.directory)
+        found.append((name, fields))
+    return sorted(found, key=lambda one: (one[1]["events"][0]["time"], one[0]), reverse=True)
 
 
 def load(path: str) -> tuple[Opened, dict[str, Any]]:

@@ -150,12 +150,13 @@ class Plan(Value):
         text = json.dumps(facts, sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
 
-    def shown(self, arguments: tuple[str, ...], journal: str | None = None) -> Planned:
+    def shown(self, arguments: tuple[str, ...], journal: str | None = None, unread: int = 0) -> Planned:
         """Return what users see of it.
 
         Args:
             arguments: what to write after the command to have it done.
             journal: path of the journal, when it is done.
+            unread: files that could not be read when it was made.
         """
         return Planned(
             self.command,
@@ -173,6 +174,7 @@ class Plan(Value):
             bool(self.refused),
             self.offsets_lost,
             self.log_end_before,
+            unread,
         )
 
     @property

@@ -32,12 +32,13 @@ def resume(path: str, means: Means | None = None) -> Applied:
         FileNotFoundError: there is no journal.
     """
     with _reopened(path, means or Means(), Work.check_resume) as (work, unseen):
-        if work.check_resume():
+        is_left = work.check_resume()
+        if is_left:
             if work.journal.state == PLANNED:
                 with part_way(work.journal.path):
                     work.prepare()
             work.carry_out()
-        return work.applied(unseen)
+        return work.applied(unseen, was_done=not is_left)
 
 
 def undo(path: str, means: Means | None = None) -> Applied:
@@ -53,9 +54,10 @@ def undo(path: str, means: Means | None = None) -> Applied:
         FileNotFoundError: there is no journal.
     """
     with _reopened(path, means or Means(), Work.check_undo) as (work, unseen):
-        if work.check_undo():
+        is_left = work.check_undo()
+        if is_left:
             work.take_back()
-        return work.applied(unseen)
+        return work.applied(unseen, was_done=not is_left)
 
 
 @contextmanager

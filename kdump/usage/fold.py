@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 _OLDEST = 1_293_840_000_000  # 2011-01-01: before Kafka's first release
 _DAY = 86_400_000
+_HOUR = 3_600_000
+_FARTHEST = 36_525 * _DAY  # a hundred years: what is full later is never full
 _NO_TIME = -1
 
 
@@ -381,13 +383,18 @@ class UsageFold:
         self._keys: KeySums | None = None
         if options.by in BY_RECORDS:
             self._keys = KeySums(_sums.OF_GROUPS if options.by == "group" else _sums.OF_KEYS)
+        self._grown: list[array[int]] = []  # of each part: bytes and times of its batches
         self._is_second = False  # the sums of keys are those of the second pass
         self._is_exact = True
 
     def join(self, share: UsageShare) -> None:
         """Add what a part comes to."""
+        part = _Place()
         for name, place in share.places.items():
             _merge(self._places.setdefault(name, _Place()), place)
+            if self._options.full_at is not None:
+                _merge_times(part, place)
+        self._grown.append(part.timed)
         self._names.join(share.names, share.error)
         if share.keys is not None and self._keys is not None:
             self._keys.join(share.keys)
@@ -420,15 +427,17 @@ class UsageFold:
             return
         null = _Place()
         _merge(null, self._places[None])
-        named = sorted(
-            ((name, place) for name, place in self._places.items() if name is not None),
-            key=lambda one: (-sum(one[1].parts), one[0]),
-        )
+        named = self._largest()
         for name, place in named[:top]:
             yield self._usage(name, place)
         for _, place in named[len(named) if top is None else top :]:
             _merge(null, place)
         yield self._usage(None, null)
+
+    def _largest(self) -> list[tuple[str, _Place]]:
+        """The names and what they have, by bytes, largest first."""
+        named = ((name, place) for name, place in self._places.items() if name is not None)
+        return sorted(named, key=lambda one: (-sum(one[1].parts), one[0]))
 
     def _chosen(self) -> tuple[list[tuple[str | bytes, array[int]]], int, bool]:
         """The names that have a row, what their sums may miss, and whether they are exact all the same."""
@@ -496,43 +505,49 @@ class UsageFold:
         )
 
     def growths(self, full_at: int, now: int) -> Iterator[Growth]:
-        """Yield how fast each name grows, and all together.
+        """Yield how fast each name that has a row grows, and all together.
+
+        All grow by what each part got a day from its first batch to the newest of all: a topic that nobody writes to
+        any more counts less with every day, and one that is old does not hide how fast a new one grows.
 
         Args:
             full_at: bytes at which it is full.
             now: ms since the epoch.
         """
         total = _Place()
-        for name, place in sorted(self._places.items(), key=lambda one: (one[0] is None, -sum(one[1].parts))):
+        for _, place in sorted(self._places.items(), key=lambda one: one[0] is None):
             _merge(total, place)
-            if name is not None:
-                yield _growth(name, place, full_at, now)
-        yield _growth(None, total, full_at, now)
+        for name, place in self._largest()[: self._options.top]:
+            yield _growth(name, place, _per_day(place.timed, place.timed[_sums.T_LAST]), full_at, now)
+        rates = [_per_day(timed, total.timed[_sums.T_LAST]) for timed in self._grown]
+        known = [rate for rate in rates if rate is not None]
+        yield _growth(None, total, sum(known) if known else None, full_at, now)
 
 
-def _growth(name: str | None, place: _Place, full_at: int, now: int) -> Growth:
-    size, first, last, aside = place.timed
-    span = last - first
-    if span <= 0:
-        is_full = sum(place.parts) >= full_at
-        is_timed = first <= last
-        return Growth(
-            name,
-            None,
-            first if is_timed else None,
-            last if is_timed else None,
-            aside,
-            now if is_full else None,
-            0 if is_full else None,
-        )
-    per_day = size * _DAY // span
+def _per_day(timed: array[int], end: int) -> float | None:
+    """Bytes a day up to a time; None where one moment is all there is. A burst is taken as an hour's work at least."""
+    span = end - timed[_sums.T_FIRST]
+    return timed[_sums.T_BYTES] * _DAY / max(span, _HOUR) if span > 0 else None
+
+
+def _growth(name: str | None, place: _Place, per_day: float | None, full_at: int, now: int) -> Growth:
+    _, first, last, aside = place.timed
     missing = full_at - sum(place.parts)
+    wait = missing * _DAY / per_day if per_day else _FARTHEST
+    found = Growth(
+        name,
+        None if per_day is None else int(per_day),
+        first if first <= last else None,
+        last if first <= last else None,
+        aside,
+        None,
+        None,
+    )
     if missing <= 0:
-        return Growth(name, per_day, first, last, aside, now, 0)
-    if not per_day:
-        return Growth(name, per_day, first, last, aside, None, None)
-    wait = missing * span // size
-    return Growth(name, per_day, first, last, aside, now + wait, round(wait / _DAY, 1))
+        return found.replace(full_at=now, days_left=0)
+    if wait >= _FARTHEST:
+        return found
+    return found.replace(full_at=now + int(wait), days_left=round(wait / _DAY, 1))
 
 
 def _merge(place: _Place, other: _Place) -> None:
@@ -543,6 +558,10 @@ def _merge(place: _Place, other: _Place) -> None:
     place.segments += other.segments
     place.partitions += other.partitions
     rows.add(place.sums, other.sums)
+    _merge_times(place, other)
+
+
+def _merge_times(place: _Place, other: _Place) -> None:
     timed, more = place.timed, other.timed
     timed[_sums.T_BYTES] += more[_sums.T_BYTES]
     timed[_sums.T_FIRST] = min(timed[_sums.T_FIRST], more[_sums.T_FIRST])

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.item import PlacedUsage, Progress
-from kdump.storage.directory import expanded
+from kdump.storage.directory import DirectoryListing, expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
 from kdump.storage.open_files import open_source
@@ -139,10 +139,9 @@ def _roots(paths: Sequence[str]) -> Iterator[tuple[str, list[_Part] | OpenFailur
             continue
         if is_directory:
             found = list(_parts(path))
-            sentence = f"{path}: neither a partition directory nor a log directory"
             new = [part for part in found if real(part[0].path) not in seen]
             seen.update(real(part.path) for part, _ in new)
-            yield path, new if found else OpenFailure(path, "other", sentence)
+            yield path, new if found else _not_counted(path)
             continue
         source = open_source(path)
         if isinstance(source, OpenFailure):
@@ -154,6 +153,15 @@ def _roots(paths: Sequence[str]) -> Iterator[tuple[str, list[_Part] | OpenFailur
             continue
         seen.add(real(path))
         yield path, [(UsagePart(folder, LogAlone(path), leftover=False, alone=path), set())]
+
+
+def _not_counted(path: str) -> OpenFailure:
+    """Why nothing of a directory is counted."""
+    error = DirectoryListing(path).error
+    if error is not None:
+        sentence = f"{path}: cannot be listed: {error.strerror}; run as the owner of the files"
+        return OpenFailure(path, "permission", sentence)
+    return OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory")
 
 
 def _counted(parts: list[_Part], options: UsageOptions) -> Iterator[Item]:

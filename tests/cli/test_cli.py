@@ -29,6 +29,7 @@ from kdump.format.checksum import crc32c
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, Run, changed, copy_tree, fingerprint
 from tests.support.segments import varint
+from tests.support.unprivileged import unprivileged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -240,34 +241,6 @@ def test_a_fifo_in_a_directory_is_not_waited_for(partition: Path) -> None:
     assert run.exit == 5
     assert "plain-0/00000000000000000240.log" in dumped(run)
     one_line(run, "00000000000000000300.log")
-
-
-UNPRIVILEGED = """
-import ctypes, struct, sys
-libc = ctypes.CDLL(None)
-header, capabilities = struct.pack("=Ii", 0x20080522, 0), ctypes.create_string_buffer(24)
-assert libc.capget(header, capabilities) == 0
-effective, *rest = struct.unpack("=6I", capabilities)
-effective &= ~0b110  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: what lets root read everything
-assert libc.capset(header, struct.pack("=6I", effective, *rest)) == 0
-sys.argv[0] = "kdump"
-from kdump.__main__ import main
-main()
-"""
-
-
-def unprivileged(*args: str, cwd: Path) -> Run:
-    """Run kdump as a user to whom permissions mean something, root or not."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", UNPRIVILEGED, *args],
-        cwd=cwd,
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    return Run(done.returncode, done.stdout, done.stderr)
 
 
 def test_a_file_without_permission_is_one_line_and_5(tree: Path) -> None:

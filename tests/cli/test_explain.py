@@ -12,6 +12,7 @@ import pytest
 
 import kdump
 from kdump.finding import Code
+from kdump.item import Certainty
 from kdump.render.text.manual import entries, known_names, told
 from tests.support.runs import FIXTURES, run_kdump
 
@@ -46,6 +47,26 @@ def test_a_key_of_several_types_and_a_word_that_is_both_show_all() -> None:
     assert headings[0] == "B10 timestamp (warning)"
     assert "timestamp (a key of record in JSON)" in headings
     assert "timestamp (a key of location in JSON)" in headings
+
+
+def test_a_code_may_lack_its_zero() -> None:
+    assert explain("b1") == explain("B01")
+
+
+@pytest.mark.parametrize("word", ["OK", "WARNING", "DAMAGED", "UNREAD", *(one.value for one in Certainty)])
+def test_a_word_that_text_prints_is_explained(word: str) -> None:
+    assert f"{word} (a word of text)\n" in explain(word)
+
+
+@pytest.mark.parametrize(
+    ("key", "in_json"), [("lost_records", "recordsLost"), ("hidden_records", "hiddenRecords"), ("isvalid", "isvalid")]
+)
+def test_a_key_of_text_is_explained_by_that_of_json(key: str, in_json: str) -> None:
+    assert explain(key).startswith(f"{in_json} (a key of ")
+
+
+def test_without_a_name_every_code_is_listed() -> None:
+    assert explain().splitlines() == [f"{code.name} {code.slug} ({code.severity.value})" for code in Code]
 
 
 def test_a_type_of_json_names_its_keys() -> None:

@@ -120,6 +120,40 @@ def test_help_of_what_is_no_command_names_the_nearest_one(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("args", "said"),
     [
+        (["fix", "x"], "'fix': kdump verify PATH says which repair fits: reindex, patch-header, truncate or salvage"),
+        (["cat", "x"], "'cat': kdump dump PATH --print-data-log"),
+        (["find-time", "x", "-2h"], "'-2h' is no option; did you mean now-2h?"),
+        (["groups", "x", "--at", "2h"], "did you mean now-2h?"),
+        (["find-time", "now-2h", "here"], "max; the path comes first"),
+        (["find-offset", "3", "here"], "latest; the path comes first"),
+        (["find-time", "x", "10:00 CET"], "a zone is written as its hours, right behind the time: 10:00+01:00"),
+        (["find-time", "x", "10:00 UTC"], "for UTC write Z right behind the time: 10:00Z"),
+        (["export", "x"], "Missing option '--to DIR': Where the files go."),
+        (["verify", "-j", "x", "y"], "'x': a whole number, 0 for all cores"),
+        (["groups", "x", "--diff", "yesterday"], "requires 2 arguments, for example: --diff yesterday now"),
+    ],
+)
+def test_what_was_meant_is_named(args: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    run = run_kdump(args, tmp_path)
+    assert (run.exit, run.stdout) == (2, b"")
+    assert said in run.stderr.decode()
+
+
+def test_seconds_are_told_from_ms(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").touch()
+    assert b"; seconds? write 1700000000000\n" in run_kdump(["find-time", "t-0", "1700000000"], tmp_path).stderr
+    assert b"seconds" not in run_kdump(["find-time", "t-0", "1700000000000"], tmp_path).stderr
+
+
+def test_both_options_show_the_version(tmp_path: Path) -> None:
+    assert run_kdump(["-V"], tmp_path) == run_kdump(["--version"], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
         (["dump", "--nothing", "x"], "Try 'kdump dump -h' for help."),
         (["verify"], "Try 'kdump verify -h' for help."),
         (["truncate", "x"], "Try 'kdump truncate -h' for help."),

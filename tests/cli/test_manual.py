@@ -267,7 +267,7 @@ def explained() -> dict[str, list[Line]]:
             lines = found[line.text] = []
         else:
             lines.append(line)
-    return found
+    return {heading: lines for heading, lines in found.items() if not heading.endswith("(a word of text)")}
 
 
 def reported() -> set[str]:

@@ -424,6 +424,8 @@ def test_nothing_is_written_over_something_else(tmp_path: Path) -> None:
     for args in (["--table", "batches"], ["--columns", "offset"], ["--file-format", "csv"]):
         run = export(*args, "--to", target, *SMALL)
         assert (run.exit_code, run.stderr.count("\n")) == (2, 1)
+        assert f"holds an export of something else: table records (parquet) of {SMALL[0]}, " in run.stderr
+    assert "; other paths are asked for now; name" in export("--to", target, *SMALL[1:]).stderr
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("mine")
     assert export("--to", tmp_path / "full", *SMALL).exit_code == 2
@@ -471,6 +473,17 @@ def test_what_was_missing_is_looked_for_again(tmp_path: Path) -> None:
     run = export("--to", tmp_path / "out", tmp_path / "logs")
     assert run.exit_code == 0, run.output
     assert "rows=1 " in run.stdout
+
+
+@pytest.mark.parametrize("table", ["records", "findings", "commits", "usage"])
+def test_an_export_of_what_is_not_there_leaves_nothing(table: str, tmp_path: Path) -> None:
+    target, made = tmp_path / "out", tmp_path / "made"
+    made.mkdir()
+    for directory in (target, made):
+        assert export("--table", table, "--to", directory, tmp_path / "nothing").exit_code == 10
+    assert list(tmp_path.iterdir()) == [made]
+    assert not list(made.iterdir())
+    assert export("--to", target, *SMALL).exit_code == 0
 
 
 def test_paths_inside_others_have_their_rows_once(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ from tests.support.repair_trees import (
 )
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
 from tests.support.segments import TIME, batch
+from tests.support.unprivileged import unprivileged
 from tests.support.verify_runs import codes, findings_of, held, loud
 
 if TYPE_CHECKING:
@@ -612,6 +613,52 @@ def test_a_quarantine_is_named_for_its_only_repair(tmp_path: Path) -> None:
     assert status == 12
     assert all(Path(one).parent.name in said for one in journals(q))
     assert "holds 2 repairs; name one" in said
+
+
+def test_repairs_of_the_same_files_are_undone_in_their_order(tmp_path: Path) -> None:
+    partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q"
+    before = seen(partition)
+    assert run("reindex", partition, "--index-interval-bytes", 0, "--apply", "--quarantine", q)[0] == 0
+    assert run("truncate", partition, "--to-offset", 13, "--apply", "--quarantine", q)[0] == 0
+    assert run("truncate", partition, "--to-offset", 11, "--apply", "--quarantine", q)[0] == 0
+    begun = {json.loads(Path(one).read_text())["events"][0]["time"]: Path(one).parent.name for one in journals(q)}
+    names = [begun[time] for time in sorted(begun)]
+    after = fingerprint(tmp_path)
+    status, _, said = run("undo", q / names[0])
+    assert status == 12
+    assert f"first kdump undo {q / names[2]}, then kdump undo {q / names[1]}; nothing was done" in said
+    assert run("undo", q / names[1])[0] == 12
+    assert changed(after, fingerprint(tmp_path)) is None
+    assert run("undo", q / names[2])[0] == 0
+    said = run("undo", q)[2]
+    assert f"name one, of the same files the newest first: {names[2]} (undone), {names[1]}, {names[0]}" in said
+    assert run("undo", q / names[1])[0] == 0
+    assert run("undo", q / names[0])[0] == 0
+    assert seen(partition) == before
+    status, out, said = run("undo", q / names[0])
+    assert (status, out, said) == (0, f"{partition}: was undone already; nothing to do\n", "")
+
+
+def test_a_repair_that_rests_on_another_quarantine_says_so(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    for number, offset in enumerate((13, 11)):
+        q = tmp_path / str(number)
+        assert run("truncate", partition, "--to-offset", offset, "--apply", "--quarantine", q)[0] in (0, 3)
+    after = fingerprint(tmp_path)
+    status, _, said = run("undo", tmp_path / "0")
+    assert status == 12
+    assert "undo it first, by its journal in the quarantine that it was given" in said
+    assert changed(after, fingerprint(tmp_path)) is None
+
+
+@pytest.mark.parametrize("command", ["reindex", "truncate --at-damage"])
+def test_what_cannot_be_read_is_not_said_to_need_nothing(command: str, tmp_path: Path) -> None:
+    for path in intact(tmp_path / "logs").iterdir():
+        path.chmod(0 if path.name == name(0) else 0o644)
+    done = unprivileged(*command.split(), f"logs/{PARTITION}", cwd=tmp_path)
+    told = f"not judged: 1 file could not be read in logs/{PARTITION}; run as the owner of the files\n"
+    assert (done.exit, done.stdout.decode()) == (5, told)
+    assert f"{PARTITION}/{name(0)}: permission denied" in done.stderr.decode()
 
 
 def test_what_is_left_wrong_decides_the_exit_status(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from rich.cells import cell_len
 from kdump.broker.config import DEFAULTS, Config
 from kdump.finding import Finding
 from kdump.item import Checked, Usage
+from kdump.render.tally import Tally
 from kdump.render.terminal import numbers
+from kdump.render.text.usage import UsageText
 from kdump.render.times import iso
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
@@ -31,6 +33,7 @@ from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import GZIP, batch, varint
 from tests.support.terminal import run_in_terminal
+from tests.support.unprivileged import unprivileged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -299,6 +302,69 @@ def test_growth_sets_odd_timestamps_aside(tmp_path: Path) -> None:
     assert alone == growth[None]  # what has a name counts too
     full = [row for row in du("--full-at", "1K", "--now", "0", NODE) if row["type"] == "growth" and row["name"] is None]
     assert full[0]["daysLeft"] == 0
+
+
+def growths(*args: str | Path, cwd: Path) -> dict[str | None, dict[str, Any]]:
+    return {row["name"]: row for row in du(*args, cwd=cwd) if row["type"] == "growth"}
+
+
+def test_growth_of_all_is_what_comes_in_now(tmp_path: Path) -> None:
+    """A topic that rests since long does not hide how fast another grows."""
+    day, now = 86_400_000, 1_700_000_000_000
+    for name, times in (("rests-0", (0, 1)), ("grows-0", (2990, 2995, 3000))):
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / f"{0:020}.log"
+        path.write_bytes(b"".join(batch(n, base_timestamp=now + (at - 3000) * day) for n, at in enumerate(times)))
+        os.utime(path, (now / 1000, now / 1000))
+    found = growths("--full-at", "10K", "--now", str(now), ".", cwd=tmp_path)
+    assert found["grows"]["bytesPerDay"] == len(batch(0)) * 3 // 10
+    assert found[None]["bytesPerDay"] == found["grows"]["bytesPerDay"]
+    assert found[None]["daysLeft"] < 10240 / found["grows"]["bytesPerDay"]
+    only = growths("--full-at", "10K", "--now", str(now), "--top", "1", ".", cwd=tmp_path)
+    assert only == {name: found[name] for name in ("grows", None)}
+
+
+def test_a_burst_is_no_rate_of_a_day_and_a_far_end_is_none(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    now, path = 1_700_000_000_000, tmp_path / "t-0" / f"{0:020}.log"
+    path.write_bytes(batch(0, base_timestamp=now) + batch(1, base_timestamp=now + 1))
+    os.utime(path, (now / 1000, now / 1000))
+    args = "--full-at", "1000T", "--now", str(now), "t-0"
+    row = growths(*args, cwd=tmp_path)["t"]
+    assert row["bytesPerDay"] == 24 * path.stat().st_size
+    assert (row["fullAt"], row["daysLeft"]) == (None, None)
+    text = run_kdump(["du", *args], tmp_path).stdout.decode()
+    assert text.count("a day; not full in 100 years") == 2
+
+
+def test_a_chart_adds_up_what_it_is_sorted_by() -> None:
+    def chart(*rows: Usage) -> list[str]:
+        found: list[str] = []
+        text = UsageText(found.append, found.append, Tally(), 80)
+        for row in rows:
+            text(row)
+        text.end(0)
+        return found
+
+    blank: dict[str, Any] = dict.fromkeys(Usage.__match_args__, 0)
+    row = Usage(**{**blank, "by": "key", "exact": True, "freeable": None, "waits": (), "assumed": ()})
+    assert chart(row.replace(by="topic", name=None))[-1].split() == ["0", "B", "in", "0", "files"]
+    lines = chart(row.replace(name=b"a", key_size=1, value_size=99), row.replace(name=None, log_size=40, files=1))
+    assert lines[0].startswith("    100 B  100%")
+    assert lines[-1].split(None, 2)[2] == "of keys and values, uncompressed; 40 B in 1 file\n"
+
+
+def test_a_directory_without_permission_is_said_to_be_unreadable(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir(mode=0)
+    run = unprivileged("du", "t-0", cwd=tmp_path)
+    assert run.exit == 5
+    assert b"t-0: cannot be listed: Permission denied" in run.stderr
+    (tmp_path / "data").mkdir(mode=0)
+    run = unprivileged("du", "data", cwd=tmp_path)
+    assert (run.exit, run.stderr) == (
+        5,
+        b"kdump: data: cannot be listed: Permission denied; run as the owner of the files\n",
+    )
 
 
 def test_freeable_is_what_retention_deletes() -> None:

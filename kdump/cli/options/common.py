@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
@@ -45,10 +47,26 @@ max_uncompressed_bytes_option = click.option(
     help="The records of one batch are read up to this size.",
 )
 
+
+class _Jobs(click.IntRange):
+    """A number of processes."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Return the number.
+
+        Raises:
+            click.BadParameter: it is none.
+        """
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"'{value}': a whole number, 0 for all cores", param, ctx)
+
+
 jobs_option = click.option(
     "-j",
     "--jobs",
-    type=click.IntRange(min=0),
+    type=_Jobs(min=0),
     metavar="N",
     default=1,
     show_default=True,

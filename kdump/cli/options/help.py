@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _REST = "More"
+_BEFORE_NOW = re.compile(r"-[0-9]+(ms|s|m|h|d)")
+_TWO_VALUES = {"--diff": "--diff yesterday now"}
 
 GROUPS = {
     "Input": (
@@ -70,6 +72,30 @@ class Command(click.Command):
     def __init__(self, *args: object, examples: Sequence[str] = (), **named: object) -> None:
         super().__init__(*args, **named)  # type: ignore[arg-type]
         self.examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line; where that fails in a way that has a better answer than click's, give it.
+
+        Raises:
+            click.UsageError: as click does.
+        """
+        before = next((word for word in args if _BEFORE_NOW.fullmatch(word)), None)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            if before is None:
+                raise
+            raise click.UsageError(f"'{before}' is no option; did you mean now{before}?", ctx) from None
+        except click.MissingParameter as error:
+            if not isinstance(error.param, click.Option):
+                raise
+            option = f"{error.param.opts[0]} {error.param.metavar or ''}".rstrip()
+            raise click.UsageError(f"Missing option '{option}': {error.param.help}", ctx) from None
+        except click.BadOptionUsage as error:
+            example = _TWO_VALUES.get(error.option_name)
+            if example is None:
+                raise
+            raise click.UsageError(f"{error.message.rstrip('.')}, for example: {example}", ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options group by group, and the examples."""

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _FINDINGS, _JSON = "kdump-findings.7", "kdump-json.5"
+_SHORT = len("b1")
 _UNWRAPPED = 1_000_000  # columns
 _EXAMPLE = "An example, with other files than yours:"
 _HEADING = re.compile(r"([A-Z]\d\d) ([a-z0-9-]+) \((?:error|warning|note)\)")
+_WORD = re.compile(r"([\w-]+) \(a word of text\)")
+_SHORT_CODE = re.compile(r"([a-z])([0-9])")
 _JOINED = ("BR", "RB", "BI", "IB", "IR", "RI")  # macros that set their words without blanks
 _ESCAPES = ((r"\-", "-"), (r"\&", ""), (r"\(dq", '"'), (r"\(aq", "'"), (r"\(bu", "*"), (r"\~", " "), (r"\e", "\\"))
 _NAMED = "\1"  # stands before a word that is set off, while sentences are cut
@@ -38,7 +41,7 @@ def known_names() -> list[str]:
     """Return what `entries` knows: codes, names of findings, types and keys of JSON, as the manual writes them."""
     found: dict[str, None] = {}
     for heading in _chapters(_FINDINGS):
-        match = _HEADING.fullmatch(heading)
+        match = _HEADING.fullmatch(heading) or _WORD.fullmatch(heading)
         found.update(dict.fromkeys(match.groups() if match else ()))
     for type_, schema in _schemas().items():
         found[type_] = None
@@ -46,23 +49,31 @@ def known_names() -> list[str]:
     return list(found)
 
 
+def headings() -> list[str]:
+    """Return the heading of each finding: its code, its name and its usual severity."""
+    return [heading for heading in _chapters(_FINDINGS) if _HEADING.fullmatch(heading)]
+
+
 def entries(name: str, width: int = 80) -> Iterator[str]:
-    """Yield the lines of all entries about a code, the name of a finding, or a key or type of JSON.
+    """Yield the lines of all entries about a code, the name of a finding, a key or type of JSON, or a word of text.
 
     Args:
-        name: in any case.
+        name: in any case; a code may lack its zero, and a key be one of text: lost_records is recordsLost in JSON.
         width: columns; longer lines are wrapped, but for examples.
 
     Yields:
         Lines without their ends; nothing for a name that is not in the manual.
     """
-    wanted = name.casefold()
+    wanted = _SHORT_CODE.sub(r"\g<1>0\2", name.casefold()) if len(name) == _SHORT else name.casefold()
     chapters = _chapters(_FINDINGS)
     blocks = []
     for heading, lines in chapters.items():
-        match = _HEADING.fullmatch(heading)
-        if match and wanted in (match[1].casefold(), match[2]):
+        match = _HEADING.fullmatch(heading) or _WORD.fullmatch(heading)
+        if match and wanted in map(str.casefold, match.groups()):
             blocks.append([heading, *_told(lines, width)])
+    if not blocks and "_" in wanted:
+        words = wanted.split("_")
+        wanted = next((one for one in map("".join, (words, words[::-1])) if one in _folded_keys()), wanted)
     pages = _chapters(_JSON)
     for type_, schema in _schemas().items():
         if wanted == type_.casefold():
@@ -76,6 +87,10 @@ def entries(name: str, width: int = 80) -> Iterator[str]:
         if at:
             yield ""
         yield from block
+
+
+def _folded_keys() -> set[str]:
+    return {key.casefold() for schema in _schemas().values() for key, _ in _keys(schema)}
 
 
 def told(code: str) -> list[tuple[str, bool]]:

@@ -66,6 +66,9 @@ def plan_lines(plan: Planned, *, grouped: bool) -> Iterator[str]:
         yield f"note: {escape(announced)}"
     if plan.is_refused:
         yield f"nothing was changed in {escape(plan.directory)}, and nothing will be"
+    elif not plan.operations and plan.unread:
+        what = f"{counted(plan.unread, 'file')} could not be read"
+        yield f"not judged: {what} in {escape(plan.directory)}; run as the owner of the files"
     elif not plan.operations:
         yield f"nothing to do in {escape(plan.directory)}"
     elif done:

@@ -69,20 +69,28 @@ class UsageText:
         if not rows:
             return
         width = max(40, self._terminal or 80)
-        largest = max((row.size for row in rows), default=0) or 1
-        total = sum(row.size for row in rows) or 1
+        sizes = [_measure(row) for row in rows]
+        largest, total = max(1, *sizes), sum(sizes)
         frees = [_frees(row.freeable) for row in rows]
         aside = max(map(len, frees))
         bar = _SHORT_BAR if aside else _BAR
         room = width - 9 - 6 - bar - 4 - (aside + 2 if aside else 0)
         labels = [_shortened(escape(_name(row)), room) for row in rows]
         longest = max(map(len, labels))
-        for row, label, free in zip(rows, labels, frees, strict=True):
-            share = f"{size(row.size):>9} {100 * row.size / total:4.0f}% {_bar(row.size, largest, bar)}"
+        for one, label, free in zip(sizes, labels, frees, strict=True):
+            share = f"{size(one):>9} {100 * one / max(1, total):4.0f}% {_bar(one, largest, bar)}"
             self._write(f"{share}  {label:<{longest}}  {free}".rstrip() + "\n")
+        files = f"in {counted(sum(row.files for row in rows), 'file')}"
+        if rows[0].by == "key":
+            files = f"of keys and values, uncompressed; {size(sum(row.size for row in rows))} {files}"
         now = sum(row.freeable.size for row in rows if row.freeable is not None)
         said = f"; retention frees {size(now)} now" if any(row.freeable is not None for row in rows) else ""
-        self._write(f"{size(total):>9}        in {counted(sum(row.files for row in rows), 'file')}{said}\n")
+        self._write(f"{size(total):>9}        {files}{said}\n")
+
+
+def _measure(row: Usage) -> int:
+    """What the rows are sorted by: of a key what its records have, for compressed bytes belong to no single one."""
+    return (row.key_size or 0) + (row.value_size or 0) if row.by == "key" else row.size
 
 
 def _frees(free: Freeable | None) -> str:
@@ -144,7 +152,10 @@ def _growth_line(one: Growth) -> str:
     if one.per_day is None:
         return f"growth {name}: the timestamps tell none"
     span = f"from {_moment(one.from_timestamp)} to {_moment(one.to_timestamp)}"
-    full = "never full" if one.full_at is None else f"full in {one.days_left} days, {_moment(one.full_at)}"
+    if one.full_at is not None:
+        full = f"full in {one.days_left} days, {_moment(one.full_at)}"
+    else:
+        full = "not full in 100 years" if one.per_day else "never full"
     aside = f"; {counted(one.set_aside, 'batch', 'batches')} with odd timestamps set aside" if one.set_aside else ""
     return f"growth {name}: {one.per_day} bytes a day {span}; {full}{aside}"
 
