@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import insort
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -122,6 +123,18 @@ class PartitionSalvage:
     def size(self) -> int:
         """Bytes of all logs of the copies."""
         return sum(log_size(log.path) for copy in self._copies for log in copy.logs)
+
+    def changed_since(self, moment: int) -> Iterator[str]:
+        """Yield the logs, and the directories of the copies, that changed after a moment.
+
+        Args:
+            moment: ns since the epoch.
+        """
+        paths = [path for copy in self._copies for path in (*(log.path for log in copy.logs), copy.path)]
+        for path in dict.fromkeys(paths):
+            with suppress(OSError):
+                if os.stat(path).st_mtime_ns > moment:
+                    yield path
 
     def close(self) -> None:
         """Close all files."""

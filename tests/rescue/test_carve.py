@@ -7,8 +7,11 @@ import gzip
 import json
 import os
 import random
+import shutil
 import struct
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import pytest
@@ -19,10 +22,16 @@ from kdump.finding import Code, Finding
 from kdump.format.checksum import crc32c
 from kdump.format.source import BytesSource
 from kdump.rescue import _carving, image_search
+from kdump.rescue.carve import CarveOptions, carve
 from kdump.rescue.image_search import CarvedBatch, ImageSearch
 from kdump.rescue.runs import RunBuilder
+from tests.support.faults import Full, fails, killed_at
+from tests.support.repair_trees import Counting, Faulty, Quick
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import batch, message
+
+if TYPE_CHECKING:
+    from kdump.storage.fsops import FileOps
 
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 OLD = FIXTURES / "releases"
@@ -378,3 +387,102 @@ def test_nothing_found_is_no_error_and_a_missing_image_is_one(tmp_path: Path) ->
     (tmp_path / "image").write_bytes(b"nothing here" * 100)
     assert run_kdump(["carve", "image", "--to", "out"], tmp_path).exit == 0
     assert run_kdump(["carve", "none", "--to", "other"], tmp_path).exit == 10
+
+
+# --- faults ----------------------------------------------------------------------------------------------------
+ERRORS = [errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE]
+RUNS = CarveOptions("out", min_batches=2)
+
+
+@pytest.fixture(scope="module")
+def two_images(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes], list[str]]:
+    """Two images with runs to keep and one to leave out, the files that come of them, and the names of the calls."""
+    root = tmp_path_factory.mktemp("faults")
+    (root / "one").write_bytes(of(0) + of(1) + b"#" * 99 + of(50) + b"#" * 99 + of(7) + of(8))
+    (root / "other").write_bytes(b"#" * 5 + of(20) + of(21))
+    counting = Counting()
+    carved_to(root, root / "out", counting)
+    found = files(root / "out")
+    assert len(found) == 4
+    return root, found, counting.names
+
+
+def carved_to(root: Path, to: Path, ops: FileOps) -> None:
+    images = [str(root / "one"), str(root / "other")]
+    for _ in carve(images, RUNS.replace(to=str(to)), lambda one: f"{one.offset}\n", ops):
+        pass
+
+
+def files(to: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in to.iterdir()}
+
+
+def check_and_end(two_images: tuple[Path, dict[str, bytes], list[str]], to: Path, number: int) -> None:
+    """What has its name is whole, the list is the last that gets its name, and the same command ends what is left."""
+    root, wanted, calls = two_images
+    found = {name: data for name, data in files(to).items() if not name.startswith(".kdump-")} if to.exists() else {}
+    assert found.items() <= wanted.items(), (number, calls[number])
+    if "carve.jsonl" in found:
+        assert found == wanted
+    if not (to.exists() and "carve.jsonl" in found and ".kdump-carving" not in os.listdir(to)):
+        carved_to(root, to, Quick())
+    assert files(to) == wanted, (number, calls[number])
+    shutil.rmtree(to)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_carve_that_is_killed_at_any_call_starts_again(
+    two_images: tuple[Path, dict[str, bytes], list[str]], after: bool, tmp_path: Path
+) -> None:
+    for number in range(len(two_images[2])):
+        killed_at(number, lambda ops: carved_to(two_images[0], tmp_path / "out", ops), after=after)
+        check_and_end(two_images, tmp_path / "out", number)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: errno.errorcode[error])
+def test_a_carve_whose_call_fails_leaves_whole_runs_only_and_starts_again(
+    two_images: tuple[Path, dict[str, bytes], list[str]], error: int, tmp_path: Path
+) -> None:
+    to = tmp_path / "out"
+    for number in range(len(two_images[2])):
+        with pytest.raises(OSError, match=os.strerror(error)):
+            carved_to(two_images[0], to, Faulty(number, fails(error)))
+        left = os.listdir(to) if to.exists() else []
+        assert [name for name in left if name.startswith(".kdump-") and name != ".kdump-carving"] == []
+        check_and_end(two_images, to, number)
+
+
+def test_a_disk_that_is_full_from_some_call_on_leaves_whole_runs_only(
+    two_images: tuple[Path, dict[str, bytes], list[str]], tmp_path: Path
+) -> None:
+    for number in range(len(two_images[2])):
+        with suppress(OSError):
+            carved_to(two_images[0], tmp_path / "out", Full(number))
+        check_and_end(two_images, tmp_path / "out", number)
+
+
+@pytest.mark.parametrize("gone", ["unlinked", "cut"])
+def test_an_image_that_vanishes_or_shrinks_while_it_is_read_is_told(gone: str, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(of(0) + of(1) + b"#" * 99 + of(50) + of(51))
+
+    class Vanishing(Quick):
+        """Takes the image away when the first run is made."""
+
+        def create(self, directory: int, name: str) -> int:
+            if name.endswith("run-1"):
+                image.unlink() if gone == "unlinked" else os.truncate(image, 100)
+            return super().create(directory, name)
+
+    options = CarveOptions(str(tmp_path / "out"))
+    if gone == "unlinked":  # what is open is read to its end, though it has no name
+        list(carve([str(image)], options, lambda one: f"{one.offset}\n", Vanishing()))
+        assert len(files(tmp_path / "out")) == 3
+        return
+    with pytest.raises(OSError, match="image"):
+        list(carve([str(image)], options, lambda one: f"{one.offset}\n", Vanishing()))
+    assert not (tmp_path / "out" / "carve.jsonl").exists()
+    assert all(whole(data) for name, data in files(tmp_path / "out").items() if name.startswith("run-"))
+    image.write_bytes(of(0) + of(1))
+    list(carve([str(image)], options, lambda one: f"{one.offset}\n", Quick()))
+    assert sorted(os.listdir(tmp_path / "out")) == ["carve.jsonl", "run-00001-00000000000000000000.log"]
