@@ -29,6 +29,7 @@ from tests.support.faults import Full, fails, killed_at
 from tests.support.repair_trees import Counting, Faulty, Quick
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import batch, message
+from tests.support.whole_batches import whole_batches
 
 if TYPE_CHECKING:
     from kdump.storage.fsops import FileOps
@@ -39,22 +40,6 @@ GONE = ("txn-0", "dense-0", "zstd-0", "compact-0", "tombstone-0", "__consumer_of
 
 
 # --- the truth, the slow way ----------------------------------------------------------------------------------
-def whole(data: bytes) -> list[tuple[int, int]]:
-    """Every batch of magic 2 that lies whole in some bytes; of those inside another one only the outer."""
-    found: list[tuple[int, int]] = []
-    at = data.find(b"\x02")
-    while at >= 0:
-        start = at - 16
-        size = int.from_bytes(data[start + 8 : start + 12], "big", signed=True) if start >= 0 else -1
-        end = start + 12 + size
-        if size >= 49 and end <= len(data) and (not found or start >= sum(found[-1])):
-            stored = int.from_bytes(data[start + 17 : start + 21], "big")
-            if crc32c(data[start + 21 : end]) == stored:
-                found.append((start, end - start))
-        at = data.find(b"\x02", at + 1)
-    return found
-
-
 def search(data: bytes) -> tuple[list[CarvedBatch], list[Finding]]:
     findings: list[Finding] = []
     return list(ImageSearch(BytesSource(data), findings.append, lambda _done: None).batches()), findings
@@ -78,12 +63,12 @@ def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- what is found ---------------------------------------------------------------------------------------------
 def test_a_file_system_gives_back_every_whole_batch_of_deleted_logs(image: bytes) -> None:
-    assert places(image) == whole(image)
+    assert places(image) == whole_batches(image)
     found = {bytes(image[at : at + size]) for at, size in places(image)}
     for topic in GONE:
         for path in sorted((NODE / topic).glob("*.log")):
             data = path.read_bytes()
-            assert {data[at : at + size] for at, size in whole(data)} <= found, path
+            assert {data[at : at + size] for at, size in whole_batches(data)} <= found, path
 
 
 def test_a_batch_with_a_wrong_crc_is_not_found_and_one_inside_another_is_its_content(image: bytes) -> None:
@@ -98,7 +83,7 @@ def test_a_batch_with_a_wrong_crc_is_not_found_and_one_inside_another_is_its_con
 @pytest.mark.usefixtures("small_windows")
 def test_windows_do_not_decide_what_is_found(image: bytes) -> None:
     part = image[32 * 1024 : 160 * 1024]
-    assert places(part) == whole(part)
+    assert places(part) == whole_batches(part)
 
 
 @pytest.mark.usefixtures("small_windows")
@@ -122,7 +107,7 @@ def test_every_batch_among_random_bytes_is_found_and_none_invented(seed: int) ->
             one = one[:8] + struct.pack(">i", rng.choice((2**31 - 1, 5000, 700))) + one[12:]
         pieces += [one, rng.choice((b"", bytes(rng.randrange(900)), rng.randbytes(rng.randrange(900))))]
     data = b"".join(pieces)
-    assert places(data) == whole(data)
+    assert places(data) == whole_batches(data)
 
 
 def test_messages_of_magic_0_and_1_are_found_where_a_neighbour_speaks_for_them() -> None:
@@ -311,11 +296,11 @@ def test_the_rows_say_what_the_files_hold(carved: tuple[Path, list[dict[str, obj
     for row in runs:
         data = (folder / str(row["file"])).read_bytes()
         assert data == b"".join(image[at : at + size] for at, size in row["extents"])  # type: ignore[attr-defined]
-        assert sum(size for _, size in whole(data)) == len(data) == row["length"]
+        assert sum(size for _, size in whole_batches(data)) == len(data) == row["length"]
         assert data
-        assert len(whole(data)) == row["batches"]
-        total += len(whole(data))
-    assert total == len(whole(image)) == rows[-1]["batches"]
+        assert len(whole_batches(data)) == row["batches"]
+        total += len(whole_batches(data))
+    assert total == len(whole_batches(image)) == rows[-1]["batches"]
     assert rows[-1]["type"] == "summary"
 
 
@@ -328,7 +313,7 @@ def test_no_run_is_given_to_a_wrong_partition(carved: tuple[Path, list[dict[str,
             assert row["evidence"]
             logs = b"".join(path.read_bytes() for path in (NODE / str(row["topicPartition"])).glob("*.log"))
             data = (folder / str(row["file"])).read_bytes()
-            assert all(data[at : at + size] in logs for at, size in whole(data)), row
+            assert all(data[at : at + size] in logs for at, size in whole_batches(data)), row
     assert owned > 30
 
 
@@ -482,7 +467,7 @@ def test_an_image_that_vanishes_or_shrinks_while_it_is_read_is_told(gone: str, t
     with pytest.raises(OSError, match="image"):
         list(carve([str(image)], options, lambda one: f"{one.offset}\n", Vanishing()))
     assert not (tmp_path / "out" / "carve.jsonl").exists()
-    assert all(whole(data) for name, data in files(tmp_path / "out").items() if name.startswith("run-"))
+    assert all(whole_batches(data) for name, data in files(tmp_path / "out").items() if name.startswith("run-"))
     image.write_bytes(of(0) + of(1))
     list(carve([str(image)], options, lambda one: f"{one.offset}\n", Quick()))
     assert sorted(os.listdir(tmp_path / "out")) == ["carve.jsonl", "run-00001-00000000000000000000.log"]
