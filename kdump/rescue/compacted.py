@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.batch import layout
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.rescue.log_facts import Limits, batches_of
+from kdump.rescue.line import EXTENT
+from kdump.rescue.log_facts import STRETCH, Limits, LogFacts, batches_of, first_offset
 from kdump.salvaged import Revived
 
 if TYPE_CHECKING:
@@ -58,21 +59,74 @@ def records_at(source: Source, position: int, limits: Limits) -> Records | None:
     return found
 
 
-def revived(name: str, line: Line, sources: Sequence[Source], limits: Limits) -> Iterator[Revived]:
+class Cleaned(NamedTuple):
+    """Offsets whose batches the cleaner has taken out of a copy: the number of the copy, first and last offset."""
+
+    copy: int
+    first: int
+    last: int
+
+
+def cleaned_away(copy: int, log: Source, facts: LogFacts, base: int | None, limits: Limits) -> Iterator[Cleaned]:
+    """Yield the offsets that a log lacks between batches that lie one behind the other.
+
+    Args:
+        copy: number of the copy that it belongs to.
+        log: as its stretches count on it.
+        facts: what it has.
+        base: its base offset, None where its name tells none.
+        limits: for reading it.
+    """
+    rows = facts.stretches
+    if not rows or not (facts.gaps or facts.lacks_records):
+        return
+    if base is not None and rows[0] == 0 and rows[2] > base:
+        yield Cleaned(copy, base, rows[2] - 1)
+    for at in range(0, len(rows) if facts.gaps else 0, STRETCH):
+        expected = rows[at + 2]
+        for window in batches_of(log, rows[at], rows[at + 1], limits.max_batch_bytes):
+            for k in range(window.count):
+                first = first_offset(window, k, facts.wrappers)
+                if first > expected:
+                    yield Cleaned(copy, expected, first - 1)
+                expected = window.cell(k, layout.LAST_OFFSET) + 1
+
+
+def _older(line: Line, sources: Sequence[Source], cleaned: Sequence[Cleaned], limits: Limits) -> Iterator[Records]:
+    """Yield the records of the line that another copy's cleaner has taken away, batch by batch."""
+    for pair in line.pairs:
+        larger = records_at(sources[pair.taken.log], pair.taken.position, limits) or {}
+        smaller = records_at(sources[pair.other.log], pair.other.position, limits) or {}
+        yield {offset: larger[offset] for offset in larger.keys() - smaller.keys()}
+    rows = line.extents
+    gaps = sorted(cleaned, key=lambda one: one.first)
+    for at in range(0, len(rows), EXTENT):
+        log, position, end, first, last, _ = rows[at : at + EXTENT]
+        inside = [one for one in gaps if one.first <= last and one.last >= first]
+        if not inside:
+            continue
+        for window in batches_of(sources[log], position, end, limits.max_batch_bytes):
+            for k in range(window.count):
+                low, high = window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET)
+                if any(one.first <= low and high <= one.last for one in inside):
+                    yield records_at(sources[log], window.cell(k, layout.POSITION), limits) or {}
+
+
+def revived(
+    name: str, line: Line, sources: Sequence[Source], cleaned: Sequence[Cleaned], limits: Limits
+) -> Iterator[Revived]:
     """Yield the keys that live in the result only because another copy's cleaning was not followed.
 
     Args:
         name: of the partition.
         line: of it.
         sources: the logs by number.
+        cleaned: what the cleaner has taken out of copies.
         limits: for reading.
     """
     candidates: dict[bytes, int] = {}
-    for pair in line.pairs:
-        larger = records_at(sources[pair.taken.log], pair.taken.position, limits) or {}
-        smaller = records_at(sources[pair.other.log], pair.other.position, limits) or {}
-        for offset in larger.keys() - smaller.keys():
-            _, key, is_null = larger[offset]
+    for records in _older(line, sources, cleaned, limits):
+        for offset, (_, key, is_null) in records.items():
             if key is not None and not is_null and len(candidates) < _MOST:
                 candidates[key] = max(offset, candidates.get(key, -1))
     if not candidates:
@@ -80,7 +134,7 @@ def revived(name: str, line: Line, sources: Sequence[Source], limits: Limits) ->
     latest = dict.fromkeys(candidates, -1)
     rows = line.extents
     reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes)
-    for at in range(0, len(rows), 6):
+    for at in range(0, len(rows), EXTENT):
         source = sources[rows[at]]
         for window in batches_of(source, rows[at + 1], rows[at + 2], limits.max_batch_bytes):
             for chunk in reader.chunks(window):

@@ -115,6 +115,10 @@ class PartitionSalvage:
         """The paths of the user, each once."""
         return tuple(dict.fromkeys(log.source for copy in self._copies for log in copy.logs))
 
+    def is_run(self, copy: int) -> bool:
+        """Return whether a copy is of runs that were carved, between which anything may be missing."""
+        return self._copies[copy].is_run
+
     def read_source(self, copy: int) -> str:
         """Return the path of the user for a copy."""
         return self._copies[copy].source
@@ -851,12 +855,19 @@ class LineWriter:
         insort(self._extras, (offset, len(self._extras), row), key=lambda one: one[:2])
 
     def _revived(self) -> Iterator[Revived]:
-        if not self._line.pairs:
+        read, limits = self._work.read, self._options.limits
+        if len({one.copy for one in read}) < 2:
             return
-        from kdump.rescue.compacted import revived
+        from kdump.rescue.compacted import cleaned_away, revived
 
-        sources = [one.source for one in self._work.read]
-        yield from revived(self._work.name, self._line, sources, self._options.limits)
+        cleaned = [
+            gap
+            for one in read
+            if not self._work.is_run(one.copy)
+            for gap in cleaned_away(one.copy, one.source, one.facts, one.log.base, limits)
+        ]
+        if self._line.pairs or cleaned:
+            yield from revived(self._work.name, self._line, [one.source for one in read], cleaned, limits)
 
 
 def _goes_on(before: Loss, loss: Loss) -> bool:

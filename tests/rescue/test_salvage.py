@@ -223,10 +223,16 @@ def test_a_transaction_without_its_end_stays_open(tmp_path: Path) -> None:
 OLD, TOMBSTONE = Record(b"old", key=b"k"), Record(None, key=b"k")
 
 
-def cleaned_copies(root: Path, tail: list[Record]) -> list[str]:
-    """One copy as it was written, whose last batch is destroyed; in the other the cleaner has taken `k` away."""
-    whole = batch(0, [OLD, Record(b"x", key=b"x")])
-    left = batch(0, [Record(b"x", key=b"x", delta=1)])
+def cleaned_copies(root: Path, tail: list[Record], *, alone: bool) -> list[str]:
+    """One copy as it was written, its tombstone destroyed; in the other the cleaner has taken `k` away, and all of it.
+
+    Args:
+        root: where they go.
+        tail: the records of the batch that is destroyed.
+        alone: the old record of `k` is a batch by itself.
+    """
+    left = batch(1, [Record(b"x", key=b"x")]) if alone else batch(0, [Record(b"x", key=b"x", delta=1)])
+    whole = batch(0, [OLD]) + left if alone else batch(0, [OLD, Record(b"x", key=b"x")])
     torn = bytearray(batch(2, tail))
     torn[-1] ^= 1
     end = batch(2 + len(tail), [Record(b"y", key=b"y")])
@@ -234,14 +240,20 @@ def cleaned_copies(root: Path, tail: list[Record]) -> list[str]:
     return [str(write(root / one / "plain-0", {name(0): data})) for one, data in copies.items()]
 
 
-def test_a_key_whose_tombstone_is_lost_and_cleaned_away_elsewhere_is_listed_as_revived(tmp_path: Path) -> None:
-    made = run_kdump(["salvage", *cleaned_copies(tmp_path, [TOMBSTONE]), "--to", "out", "--format", "json"], tmp_path)
+@pytest.mark.parametrize("alone", [False, True], ids=["one of a batch", "a batch by itself"])
+def test_a_key_whose_tombstone_is_lost_and_cleaned_away_elsewhere_is_listed_as_revived(
+    alone: bool, tmp_path: Path
+) -> None:
+    made = run_kdump(
+        ["salvage", *cleaned_copies(tmp_path, [TOMBSTONE], alone=alone), "--to", "out", "--format", "json"], tmp_path
+    )
     revived = [row for row in rows_of(made) if row["type"] == "revived"]
     assert [(row["partition"], row["key"], row["offset"]) for row in revived] == [("plain-0", "k", 0)]
 
 
-def test_a_key_that_has_a_newer_record_is_not_revived(tmp_path: Path) -> None:
-    sources = cleaned_copies(tmp_path, [TOMBSTONE])
+@pytest.mark.parametrize("alone", [False, True], ids=["one of a batch", "a batch by itself"])
+def test_a_key_that_has_a_newer_record_is_not_revived(alone: bool, tmp_path: Path) -> None:
+    sources = cleaned_copies(tmp_path, [TOMBSTONE], alone=alone)
     for source in sources:
         with (tmp_path / source / name(0)).open("ab") as log:
             log.write(batch(4, [Record(b"new", key=b"k")]))
