@@ -114,6 +114,7 @@ class SalvageDone(Value):
         notes: what there is to know, a sentence each.
         steps: what to do next.
         is_new: it was made now; False where a run before this one had made it.
+        changed: of what was made before: the logs and directories that changed since.
     """
 
     salvaged: Salvaged
@@ -125,6 +126,7 @@ class SalvageDone(Value):
     notes: tuple[str, ...]
     steps: tuple[SalvageStep, ...]
     is_new: bool
+    changed: tuple[str, ...] = ()
 
 
 class SalvageRefused(Value):

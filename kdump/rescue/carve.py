@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kdump.finding import Finding
     from kdump.rescue.runs import Run
     from kdump.storage.file_source import FileSource
+    from kdump.storage.fsops import FileOps
 
 _COPIED = 8 << 20  # bytes of a run that wait to be copied
 _PIECE = 1 << 20
@@ -59,7 +60,7 @@ class CarveOptions(Value):
 
 
 def carve(
-    images: list[str], options: CarveOptions, listing: Callable[[CarvedRun], str]
+    images: list[str], options: CarveOptions, listing: Callable[[CarvedRun], str], ops: FileOps | None = None
 ) -> Iterator[CarvedRun | Checked | Finding | OpenFailure | Progress]:
     """Search images, write the runs, and yield what each is.
 
@@ -67,6 +68,7 @@ def carve(
         images: files or block devices, as the user wrote them.
         options: what was asked for.
         listing: makes the line of a run in `carve.jsonl`.
+        ops: makes the calls that write.
 
     Yields:
         Findings of an image as they come; its runs in the order of their places.
@@ -77,7 +79,7 @@ def carve(
         CarveRefusedError: the directory may not be written to; nothing was read.
         OSError: it cannot be written to. Files without their names are removed.
     """
-    with CarveOutput(options.to) as output:
+    with CarveOutput(options.to, ops) as output:
         owners = RunOwners(options.like)
         number = 0
         lines: list[str] = []

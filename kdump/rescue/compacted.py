@@ -7,7 +7,7 @@ decompresses to is no measure of memory.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -15,16 +15,18 @@ from kdump.format.batch import layout
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import encoded
 from kdump.format.record.reader import RecordReader, key_and_value
-from kdump.rescue.log_facts import batches_of
+from kdump.rescue.line import EXTENT
+from kdump.rescue.log_facts import STRETCH, batches_of, first_offset
 from kdump.salvaged import Revived
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
     from kdump.rescue.line import Line, LineLog, Side
+    from kdump.rescue.log_facts import LogFacts
 
 _MOST = 1_000_000  # records of a batch that are compared, and keys that are followed
 _MOST_BYTES = 64 << 20  # of these keys
@@ -125,7 +127,62 @@ def _hash(chunk: Chunk, row: array[int]) -> bytes:
     return found.digest()
 
 
-def revived(name: str, line: Line, sources: Sequence[Source], limits: ReadLimits) -> Iterator[Revived]:
+class Cleaned:
+    """Offsets whose batches the cleaner has taken out of copies, in ranges."""
+
+    def __init__(self) -> None:
+        self._ranges: list[array[int]] = []  # first and last in turn, ascending
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no batch is known to have been taken out."""
+        return not self._ranges
+
+    def add(self, log: Source, facts: LogFacts, base: int | None, limits: ReadLimits) -> None:
+        """Add the offsets that a log lacks between batches that lie one behind the other.
+
+        Args:
+            log: as its stretches count on it.
+            facts: what it has.
+            base: its base offset, None where its name tells none.
+            limits: for reading it.
+        """
+        rows = facts.stretches
+        if not rows or not (facts.gaps or facts.lacks_records):
+            return
+        found = array("q")
+        if base is not None and rows[0] == 0 and rows[2] > base:
+            found.extend((base, rows[2] - 1))
+        for at in range(0, len(rows) if facts.gaps else 0, STRETCH):
+            expected = rows[at + 2]
+            for window in batches_of(log, rows[at], rows[at + 1], limits.max_batch_bytes):
+                for k in range(window.count):
+                    first = first_offset(window, k, facts.wrappers)
+                    if first > expected:
+                        found.extend((expected, first - 1))
+                    expected = window.cell(k, layout.LAST_OFFSET) + 1
+        if found and self._ranges and found[0] > self._ranges[-1][-1]:
+            self._ranges[-1].extend(found)  # of the next log of a copy, mostly
+        elif found:
+            self._ranges.append(found)
+
+    def has(self, first: int, last: int) -> bool:
+        """Tell whether a copy lacks all of these offsets.
+
+        Args:
+            first, last: inclusive.
+        """
+        for ranges in self._ranges:
+            at = bisect_right(ranges, first)  # ranges do not touch: an odd place is inside of one
+            at -= 2 - at % 2
+            if at >= 0 and ranges[at] <= first and ranges[at + 1] >= last:
+                return True
+        return False
+
+
+def revived(
+    name: str, line: Line, sources: Sequence[Source], cleaned: Cleaned, limits: ReadLimits
+) -> Iterator[Revived]:
     """Yield the keys that live in the result only because another copy's cleaning was not followed.
 
     Keys over KEPT bytes are not followed.
@@ -134,15 +191,21 @@ def revived(name: str, line: Line, sources: Sequence[Source], limits: ReadLimits
         name: of the partition.
         line: of it.
         sources: the logs by number.
+        cleaned: what the cleaner has taken out of copies.
         limits: for reading.
     """
-    candidates = _candidates(line, sources, limits)
-    if not candidates:
+    candidates = _Candidates()
+    for pair in line.pairs:
+        smaller = _records_at(sources[pair.other.log], pair.other.position, limits) or _Records()
+        candidates.add(_chunks_at(sources[pair.taken.log], pair.taken.position, limits), smaller)
+    for source, position in _taken_out(line, sources, cleaned, limits):
+        candidates.add(_chunks_at(source, position, limits), _Records())
+    if not candidates.offsets:
         return
-    latest = dict.fromkeys(candidates, -1)
+    latest = dict.fromkeys(candidates.offsets, -1)
     rows = line.extents
     reader = RecordReader(limits.max_uncompressed_bytes, max_batch=limits.max_batch_bytes, cut=KEPT)
-    for at in range(0, len(rows), 6):
+    for at in range(0, len(rows), EXTENT):
         source = sources[rows[at]]
         for window in batches_of(source, rows[at + 1], rows[at + 2], limits.max_batch_bytes):
             for chunk in reader.chunks(window):
@@ -150,29 +213,45 @@ def revived(name: str, line: Line, sources: Sequence[Source], limits: ReadLimits
                     key = _key(chunk, row)
                     if key in latest:
                         latest[key] = max(latest[key], row[layout.R_OFFSET])
-    for key, offset in sorted(candidates.items(), key=lambda one: one[1]):
+    for key, offset in sorted(candidates.offsets.items(), key=lambda one: one[1]):
         if latest[key] == offset:
             yield Revived(name, key, offset)
 
 
-def _candidates(line: Line, sources: Sequence[Source], limits: ReadLimits) -> dict[bytes, int]:
-    """The keys with a value that only the larger of two batches has, and the last offset of each."""
-    found: dict[bytes, int] = {}
-    room = _MOST_BYTES
-    for pair in line.pairs:
-        smaller = _records_at(sources[pair.other.log], pair.other.position, limits) or _Records()
-        for chunk in _chunks_at(sources[pair.taken.log], pair.taken.position, limits):
+class _Candidates:
+    """The keys with a value that another copy's cleaner has taken away, and the last offset of each."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[bytes, int] = {}
+        self._room = _MOST_BYTES
+
+    def add(self, chunks: Iterable[Chunk], left: _Records) -> None:
+        """Take the records of a batch, but for those that the cleaner has left."""
+        found = self.offsets
+        for chunk in chunks:
             for row in _rows(chunk):
                 offset = row[layout.R_OFFSET]
-                if row[layout.R_VALUE_SIZE] < 0 or smaller.has(offset):
+                if row[layout.R_VALUE_SIZE] < 0 or left.has(offset):
                     continue
                 key = _key(chunk, row)
                 if key in found:
                     found[key] = max(offset, found[key])
-                elif key is not None and len(found) < _MOST and len(key) <= room:
+                elif key is not None and len(found) < _MOST and len(key) <= self._room:
                     found[key] = offset
-                    room -= len(key)
-    return found
+                    self._room -= len(key)
+
+
+def _taken_out(
+    line: Line, sources: Sequence[Source], cleaned: Cleaned, limits: ReadLimits
+) -> Iterator[tuple[Source, int]]:
+    """Yield the batches of the line that another copy's cleaner has taken out whole: the log and the position."""
+    rows = () if cleaned.is_empty else line.extents
+    for at in range(0, len(rows), EXTENT):
+        source = sources[rows[at]]
+        for window in batches_of(source, rows[at + 1], rows[at + 2], limits.max_batch_bytes):
+            for k in range(window.count):
+                if cleaned.has(window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET)):
+                    yield source, window.cell(k, layout.POSITION)
 
 
 def _key(chunk: Chunk, row: array[int]) -> bytes | None:

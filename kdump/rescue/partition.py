@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import insort
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -116,6 +117,10 @@ class PartitionSalvage:
         """The paths of the user, each once."""
         return tuple(dict.fromkeys(log.source for copy in self._copies for log in copy.logs))
 
+    def is_run(self, copy: int) -> bool:
+        """Return whether a copy is of runs that were carved, between which anything may be missing."""
+        return self._copies[copy].is_run
+
     def read_source(self, copy: int) -> str:
         """Return the path of the user for a copy."""
         return self._copies[copy].source
@@ -124,6 +129,18 @@ class PartitionSalvage:
     def size(self) -> int:
         """Bytes of all logs of the copies."""
         return sum(log_size(log.path) for copy in self._copies for log in copy.logs)
+
+    def changed_since(self, moment: int) -> Iterator[str]:
+        """Yield the logs, and the directories of the copies, that changed after a moment.
+
+        Args:
+            moment: ns since the epoch.
+        """
+        paths = [path for copy in self._copies for path in (*(log.path for log in copy.logs), copy.path)]
+        for path in dict.fromkeys(paths):
+            with suppress(OSError):
+                if os.stat(path).st_mtime_ns > moment:
+                    yield path
 
     def close(self) -> None:
         """Close all files."""
@@ -840,12 +857,17 @@ class LineWriter:
         insort(self._extras, (offset, len(self._extras), row), key=lambda one: one[:2])
 
     def _revived(self) -> Iterator[Revived]:
-        if not self._line.pairs:
+        read, limits = self._work.read, self._options.limits
+        if len({one.copy for one in read}) < 2:
             return
-        from kdump.rescue.compacted import revived
+        from kdump.rescue.compacted import Cleaned, revived
 
-        sources = [one.source for one in self._work.read]
-        yield from revived(self._work.name, self._line, sources, self._options.limits)
+        cleaned = Cleaned()
+        for one in read:
+            if not self._work.is_run(one.copy):
+                cleaned.add(one.source, one.facts, one.log.base, limits)
+        if self._line.pairs or not cleaned.is_empty:
+            yield from revived(self._work.name, self._line, [one.source for one in read], cleaned, limits)
 
 
 def _goes_on(before: Loss, loss: Loss) -> bool:

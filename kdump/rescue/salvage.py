@@ -89,9 +89,9 @@ def salvage(
     try:
         doubtful = None if options.doubtful is None else DoubtfulFile(options.doubtful, ops)
         with in_order(range(len(parts)), make, options.jobs, total=_total(works) if options.progress else None) as made:
-            for (name, _), items in zip(parts, made, strict=False):
+            for (name, work), items in zip(parts, made, strict=False):
                 if name in whole:
-                    yield _as_before(target, name)
+                    yield _as_before(target, work)
                 yield from _named_at_last(name, items, target, doubtful)
         if doubtful is not None:
             doubtful.close()
@@ -244,8 +244,9 @@ def _sentence(error: OSError) -> str:
     return f"{where}{error.strerror or error}"
 
 
-def _as_before(target: Target, name: str) -> SalvageDone:
-    """What a run before this one has made."""
+def _as_before(target: Target, work: PartitionSalvage) -> SalvageDone:
+    """What a run before this one has made; the sources are not read again."""
+    name = work.name
     records = unknown = diverged = 0
     last: dict[str, Any] = {}
     for loss in losses_of(target.rows_path(name)):
@@ -260,7 +261,14 @@ def _as_before(target: Target, name: str) -> SalvageDone:
     path = os.path.join(target.path, name)
     has_id = os.path.exists(os.path.join(path, FileKind.PARTITION_METADATA.value))
     steps = tuple(steps_for(result, path, None, has_id=has_id))
-    return SalvageDone(result, path, target.rows_path(name), records, unknown, diverged, (), steps, is_new=False)
+    steps = tuple(steps_for(result, path, None, has_id=has_id))
+    rows = target.rows_path(name)
+    changed = tuple(work.changed_since(os.stat(rows).st_mtime_ns))
+    note = f"{name}: kept from a former run, its sources were not read again"
+    if changed:
+        note += f", and {changed[0]}{' and others' if changed[1:] else ''} changed since"
+    note += f"; to make it from them as they are now, remove {path} or name another --to"
+    return SalvageDone(result, path, rows, records, unknown, diverged, (note,), steps, is_new=False, changed=changed)
 
 
 def _salvaged_of(row: dict[str, object]) -> Salvaged:

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import shutil
-import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.resume_undo import resume, undo
+from tests.support.faults import fails, killed_at
 from tests.support.partitions import name
 from tests.support.repair_trees import (
     PARTITION,
@@ -214,19 +214,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Stage:
 def killed(stage: Stage, number: int, *, after: bool) -> None:
     """Run in a child that is killed at one call."""
     stage.build()
-
-    def kill(function: Callable[..., Any], *args: Any, **named: Any) -> None:
-        with suppress(OSError):
-            if after:
-                function(*args, **named)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    child = os.fork()
-    if not child:
-        with suppress(BaseException):
-            stage.scenario.run(stage.root, Faulty(number, kill))
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL, (number, stage.calls[number])
+    killed_at(number, lambda ops: stage.scenario.run(stage.root, ops), after=after)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -262,13 +250,6 @@ def test_a_resume_and_an_undo_that_are_killed_can_be_run_again(stage: Stage) -> 
 
 # --- failing --------------------------------------------------------------------------------------------------
 ERRORS = [errno.EIO, errno.ENOSPC, errno.EACCES, errno.EINTR]
-
-
-def fails(number: int) -> Callable[..., Any]:
-    def fault(*_args: Any, **_named: Any) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return fault
 
 
 def short(function: Callable[..., Any], *args: Any, **named: Any) -> Any:

@@ -7,8 +7,11 @@ import gzip
 import json
 import os
 import random
+import shutil
 import struct
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import pytest
@@ -19,11 +22,18 @@ from kdump.finding import Code, Finding
 from kdump.format.checksum import crc32c
 from kdump.format.source import BytesSource
 from kdump.rescue import _carving, image_search
+from kdump.rescue.carve import CarveOptions, carve
 from kdump.rescue.image_search import CarvedBatch, ImageSearch
 from kdump.rescue.runs import RunBuilder
+from tests.support.faults import Full, fails, killed_at
 from tests.support.partitions import write
+from tests.support.repair_trees import Counting, Faulty, Quick
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import batch, message
+from tests.support.whole_batches import whole_batches
+
+if TYPE_CHECKING:
+    from kdump.storage.fsops import FileOps
 
 NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 OLD = FIXTURES / "releases"
@@ -31,22 +41,6 @@ GONE = ("txn-0", "dense-0", "zstd-0", "compact-0", "tombstone-0", "__consumer_of
 
 
 # --- the truth, the slow way ----------------------------------------------------------------------------------
-def whole(data: bytes) -> list[tuple[int, int]]:
-    """Every batch of magic 2 that lies whole in some bytes; of those inside another one only the outer."""
-    found: list[tuple[int, int]] = []
-    at = data.find(b"\x02")
-    while at >= 0:
-        start = at - 16
-        size = int.from_bytes(data[start + 8 : start + 12], "big", signed=True) if start >= 0 else -1
-        end = start + 12 + size
-        if size >= 49 and end <= len(data) and (not found or start >= sum(found[-1])):
-            stored = int.from_bytes(data[start + 17 : start + 21], "big")
-            if crc32c(data[start + 21 : end]) == stored:
-                found.append((start, end - start))
-        at = data.find(b"\x02", at + 1)
-    return found
-
-
 def search(data: bytes) -> tuple[list[CarvedBatch], list[Finding]]:
     findings: list[Finding] = []
     return list(ImageSearch(BytesSource(data), findings.append, lambda _done: None).batches()), findings
@@ -70,12 +64,12 @@ def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- what is found ---------------------------------------------------------------------------------------------
 def test_a_file_system_gives_back_every_whole_batch_of_deleted_logs(image: bytes) -> None:
-    assert places(image) == whole(image)
+    assert places(image) == whole_batches(image)
     found = {bytes(image[at : at + size]) for at, size in places(image)}
     for topic in GONE:
         for path in sorted((NODE / topic).glob("*.log")):
             data = path.read_bytes()
-            assert {data[at : at + size] for at, size in whole(data)} <= found, path
+            assert {data[at : at + size] for at, size in whole_batches(data)} <= found, path
 
 
 def test_a_batch_with_a_wrong_crc_is_not_found_and_one_inside_another_is_its_content(image: bytes) -> None:
@@ -90,7 +84,7 @@ def test_a_batch_with_a_wrong_crc_is_not_found_and_one_inside_another_is_its_con
 @pytest.mark.usefixtures("small_windows")
 def test_windows_do_not_decide_what_is_found(image: bytes) -> None:
     part = image[32 * 1024 : 160 * 1024]
-    assert places(part) == whole(part)
+    assert places(part) == whole_batches(part)
 
 
 @pytest.mark.usefixtures("small_windows")
@@ -114,7 +108,7 @@ def test_every_batch_among_random_bytes_is_found_and_none_invented(seed: int) ->
             one = one[:8] + struct.pack(">i", rng.choice((2**31 - 1, 5000, 700))) + one[12:]
         pieces += [one, rng.choice((b"", bytes(rng.randrange(900)), rng.randbytes(rng.randrange(900))))]
     data = b"".join(pieces)
-    assert places(data) == whole(data)
+    assert places(data) == whole_batches(data)
 
 
 def test_messages_of_magic_0_and_1_are_found_where_a_neighbour_speaks_for_them() -> None:
@@ -303,11 +297,11 @@ def test_the_rows_say_what_the_files_hold(carved: tuple[Path, list[dict[str, obj
     for row in runs:
         data = (folder / str(row["file"])).read_bytes()
         assert data == b"".join(image[at : at + size] for at, size in row["extents"])  # type: ignore[attr-defined]
-        assert sum(size for _, size in whole(data)) == len(data) == row["length"]
+        assert sum(size for _, size in whole_batches(data)) == len(data) == row["length"]
         assert data
-        assert len(whole(data)) == row["batches"]
-        total += len(whole(data))
-    assert total == len(whole(image)) == rows[-1]["batches"]
+        assert len(whole_batches(data)) == row["batches"]
+        total += len(whole_batches(data))
+    assert total == len(whole_batches(image)) == rows[-1]["batches"]
     assert rows[-1]["type"] == "summary"
 
 
@@ -320,7 +314,7 @@ def test_no_run_is_given_to_a_wrong_partition(carved: tuple[Path, list[dict[str,
             assert row["evidence"]
             logs = b"".join(path.read_bytes() for path in (NODE / str(row["topicPartition"])).glob("*.log"))
             data = (folder / str(row["file"])).read_bytes()
-            assert all(data[at : at + size] in logs for at, size in whole(data)), row
+            assert all(data[at : at + size] in logs for at, size in whole_batches(data)), row
     assert owned > 30
 
 
@@ -406,3 +400,102 @@ def test_nothing_found_is_no_error_and_a_missing_image_is_one(tmp_path: Path) ->
     (tmp_path / "image").write_bytes(b"nothing here" * 100)
     assert run_kdump(["carve", "image", "--to", "out"], tmp_path).exit == 0
     assert run_kdump(["carve", "none", "--to", "other"], tmp_path).exit == 10
+
+
+# --- faults ----------------------------------------------------------------------------------------------------
+ERRORS = [errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE]
+RUNS = CarveOptions("out", min_batches=2)
+
+
+@pytest.fixture(scope="module")
+def two_images(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes], list[str]]:
+    """Two images with runs to keep and one to leave out, the files that come of them, and the names of the calls."""
+    root = tmp_path_factory.mktemp("faults")
+    (root / "one").write_bytes(of(0) + of(1) + b"#" * 99 + of(50) + b"#" * 99 + of(7) + of(8))
+    (root / "other").write_bytes(b"#" * 5 + of(20) + of(21))
+    counting = Counting()
+    carved_to(root, root / "out", counting)
+    found = files(root / "out")
+    assert len(found) == 4
+    return root, found, counting.names
+
+
+def carved_to(root: Path, to: Path, ops: FileOps) -> None:
+    images = [str(root / "one"), str(root / "other")]
+    for _ in carve(images, RUNS.replace(to=str(to)), lambda one: f"{one.offset}\n", ops):
+        pass
+
+
+def files(to: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in to.iterdir()}
+
+
+def check_and_end(two_images: tuple[Path, dict[str, bytes], list[str]], to: Path, number: int) -> None:
+    """What has its name is whole, the list is the last that gets its name, and the same command ends what is left."""
+    root, wanted, calls = two_images
+    found = {name: data for name, data in files(to).items() if not name.startswith(".kdump-")} if to.exists() else {}
+    assert found.items() <= wanted.items(), (number, calls[number])
+    if "carve.jsonl" in found:
+        assert found == wanted
+    if not (to.exists() and "carve.jsonl" in found and ".kdump-carving" not in os.listdir(to)):
+        carved_to(root, to, Quick())
+    assert files(to) == wanted, (number, calls[number])
+    shutil.rmtree(to)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_carve_that_is_killed_at_any_call_starts_again(
+    two_images: tuple[Path, dict[str, bytes], list[str]], after: bool, tmp_path: Path
+) -> None:
+    for number in range(len(two_images[2])):
+        killed_at(number, lambda ops: carved_to(two_images[0], tmp_path / "out", ops), after=after)
+        check_and_end(two_images, tmp_path / "out", number)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: errno.errorcode[error])
+def test_a_carve_whose_call_fails_leaves_whole_runs_only_and_starts_again(
+    two_images: tuple[Path, dict[str, bytes], list[str]], error: int, tmp_path: Path
+) -> None:
+    to = tmp_path / "out"
+    for number in range(len(two_images[2])):
+        with pytest.raises(OSError, match=os.strerror(error)):
+            carved_to(two_images[0], to, Faulty(number, fails(error)))
+        left = os.listdir(to) if to.exists() else []
+        assert [name for name in left if name.startswith(".kdump-") and name != ".kdump-carving"] == []
+        check_and_end(two_images, to, number)
+
+
+def test_a_disk_that_is_full_from_some_call_on_leaves_whole_runs_only(
+    two_images: tuple[Path, dict[str, bytes], list[str]], tmp_path: Path
+) -> None:
+    for number in range(len(two_images[2])):
+        with suppress(OSError):
+            carved_to(two_images[0], tmp_path / "out", Full(number))
+        check_and_end(two_images, tmp_path / "out", number)
+
+
+@pytest.mark.parametrize("gone", ["unlinked", "cut"])
+def test_an_image_that_vanishes_or_shrinks_while_it_is_read_is_told(gone: str, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(of(0) + of(1) + b"#" * 99 + of(50) + of(51))
+
+    class Vanishing(Quick):
+        """Takes the image away when the first run is made."""
+
+        def create(self, directory: int, name: str) -> int:
+            if name.endswith("run-1"):
+                image.unlink() if gone == "unlinked" else os.truncate(image, 100)
+            return super().create(directory, name)
+
+    options = CarveOptions(str(tmp_path / "out"))
+    if gone == "unlinked":  # what is open is read to its end, though it has no name
+        list(carve([str(image)], options, lambda one: f"{one.offset}\n", Vanishing()))
+        assert len(files(tmp_path / "out")) == 3
+        return
+    with pytest.raises(OSError, match="image"):
+        list(carve([str(image)], options, lambda one: f"{one.offset}\n", Vanishing()))
+    assert not (tmp_path / "out" / "carve.jsonl").exists()
+    assert all(whole_batches(data) for name, data in files(tmp_path / "out").items() if name.startswith("run-"))
+    image.write_bytes(of(0) + of(1))
+    list(carve([str(image)], options, lambda one: f"{one.offset}\n", Quick()))
+    assert sorted(os.listdir(tmp_path / "out")) == ["carve.jsonl", "run-00001-00000000000000000000.log"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import struct
 import zlib
-from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,18 +17,18 @@ from crc32c import crc32c
 
 from kdump.rescue.salvage import Wanted, salvage, steps_for
 from kdump.salvaged import SalvageDone, SalvageRefused
-from kdump.storage.fsops import FileOps
+from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import Damage, damage_cases
-from tests.support.healing import OPTIONS, Quick, batches, many
+from tests.support.faults import Full, fails, killed_at
+from tests.support.healing import OPTIONS, batches, many
 from tests.support.partitions import checkpoint, marker, name, snapshot, write
+from tests.support.repair_trees import Counting, Faulty, Quick
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
-from tests.support.segments import TRANSACTIONAL, batch, message, wrapper
+from tests.support.segments import TRANSACTIONAL, Record, batch, message, wrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from kdump.rescue.partition import SalvageOptions
+    from kdump.storage.fsops import FileOps
 
 CASES = damage_cases(FIXTURES / "damage")
 STICKS = {
@@ -302,45 +303,243 @@ def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
     assert "only one log may go on" in done.steps[-1].why
 
 
-# --- writing ------------------------------------------------------------------------------------------------
-class Killed(BaseException):
-    """Ends a run as a signal would."""
+# --- what the options decide ------------------------------------------------------------------------------------
+OLD, TOMBSTONE = Record(b"old", key=b"k"), Record(None, key=b"k")
 
 
-class Faulty(FileOps):
-    """Fails at the call with a number, counted from 0, or ends there."""
+def cleaned_copies(root: Path, tail: list[Record], *, alone: bool) -> list[str]:
+    """One copy as it was written, its tombstone destroyed; in the other the cleaner has taken `k` away, and all of it.
 
-    def __init__(self, at: int, error: BaseException | None) -> None:
-        self.at, self.calls, self._error = at, 0, error
+    Args:
+        root: where they go.
+        tail: the records of the batch that is destroyed.
+        alone: the old record of `k` is a batch by itself.
+    """
+    left = batch(1, [Record(b"x", key=b"x")]) if alone else batch(0, [Record(b"x", key=b"x", delta=1)])
+    whole = batch(0, [OLD]) + left if alone else batch(0, [OLD, Record(b"x", key=b"x")])
+    torn = bytearray(batch(2, tail))
+    torn[-1] ^= 1
+    end = batch(2 + len(tail), [Record(b"y", key=b"y")])
+    copies = {"b1": whole + bytes(torn) + end, "b2": left + end}
+    return [str(write(root / one / "plain-0", {name(0): data})) for one, data in copies.items()]
 
-    def call(self, name: str, function: Callable[..., Any], *args: object, **named: object) -> Any:
-        """Make a call, or fail."""
-        number, self.calls = self.calls, self.calls + 1
-        if self._error is not None and number == self.at:
-            raise self._error
-        return None if name == "fsync" else function(*args, **named)
+
+@pytest.mark.parametrize("alone", [False, True], ids=["one of a batch", "a batch by itself"])
+def test_a_key_whose_tombstone_is_lost_and_cleaned_away_elsewhere_is_listed_as_revived(
+    alone: bool, tmp_path: Path
+) -> None:
+    made = run_kdump(
+        ["salvage", *cleaned_copies(tmp_path, [TOMBSTONE], alone=alone), "--to", "out", "--format", "json"], tmp_path
+    )
+    revived = [row for row in rows_of(made) if row["type"] == "revived"]
+    assert [(row["partition"], row["key"], row["offset"]) for row in revived] == [("plain-0", "k", 0)]
 
 
-@pytest.mark.parametrize("error", [Killed(), OSError(errno.ENOSPC, "full"), OSError(errno.EIO, "broken")], ids=repr)
-def test_nothing_has_its_final_name_before_it_is_whole(error: BaseException, tmp_path: Path) -> None:
-    source = str(copy_tree(FIXTURES / "damage" / "intact" / "txn" / "logdir", tmp_path / "d"))
-    wanted, count = Wanted(str(tmp_path / "first"), None, ()), Faulty(-1, None)
-    done = next(item for item in salvage([source], wanted, OPTIONS, count) if isinstance(item, SalvageDone))
-    partition = done.salvaged.partition
-    whole = {path.name: path.read_bytes() for path in (tmp_path / "first" / partition).iterdir()}
-    for at in range(0, count.calls, 3):
-        to = tmp_path / str(at)
-        items: list[Any] = []
-        with suppress(Killed):
-            items = list(salvage([source], Wanted(str(to), None, ()), OPTIONS, Faulty(at, error)))
-        if (to / partition).exists():
-            assert {path.name: path.read_bytes() for path in (to / partition).iterdir()} == whole
-            assert (to / f"{partition}.salvage.jsonl").exists()
-        elif not isinstance(error, Killed):
-            assert any(isinstance(item, SalvageRefused) and item.failed for item in items), at
-        again = list(salvage([source], Wanted(str(to), None, ()), OPTIONS, Quick()))
-        assert any(isinstance(item, SalvageDone) for item in again), (at, again)
-        assert {path.name: path.read_bytes() for path in (to / partition).iterdir()} == whole
+@pytest.mark.parametrize("alone", [False, True], ids=["one of a batch", "a batch by itself"])
+def test_a_key_that_has_a_newer_record_is_not_revived(alone: bool, tmp_path: Path) -> None:
+    sources = cleaned_copies(tmp_path, [TOMBSTONE], alone=alone)
+    for source in sources:
+        with (tmp_path / source / name(0)).open("ab") as log:
+            log.write(batch(4, [Record(b"new", key=b"k")]))
+    made = run_kdump(["salvage", *sources, "--to", "out", "--format", "json"], tmp_path)
+    assert [row for row in rows_of(made) if row["type"] == "revived"] == []
+
+
+def test_epochs_of_a_replica_known_to_be_good_win_over_the_highest_epoch_of_the_sources(tmp_path: Path) -> None:
+    good = copy(tmp_path, 1, line((0, 4, 1), (5, 6, 3)), None)
+    newer = copy(tmp_path, 2, [*line((0, 4, 1)), *line((5, 9, 4), mark=b"x")], None)
+    (tmp_path / "known").write_bytes(checkpoint((1, 0), (3, 5)))
+    for args, mark in (([], b"x"), (["--epochs", "known"], b"t")):
+        out = f"out{len(args)}"
+        assert run_kdump(["salvage", good, newer, "--to", out, *args], tmp_path).exit == 0
+        assert batches(tmp_path / out / "plain-0")[5].endswith(mark + b"5" + b"\0")
+
+
+def test_epochs_that_are_no_sound_checkpoint_are_wrong_use(tmp_path: Path) -> None:
+    source = copy(tmp_path, 1, line((0, 4, 1)), None)
+    (tmp_path / "torn").write_bytes(checkpoint((1, 0), (3, 5))[:-4])
+    for path in ("torn", "missing"):
+        assert run_kdump(["salvage", source, "--to", "out", "--epochs", path], tmp_path).exit == 2
+    assert not (tmp_path / "out").exists()
+
+
+def log_start_at(root: Path, offset: int) -> str:
+    """A partition of six batches, of whose log directory the checkpoint has a log start offset."""
+    write(root / "logs", {"log-start-offset-checkpoint": b"0\n1\nplain 0 %d\n" % offset})
+    return str(write(root / "logs" / "plain-0", {name(0): b"".join(batch(at, [b"v"]) for at in range(6))}))
+
+
+def test_batches_below_the_log_start_stay_out_as_absent_unless_they_are_asked_for(tmp_path: Path) -> None:
+    source = log_start_at(tmp_path, 3)
+    rows = rows_of(run_kdump(["salvage", source, "--to", "out", "--format", "json"], tmp_path))
+    spans = [(row["type"], row["offset"], row["lastOffset"]) for row in rows if row["type"] in ("kept", "loss")]
+    assert spans[-1] == ("kept", 3, 5)
+    assert all(row["certainty"] == "absent" for row in rows if row["type"] == "loss")
+    assert rows[-2]["logStartOffset"] == 3
+    said = run_kdump(["salvage", source, "--to", "again"], tmp_path)
+    assert said.exit == 0
+    assert b"log-start-offset-checkpoint says `plain 0 3`" in said.stdout
+    asked = run_kdump(["salvage", source, "--to", "all", "--below-log-start", "--format", "json"], tmp_path)
+    assert [(row["offset"], row["lastOffset"]) for row in rows_of(asked) if row["type"] == "kept"] == [(0, 5)]
+    assert sorted(batches(tmp_path / "all" / "plain-0")) == list(range(6))
+
+
+def test_a_log_start_above_the_end_of_its_own_log_does_not_count_and_is_told(tmp_path: Path) -> None:
+    made = run_kdump(["salvage", log_start_at(tmp_path, 7), "--to", "out"], tmp_path)
+    assert sorted(batches(tmp_path / "out" / "plain-0")) == list(range(6))
+    assert b"(K02) and does not count" in made.stdout
+
+
+def test_prefer_names_one_of_the_sources(tmp_path: Path) -> None:
+    source = copy(tmp_path, 1, line((0, 4, 1)), None)
+    assert run_kdump(["salvage", source, "--to", "out", "--prefer", "other"], tmp_path).exit == 2
+
+
+def test_one_wrong_bit_in_the_last_epoch_of_a_copy_wins_over_no_other_copy(tmp_path: Path) -> None:
+    good = copy(tmp_path, 1, line((0, 4, 1), (5, 9, 3)), None)
+    stale = copy(tmp_path, 2, [*line((0, 4, 1)), *line((5, 5, 1), (6, 6, 16385), mark=b"x")], None)
+    assert [item for item in run(tmp_path, [good, stale]) if isinstance(item, SalvageDone)] == []
+    got = values(run(tmp_path, [good, stale], OPTIONS.replace(prefer=good)), tmp_path)
+    assert sorted(got) == list(range(10))
+    assert not any(b"x" in data[61:] for data in got.values())
+
+
+# --- writing ----------------------------------------------------------------------------------------------------
+ERRORS = [errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, bytes], list[str]]:
+    """A source, the files of its result, and the names of the calls that write them."""
+    root = tmp_path_factory.mktemp("whole")
+    parts = [batch(at, [b"v%d" % at], epoch=at // 4, flags=TRANSACTIONAL, producer=(7, 0, at)) for at in range(6)]
+    files = {name(0): b"".join(parts[:3]), name(3): b"".join(parts[3:]), "partition.metadata": METADATA}
+    source = str(write(root / "plain-0", {**files, "leader-epoch-checkpoint": checkpoint((0, 0), (1, 4))}))
+    counting = Counting()
+    assert made(source, root / "out", counting)
+    return source, contents(root / "out"), counting.names
+
+
+METADATA = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def made(source: str, to: Path, ops: FileOps) -> bool:
+    """Salvage; whether that has ended well."""
+    items = list(salvage([source], Wanted(str(to), None, ()), OPTIONS, ops))
+    done = any(isinstance(item, SalvageDone) for item in items)
+    assert done or any(isinstance(item, SalvageRefused) and item.failed for item in items)
+    return done
+
+
+def contents(to: Path) -> dict[str, bytes]:
+    """What has its final name, the rows without the paths of the result."""
+    found = {path.name: path.read_bytes() for path in (to / "plain-0").glob("*")}
+    rows = to / "plain-0.salvage.jsonl"
+    return {**found, rows.name: rows.read_bytes().replace(str(to).encode(), b"")} if rows.exists() else found
+
+
+def check_and_end(whole: tuple[str, dict[str, bytes], list[str]], to: Path, number: int) -> None:
+    """What has its name is whole; the same command ends what is left."""
+    source, wanted, calls = whole
+    assert contents(to) in ({}, {ROWS: wanted[ROWS]}, wanted), (number, calls[number])
+    assert made(source, to, Quick())
+    assert contents(to) == wanted, (number, calls[number])
+    assert sorted(path.name for path in to.iterdir()) == ["plain-0", ROWS]
+    shutil.rmtree(to)
+
+
+ROWS = "plain-0.salvage.jsonl"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_salvage_that_is_killed_at_any_call_starts_again(
+    whole: tuple[str, dict[str, bytes], list[str]], after: bool, tmp_path: Path
+) -> None:
+    source, _, calls = whole
+    for number in range(len(calls)):
+        killed_at(number, lambda ops: made(source, tmp_path / "out", ops), after=after)
+        (tmp_path / "out").mkdir(exist_ok=True)
+        check_and_end(whole, tmp_path / "out", number)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: errno.errorcode[error])
+def test_a_salvage_whose_call_fails_leaves_nothing_under_a_final_name_that_is_not_whole(
+    whole: tuple[str, dict[str, bytes], list[str]], error: int, tmp_path: Path
+) -> None:
+    source, wanted, calls = whole
+    for number in range(len(calls)):
+        to = tmp_path / "out"
+        assert not made(source, to, Faulty(number, fails(error))) or contents(to) == wanted, (number, calls[number])
+        to.mkdir(exist_ok=True)
+        assert [path.name for path in to.iterdir() if path.name not in ("plain-0", ROWS)] == [], calls[number]
+        check_and_end(whole, to, number)
+
+
+def test_a_disk_that_is_full_from_some_call_on_leaves_the_sources_and_an_empty_directory(
+    whole: tuple[str, dict[str, bytes], list[str]], tmp_path: Path
+) -> None:
+    source, _, calls = whole
+    before = fingerprint(Path(source))
+    for number in range(1, len(calls)):
+        to = tmp_path / "out"
+        if not made(source, to, Full(number)):
+            assert contents(to) in ({}, {ROWS: contents(to).get(ROWS)})
+        check_and_end(whole, to, number)
+    assert changed(before, fingerprint(Path(source))) is None
+
+
+@pytest.mark.parametrize("gone", ["unlinked", "cut"])
+def test_a_source_that_vanishes_or_shrinks_while_it_is_read_is_told_and_nothing_is_written(
+    gone: str, tmp_path: Path
+) -> None:
+    parts = [batch(at, [b"v" * 5000]) for at in range(300)]
+    source = write(tmp_path / "plain-0", {name(0): b"".join(parts[:150]), name(150): b"".join(parts[150:])})
+
+    class Vanishing(Quick):
+        """Takes a log away when the first file is made."""
+
+        def create(self, directory: int, name_: str) -> int:
+            if gone == "cut":
+                os.truncate(source / name(150), 70_000)
+            else:
+                (source / name(150)).unlink(missing_ok=True)
+            return super().create(directory, name_)
+
+    items = list(salvage([str(source)], Wanted(str(tmp_path / "out"), None, ()), OPTIONS, Vanishing()))
+    done = any(isinstance(item, SalvageDone) for item in items)
+    if gone == "cut":  # what is open is read to its end, though it has no name
+        assert not done
+        assert [item for item in items if isinstance(item, OpenFailure | SalvageRefused)] != []
+        assert list((tmp_path / "out").iterdir()) == []
+    else:
+        assert done
+        assert len(batches(tmp_path / "out" / "plain-0")) == 300
+
+
+def test_what_a_former_run_has_made_is_kept_and_said_to_be(tmp_path: Path) -> None:
+    source = copy(tmp_path, 1, line((0, 4, 1)), None)
+    command = ["salvage", source, "--to", "out", "--format", "json"]
+    first = run_kdump(command, tmp_path)
+    assert first.stderr == b""
+    log = tmp_path / source / name(0)
+    stamp = (tmp_path / "out" / ROWS).stat().st_mtime_ns
+    for when, told in ((stamp - 1, []), (stamp + 1, [str(log)])):
+        os.utime(log, ns=(when, when))
+        os.utime(source, ns=(stamp - 1, stamp - 1))
+        again = run_kdump(command, tmp_path)
+        assert again.exit == 0
+        row = rows_of(again)[-2]
+        assert (row.pop("keptFromFormerRun"), row.pop("changedSince")) == (True, told)
+        assert row == rows_of(first)[-2]
+        assert again.stderr.count(b"\n") == 1
+        assert b"plain-0: kept from a former run, its sources were not read again" in again.stderr
+        assert (b"changed since" in again.stderr) == bool(told)
+        text = run_kdump(command[:4], tmp_path)
+        assert text.stdout.startswith(b"kept from a former run: plain-0")
+        assert b"remove out/plain-0 or name another --to" in text.stdout
+        assert text.stderr == again.stderr
+    shutil.rmtree(tmp_path / "out" / "plain-0")
+    assert run_kdump(command, tmp_path).stdout == first.stdout
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from kdump.render.json.lines import line, name, text_or_bytes
 from kdump.salvaged import Diverged, Kept, PatchedField, Revived, Salvaged
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kdump.item import Loss
 
     SalvageRow = Kept | Diverged | PatchedField | Revived | Salvaged | Loss
@@ -52,6 +55,17 @@ def row_json(row: SalvageRow) -> str:
     from kdump.render.json.lines import loss_json
 
     return loss_json(row)
+
+
+def former_json(text: str, changed: Iterable[str]) -> str:
+    """Return the line of what a partition came to in a former run, and that it was one.
+
+    Args:
+        text: the line, as it was written then.
+        changed: the logs and directories of the sources that changed since.
+    """
+    row = {**json.loads(text), "keptFromFormerRun": True, "changedSince": [name(one) for one in changed]}
+    return line(str(row.pop("type")), row)
 
 
 def _salvaged_json(row: Salvaged) -> str:

@@ -8,6 +8,7 @@ from kdump.finding import Finding
 from kdump.item import Certainty, Loss
 from kdump.render.escape import escape
 from kdump.render.json.lines import summary_json
+from kdump.render.json.salvage import former_json
 from kdump.render.text.losses import LossSum
 from kdump.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
@@ -84,7 +85,8 @@ class SalvageJson:
         self._totals.see(item)
         if isinstance(item, SalvageDone):
             for text in self._rows(item.rows):
-                self._write(f"{text}\n")
+                is_last = not item.is_new and text.startswith('{"type":"salvage"')
+                self._write(f"{former_json(text, item.changed) if is_last else text}\n")
             for note in item.notes:
                 self._error(f"kdump: {note}")
         else:
@@ -120,12 +122,15 @@ class SalvageText:
         if isinstance(item, SalvageDone):
             for line in self._lines(item):
                 self._write(f"{self._escape(line)}\n")
+            if not item.is_new:
+                for note in item.notes:
+                    self._error(f"kdump: {note}")
         else:
             tell(item, self._error)
 
     def _lines(self, item: SalvageDone) -> Iterable[str]:
         found = item.salvaged
-        head = "salvaged" if item.is_new else "was salvaged before:"
+        head = "salvaged" if item.is_new else "kept from a former run:"
         offsets = f"offsets {found.log_start_offset}..{found.log_end_offset - 1}"
         yield (
             f"{head} {found.partition} -> {item.path}: {offsets} segments={found.segments} batches={found.batches} "
