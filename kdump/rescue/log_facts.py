@@ -613,8 +613,8 @@ class Stretches:
         """Take rows [start, stop), which lie one behind the other."""
         if start >= stop:
             return
-        if _scan.extremes(window.rows, window.count, layout.MAGIC)[0] < layout.MAGIC_V2:
-            for k in range(start + 1, stop):  # only what is inside a wrapper tells that it begins below others' ends
+        if _scan.extremes(window.rows, window.count, layout.BASE_OFFSET)[0] < 0:
+            for k in range(start + 1, stop):  # only what is inside a wrapper tells where it begins
                 if first_offset(window, k, self._wrappers) <= window.cell(k - 1, layout.LAST_OFFSET):
                     self._push(window, start, k)
                     start = k
