@@ -11,8 +11,7 @@ from kdump.checks.next_steps import PersonSteps
 from kdump.checks.segment import check_segment
 from kdump.finding import Finding, Severity
 from kdump.item import Step
-from kdump.storage.directory import expanded
-from kdump.storage.file_source import OpenFailure
+from kdump.storage.directory import expanded, no_kafka_files
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def _judged(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify) -
         elif (directory := DirectoryCheck(path)).is_broker_directory:
             directories.append(directory)
         else:
-            yield OpenFailure(path, "missing", f"{path}: no Kafka files here"), False
+            yield no_kafka_files(path), False
     for item in duplicates(directories):
         yield item, False
     checks = [check for directory in directories for check in directory.partitions]

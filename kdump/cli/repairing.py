@@ -21,6 +21,7 @@ from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_json, plan_lines
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.paths import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -205,7 +206,7 @@ class Repair:
             say(f"kdump: {error.sentence}")
             self._exits.add(Exit.FAILED if error.journal is None else Exit.PART_WAY)
         except FileNotFoundError as error:
-            say(f"kdump: no such file: {error.filename}")
+            say(f"kdump: no such file: {error.filename}{did_you_mean(str(error.filename))}")
             self.outcome.nothing()
         except OSError as error:
             say(f"kdump: {error.filename or 'a file'}: {error.strerror or error}")

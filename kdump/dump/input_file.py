@@ -6,6 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kdump.storage.directory import no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import FileKind, java_name, parse_name, run_base
@@ -93,6 +94,7 @@ def _in_directory(path: str) -> Iterator[InputFile | OpenFailure]:
     directory = InputDirectory(path)
     leftovers: list[str] = []
     skipped = []
+    unread = False
     for one in directory.listed():
         for file in one.contents.files:
             yield InputFile(file.path, False, one, file.name)
@@ -100,8 +102,11 @@ def _in_directory(path: str) -> Iterator[InputFile | OpenFailure]:
         leftovers += one.contents.leftovers
     for problem in skipped:
         out_of_reach = problem.reason.startswith(("cannot", "not a regular"))
+        unread |= out_of_reach
         kind = "read" if out_of_reach else "skipped"
         yield OpenFailure(problem.path, kind, f"{problem.path}: not read: {problem.reason}")
+    if directory.is_log_dir and not (directory.partitions or directory.contents.files or leftovers or unread):
+        yield no_kafka_files(path)
     if leftovers:
         first = os.path.basename(leftovers[0])
         count = f"{len(leftovers)} files that no broker reads are not shown ({first} ...)"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding
 from kdump.format.checkpoint.checkpoint_file import Checkpoint, Property, TopicPartitionOffset
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import (
     METADATA_TOPIC,
     OFFSETS_TOPIC,
@@ -24,6 +25,7 @@ from kdump.storage.names import (
     parse_name,
     parse_partition,
 )
+from kdump.storage.paths import DID_YOU_MEAN
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -242,6 +244,8 @@ class Redactor:
             return self._tree(item, "", {}) if isinstance(item, dict) else item
         if isinstance(item, Finding):
             return self._finding(item)
+        if isinstance(item, OpenFailure):  # a name that the user has not named is not known here
+            item = item.replace(sentence=item.sentence.partition(DID_YOU_MEAN)[0])
         if isinstance(item, Checkpoint):
             return item.replace(entries=_Entries(item.entries, self))
         known = _FIELDS.get(kind, {})

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TEXT_KINDS, FileKind, FileName, has_meaning, log_bases, parse_name, parse_partition
 from kdump.storage.paths import is_dir, is_remote, real
 from kdump.value import Value
@@ -25,6 +27,7 @@ A_LINK, NO_FILE = "a symbolic link", "not a regular file"  # a broker follows th
 IN_A_PARTITION = "a directory inside a partition directory"
 CANNOT_LIST = "cannot be listed"
 REMOTE_CACHE = "remote-log-index-cache"  # of a log.dir: copies of indexes whose logs are elsewhere
+_LEVELS, _MOST_BELOW, _MOST_NAMED = 2, 500, 3  # where log directories are looked for that a user may have meant
 _LOCK = ".lock"  # of a log.dir; always empty
 
 
@@ -220,6 +223,32 @@ class DirectoryListing:
         parsed = ((name, parse_partition(name)) for name in self._by_kind[1])
         keys = sorted((found.topic, found.partition, name) for name, found in parsed if found is not None)
         return [self.join(name) for _, _, name in keys]
+
+
+def no_kafka_files(path: str) -> OpenFailure:
+    """Return why a directory is not read in which a broker has nothing, with log directories that lie below it.
+
+    Args:
+        path: of the directory, as the user wrote it.
+    """
+    below: list[str] = []
+    if not is_remote(path):
+        level = [path]
+        for _ in range(_LEVELS):
+            level = [one for above in level for one in _directories(above)][:_MOST_BELOW]
+            below += [one for one in level if any(parse_partition(os.path.basename(sub)) for sub in _directories(one))]
+    hint = f"; log directories below: {', '.join(below[:_MOST_NAMED])}" if below else ""
+    return OpenFailure(path, "missing", f"{path}: no Kafka files here{hint}")
+
+
+def _directories(path: str) -> list[str]:
+    """The directories in a directory, sorted; none where it cannot be listed."""
+    try:
+        with os.scandir(path) as found:
+            names = [entry.name for entry in islice(found, _MOST_BELOW) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    return [os.path.join(path, name) for name in sorted(names)]
 
 
 def expanded(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.storage.file_source import FileSource, NotRegularError, OpenFailure, first_line
-from kdump.storage.paths import is_remote
+from kdump.storage.paths import did_you_mean, is_remote
 
 if TYPE_CHECKING:
     from typing import Self
@@ -46,7 +46,7 @@ def _problem(path: str, error: OSError, *, follow: bool) -> OpenFailure:
             return OpenFailure(path, "permission", f"{path}: permission denied by the store")
         return OpenFailure(path, "other", f"{path}: cannot be opened: {first_line(error)}")
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        sentence = f"no such file: {path}"
+        sentence = f"no such file: {path}{did_you_mean(path)}"
         if os.path.islink(path):
             sentence = f"{path}: is a symbolic link to a file that is not there"
         return OpenFailure(path, "missing", sentence)

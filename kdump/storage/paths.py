@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+from itertools import islice
+
+_MOST_NAMES = 2000  # of a directory that are looked at for one that was meant
+_ALIKE = 0.8
+
+DID_YOU_MEAN = "; did you mean "
+"""Begins the end of a sentence that names what the user has not named."""
 
 
 def is_remote(path: str) -> bool:
@@ -95,3 +103,26 @@ def relative_to(directory: str, path: str) -> str:
 def base_name(directory: str) -> str:
     """Return the name of a directory, also where the user wrote `.` or a separator at the end."""
     return os.path.basename(os.path.abspath(directory))
+
+
+def did_you_mean(path: str) -> str:
+    """Return the name beside a missing path that was probably meant, as the end of a sentence; empty for none.
+
+    What differs in digits alone is no slip of the fingers: another partition or segment.
+
+    Args:
+        path: as the user wrote it.
+    """
+    from difflib import get_close_matches
+
+    head, name = os.path.split(path.rstrip(os.sep))
+    if is_remote(path) or not name or name[0].isdigit():
+        return ""
+    try:
+        with os.scandir(head or os.curdir) as entries:
+            names = [entry.name for entry in islice(entries, _MOST_NAMES)]
+    except (OSError, ValueError):
+        return ""
+    without = re.sub(r"[0-9]", "", name)
+    near = get_close_matches(name, [one for one in names if re.sub(r"[0-9]", "", one) != without], 1, _ALIKE)
+    return f"{DID_YOU_MEAN}{os.path.join(head, near[0])}?" if near else ""

@@ -27,7 +27,7 @@ import kdump
 from kdump.cli.main import kdump as commands
 from kdump.format.checksum import crc32c
 from tests.support.damage_cases import damage_cases
-from tests.support.runs import FIXTURES, Run, changed, copy_tree, fingerprint
+from tests.support.runs import FIXTURES, Run, changed, copy_tree, fingerprint, run_kdump
 from tests.support.segments import varint
 from tests.support.unprivileged import unprivileged
 
@@ -241,6 +241,29 @@ def test_a_fifo_in_a_directory_is_not_waited_for(partition: Path) -> None:
     assert run.exit == 5
     assert "plain-0/00000000000000000240.log" in dumped(run)
     one_line(run, "00000000000000000300.log")
+
+
+@pytest.mark.parametrize("args", [["verify"], ["dump"], ["reindex"], ["find-offset", "3"]], ids=lambda args: args[0])
+def test_a_missing_path_names_the_one_beside_it_that_was_meant(args: list[str], tmp_path: Path) -> None:
+    (tmp_path / "plain-0").mkdir()
+    (tmp_path / "plain-1").mkdir()
+    run = run_kdump([args[0], "plian-0", *args[1:]], tmp_path)
+    assert (run.exit, run.stderr) == (10, b"kdump: no such file: plian-0; did you mean plain-0?\n")
+    if args[0] in ("verify", "dump"):
+        assert b"plain" not in run_kdump([args[0], "plian-0", "--redact"], tmp_path).stderr
+    run = run_kdump([args[0], "plain-2", *args[1:]], tmp_path)
+    assert (run.exit, run.stderr) == (10, b"kdump: no such file: plain-2\n")
+
+
+@pytest.mark.parametrize("command", ["verify", "dump"])
+def test_a_directory_without_kafka_files_is_said_to_have_none(command: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    run = run_kdump([command, "empty"], tmp_path)
+    assert (run.exit, b"empty: no Kafka files here\n" in run.stderr) == (10, True)
+    (tmp_path / "srv" / "kafka" / "data" / "t-0").mkdir(parents=True)
+    run = run_kdump([command, "srv"], tmp_path)
+    assert run.exit == 10
+    assert b"srv: no Kafka files here; log directories below: srv/kafka/data\n" in run.stderr
 
 
 def test_a_file_without_permission_is_one_line_and_5(tree: Path) -> None:
