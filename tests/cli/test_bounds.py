@@ -447,10 +447,11 @@ def test_entries_that_lead_astray_walk_the_log_a_few_times_not_once_each(
     log = tmp_path / "log" / "t-0" / f"{NAME}.log"
     log.parent.mkdir(parents=True)
     log.write_bytes(b"".join(pack(">q", offset) + one[8:] for offset in range(batches)))
-    places = (batches - 1, batches // 2 if zigzag else batches - 1)
+    places = (batches - 1, batches // 2 if zigzag else batches - 1) if kind == "index" else (0, int(zigzag))
     index = b"".join(pack(">ii", number + 1, places[number % 2] * size) for number in range(entries))
     log.with_suffix(".index").write_bytes(index)
-    times = ((batches - 1) if number % 2 or not zigzag else 5 for number in range(entries))
+    far = (batches - 1, batches // 2 if zigzag else batches - 1)  # behind what the index says, at one place or two
+    times = (far[number % 2] for number in range(entries))
     log.with_suffix(".timeindex").write_bytes(
         b"".join(pack(">qi", number + 1, offset) for number, offset in enumerate(times))
     )
