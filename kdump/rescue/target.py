@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from contextlib import suppress
@@ -54,6 +55,7 @@ class Target:
 
         Raises:
             UnfitError: it is refused.
+            OSError: it cannot be made.
         """
         where = real(self.path)
         for source in sources:
@@ -66,6 +68,10 @@ class Target:
         if above is not None:
             raise UnfitError(f"{self.path}: lies in the log directory {above}; a broker would take it for its own")
         if not os.path.lexists(self.path):
+            above = parent(self.path) or "."
+            os.close(os.open(above, _DIRECTORY))
+            if not os.access(above, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), above)
             return set()
         if not os.path.isdir(self.path):
             raise UnfitError(f"{self.path}: not a directory; name a new one")

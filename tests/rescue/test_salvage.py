@@ -25,6 +25,7 @@ from tests.support.partitions import checkpoint, marker, name, snapshot, write
 from tests.support.repair_trees import Counting, Faulty, Quick
 from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
 from tests.support.segments import TRANSACTIONAL, Record, batch, message, wrapper
+from tests.support.unprivileged import unprivileged
 
 if TYPE_CHECKING:
     from kdump.rescue.partition import SalvageOptions
@@ -301,6 +302,18 @@ def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
     assert done.steps[0].why.startswith("stop the broker that is to have __cluster_metadata-0")
     assert "only one log may go on" in done.steps[-1].why
+
+
+# --- where it cannot write --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("to", ["no/such", "file/out", "closed/out"])
+def test_a_directory_that_cannot_be_made_is_said_once_for_all_partitions(to: str, tmp_path: Path) -> None:
+    write(tmp_path / "logdir", {f"plain-{number}/{name(0)}": batch(0) for number in range(3)})
+    (tmp_path / "file").touch()
+    (tmp_path / "closed").mkdir(mode=0o500)
+    done = unprivileged("salvage", "logdir", "--to", to, cwd=tmp_path)
+    assert done.exit == 13
+    (said,) = done.stderr.decode().splitlines()
+    assert said.startswith(f"kdump: {to.partition('/')[0]}: ")
 
 
 # --- what the options decide ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from rich.text import Text
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
 
@@ -117,10 +117,16 @@ def texts(cells: Sequence[str], style: str = "") -> list[Text]:
     return [Text(cell, style=style) for cell in cells]
 
 
-def wrapped(console: Console, text: Text, indent: int) -> Iterator[Text]:
-    """Yield the lines of a text that is wrapped by word, all but the first set in."""
+def write_sentence(console: Console, text: Text) -> None:
+    """Write a text wrapped by word, all lines but the first set in by two columns more than that one.
+
+    Args:
+        console: the terminal.
+        text: without line ends.
+    """
+    indent = len(text.plain) - len(text.plain.lstrip(" ")) + 2
     for number, line in enumerate(text.wrap(console, max(8, console.width - indent), overflow="fold")):
         line.rstrip()
         if number:
             line.pad_left(indent)
-        yield line
+        console.print(line, soft_wrap=True)

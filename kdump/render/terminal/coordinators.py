@@ -12,7 +12,7 @@ from rich.text import Text
 from kdump.finding import Finding, Severity
 from kdump.item import Checked
 from kdump.render.escape import escape
-from kdump.render.terminal.columns import TableColumn, texts, write_table
+from kdump.render.terminal.columns import TableColumn, texts, write_sentence, write_table
 from kdump.render.terminal.numbers import offset_span, size
 from kdump.render.text.cluster import cluster_tables
 from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time, value_text
@@ -57,9 +57,9 @@ _TRANSACTIONS = (
     TableColumn("partitions", shrink=True),
 )
 _CHANGES = (
-    TableColumn("when", drop=2),
-    TableColumn("offset", right=True, drop=3),
-    TableColumn("what", drop=1),
+    TableColumn("when", drop=1),
+    TableColumn("offset", right=True, drop=2),
+    TableColumn("what", drop=3),
     TableColumn("name", shrink=True),
     TableColumn("field"),
     TableColumn("before", shrink=True),
@@ -111,7 +111,7 @@ class CoordinatorTable:
                 )
                 self._error(f"kdump: {item.partition}: exact since {time(item.exact_from)}: {why}")
         elif isinstance(item, Finding):
-            self._console.print(Text(finding_line(item), style=_STYLES[item.severity]))
+            write_sentence(self._console, Text(finding_line(item), style=_STYLES[item.severity]))
         elif isinstance(item, OpenFailure):
             self._error(f"kdump: {item.sentence}")
         elif isinstance(item, CopyChosen):
@@ -192,6 +192,8 @@ class CoordinatorTable:
             return
         rows = []
         for row in self._changes:
+            if row.field == "commitTimestamp" and row.after == row.timestamp:
+                continue  # it stands in the first column
             offset = "" if row.offset is None else str(row.offset)
             times = row.field.endswith("Timestamp")
             values = [self._value(value, is_time=times) for value in (row.before, row.after)]
@@ -216,10 +218,10 @@ class CoordinatorTable:
         name = "" if row.transactional_id is None else f" ({self._safe(row.transactional_id)})"
         who = f"producer {row.producer_id} epoch {row.producer_epoch}{name}"
         head.append(f"   {who}   since {time(row.since_timestamp)}", style="not bold")
-        self._console.print(head)
-        self._console.print(Text(f"  {offset_span(row.first_offset, row.log_end_offset)}: blocks {blocks}"))
-        self._console.print(Text(f"  {self._safe(row.why)}"))
+        write_sentence(self._console, head)
+        write_sentence(self._console, Text(f"  {offset_span(row.first_offset, row.log_end_offset)}: blocks {blocks}"))
+        write_sentence(self._console, Text(f"  {self._safe(row.why)}"))
         if row.hanging:
             self._console.print(Text(f"  {self._safe(row.abort_command)}"), soft_wrap=True)
             self._console.print(Text(f"  before Kafka 3.0: {self._safe(row.abort_command_before_30)}"), soft_wrap=True)
-            self._console.print(Text(f"  {CAUTION}", style="yellow"))
+            write_sentence(self._console, Text(f"  {CAUTION}", style="yellow"))

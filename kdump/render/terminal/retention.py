@@ -13,7 +13,7 @@ from rich.text import Text
 from kdump.broker.retention_results import Compacted, Retained
 from kdump.finding import Finding, Severity
 from kdump.render.escape import escape
-from kdump.render.terminal.columns import TableColumn, texts, write_table
+from kdump.render.terminal.columns import TableColumn, texts, write_sentence, write_table
 from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.text.findings import finding_line
 from kdump.render.text.retention import assumed, choice, first, outcome, rolling_sentence, timestamp, verdict, waits
@@ -68,7 +68,7 @@ class RetentionTable:
         elif isinstance(item, Compacted):
             self._compacted(item)
         elif isinstance(item, Finding):
-            self._console.print(Text(finding_line(item), style=_STYLES[item.severity]))
+            write_sentence(self._console, Text(finding_line(item), style=_STYLES[item.severity]))
         elif isinstance(item, OpenFailure):
             self._error(f"kdump: {item.sentence}")
 
@@ -76,7 +76,7 @@ class RetentionTable:
         """Write the last line."""
         what = f"{counted(self._partitions, 'partition')}, {counted(self._segments, 'segment')}"
         gone = f"{counted(self._gone, 'segment')} would go now, {size(self._bytes)}" if self._gone else "none goes now"
-        self._console.print(Text(f"{what}: {gone}"))
+        write_sentence(self._console, Text(f"{what}: {gone}"))
 
     def _retained(self, row: Retained) -> None:
         log, count = row.log, len(row.deletion.reasons)
@@ -90,21 +90,21 @@ class RetentionTable:
         head.append(f"   {counted(len(log.segments), 'segment')}   {offset_span(log.start_offset, log.end_offset)}")
         head.append(f"   {total}   ", style="not bold")
         head.append(f"{count} would go" if count else "none goes now", style="bold yellow" if count else "green")
-        self._console.print(head)
+        write_sentence(self._console, head)
         config = row.config
         policy = ",".join(sorted(config.cleanup_policy)) or "none"
         note = (
             f"  cleanup.policy={policy}  retention.ms={config.retention_ms}  retention.bytes={config.retention_bytes}"
         )
-        self._console.print(
-            Text(note + (f"  ({self._safe(assumed(row))})" if row.assumed else ""), style="bright_black")
+        write_sentence(
+            self._console, Text(note + (f"  ({self._safe(assumed(row))})" if row.assumed else ""), style="bright_black")
         )
         self._segments_of(row)
         if row.deletion.rolled_to is not None:
-            self._console.print(Text(f"  a new, empty segment begins at offset {row.deletion.rolled_to}"))
+            write_sentence(self._console, Text(f"  a new, empty segment begins at offset {row.deletion.rolled_to}"))
         if row.deletion.start_offset != log.start_offset:
-            self._console.print(Text(f"  the log then starts at offset {row.deletion.start_offset}"))
-        self._console.print(Text(f"  {rolling_sentence(row)}"))
+            write_sentence(self._console, Text(f"  the log then starts at offset {row.deletion.start_offset}"))
+        write_sentence(self._console, Text(f"  {rolling_sentence(row)}"))
 
     def _segments_of(self, row: Retained) -> None:
         segments, count = row.log.segments, len(row.deletion.reasons)
@@ -126,27 +126,30 @@ class RetentionTable:
         if narrow:  # nothing may be lost: a line each
             for number, segment in enumerate(segments):
                 if number not in hidden:
-                    self._console.print(Text(f"  {segment.base_offset}: {verdict(row, number)}"))
+                    write_sentence(self._console, Text(f"  {segment.base_offset}: {verdict(row, number)}"))
             return
         write_table(self._console, _SEGMENTS, rows)
         for number in range(count):
-            self._console.print(Text(f"  {segments[number].base_offset}: {verdict(row, number)}"))
+            write_sentence(self._console, Text(f"  {segments[number].base_offset}: {verdict(row, number)}"))
         if count < len(segments):
-            self._console.print(Text(f"  {segments[count].base_offset}: {verdict(row, count)}"))
+            write_sentence(self._console, Text(f"  {segments[count].base_offset}: {verdict(row, count)}"))
 
     def _compacted(self, row: Compacted) -> None:
         part = row.part
         ratio = "nothing" if part.dirty_ratio is None else f"{100 * part.dirty_ratio:.1f} %"
         until = f"{part.first_dirty_offset} to {part.clean_until_offset}"
-        self._console.print(
+        write_sentence(
+            self._console,
             Text(
                 f"  compaction: dirty from offset {until} ({'; '.join(part.why)}), {size(part.cleanable_bytes)} of "
                 f"{size(part.total_bytes)}, {ratio}"
-            )
+            ),
         )
-        self._console.print(Text(f"  {choice(row)}", style="bold" if part.chosen else ""))
+        write_sentence(self._console, Text(f"  {choice(row)}", style="bold" if part.chosen else ""))
         if part.reset:
-            self._console.print(Text(f"  the entry in cleaner-offset-checkpoint does not count: {part.reset}"))
+            write_sentence(
+                self._console, Text(f"  the entry in cleaner-offset-checkpoint does not count: {part.reset}")
+            )
         if row.cleaned is None:
             return
         rows = []
@@ -155,6 +158,6 @@ class RetentionTable:
             rows.append(texts((*numbers, "; ".join(waits(segment)))))
         if row.cleaned:
             write_table(self._console, _CLEANED, rows)
-        self._console.print(
-            Text(f"  the pass {outcome(row)}" if row.failure or not part.chosen else f"  {outcome(row)}")
+        write_sentence(
+            self._console, Text(f"  the pass {outcome(row)}" if row.failure or not part.chosen else f"  {outcome(row)}")
         )
