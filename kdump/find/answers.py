@@ -86,7 +86,7 @@ class Sentences:
         return f"{what}: {reason}" if reason else what
 
 
-_BY_KERNEL = layout.ODD_ORDER | layout.ODD_FIELDS
+_BY_KERNEL = layout.TIMES_VARY | layout.ODD_ORDER | layout.ODD_FIELDS
 
 
 class BatchRecords:

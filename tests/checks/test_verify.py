@@ -418,10 +418,21 @@ def test_shallow_reads_no_records(tmp_path: Path) -> None:
 def test_append_time_may_be_the_time_of_a_record(tmp_path: Path) -> None:
     """A broker on the host of its producer appends in the millisecond of the newest record."""
     records = [Record(b"v", timestamp=delta) for delta in (0, 3, 7)]
-    for flags, latest, found in ((0, 7, False), (0, 3, True), (LOG_APPEND_TIME, 7, False), (LOG_APPEND_TIME, 9, False)):
+    cases = ((0, 7, False), (0, 3, True), (LOG_APPEND_TIME, 7, False), (LOG_APPEND_TIME, 9, False))
+    for flags, latest, found in cases:
         root = tmp_path / f"{flags}-{latest}"
-        write(root / "t-0", {f"{0:020}.log": batch(0, records, flags=flags, max_timestamp=TIME + latest)})
+        log = [batch(3 * one, records, flags=flags, max_timestamp=TIME + latest) for one in range(3)]
+        write(root / "t-0", {f"{0:020}.log": b"".join(log)})
         assert ("B10" in codes(findings_of(root))) == found
+
+
+def test_append_time_between_batches_without_it_is_told(tmp_path: Path) -> None:
+    records = [Record(b"v", timestamp=delta) for delta in (0, 3, 7)]
+    log = [
+        batch(3 * one, records, flags=LOG_APPEND_TIME if one == 1 else 0, max_timestamp=TIME + 7) for one in range(3)
+    ]
+    write(tmp_path / "t-0", {f"{0:020}.log": b"".join(log)})
+    assert [(one.code.name, one.offset) for one in findings_of(tmp_path) if one.code.name == "B10"] == [("B10", 3)]
 
 
 @pytest.mark.parametrize("case", ["p03-control-key-short", "p03-control-value-short", "b01-payload-lz4", "b05-codec-5"])

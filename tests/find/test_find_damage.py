@@ -482,7 +482,10 @@ def test_a_part_of_a_ms_is_rounded_up(text: str, number: int) -> None:
     [
         ("20240101", "20240101 is read as ms since the epoch: 1970-01-01T05:37:20.101Z"),
         ("20240101120000", "20240101120000 is read as ms since the epoch: 2611-05-21T10:18:40.000Z"),
-        ("1700000000", "1700000000 is read as ms since the epoch: 1970-01-20T16:13:20.000Z"),
+        (
+            "1700000000",
+            "1700000000 is read as ms since the epoch: 1970-01-20T16:13:20.000Z; seconds? write 1700000000000",
+        ),
         ("-1", "-1 is read as ms since the epoch: 1969-12-31T23:59:59.999Z"),
         (str(2**63 - 1), f"{2**63 - 1} is read as ms since the epoch"),
         ("0", ""), ("9999", ""), ("1700000000119", ""),

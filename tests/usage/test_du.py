@@ -334,7 +334,7 @@ def test_a_burst_is_no_rate_of_a_day_and_a_far_end_is_none(tmp_path: Path) -> No
     assert row["bytesPerDay"] == 24 * path.stat().st_size
     assert (row["fullAt"], row["daysLeft"]) == (None, None)
     text = run_kdump(["du", *args], tmp_path).stdout.decode()
-    assert text.count("a day; not full in 100 years") == 2
+    assert text.count("; not full in 100 years") == 2
 
 
 def test_a_chart_adds_up_what_it_is_sorted_by() -> None:

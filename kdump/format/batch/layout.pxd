@@ -79,6 +79,7 @@ cdef enum:
     OUT_OF_RANGE = 256
     ODD_FLAGS = 512
     HAS_PRODUCER = 1024
+    TIMES_VARY = 2048
     ODD_ORDER = 4096
     ODD_FIELDS = 8192
     END = 0

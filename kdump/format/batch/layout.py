@@ -90,6 +90,7 @@ OUT_OF_RANGE = 256  # no offset at all, below the segment's base offset, or more
 ODD_FLAGS = 512
 HAS_PRODUCER = 1024  # no fault: the producer fold wants to see it
 # Set by the record kernel.
+TIMES_VARY = 2048  # no fault: the records' timestamps are not all the same
 ODD_ORDER = 4096  # offset deltas do not rise, or exceed lastOffsetDelta
 ODD_FIELDS = 8192  # a record with attributes, or a length below -1
 

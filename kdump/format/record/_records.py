@@ -183,6 +183,8 @@ def _one_batch(
         row[r + layout.R_OFFSET] = wire.add(base, row[r + layout.R_DELTA])
         timestamp = wire.add(first_timestamp, row[r + layout.R_TIME_DELTA])
         row[r + layout.R_TIMESTAMP] = max_timestamp if append_time else timestamp
+        if timestamp != seen and seen != layout.UNKNOWN:
+            bits |= layout.TIMES_VARY
         if timestamp > seen:
             seen = timestamp
         if row[r + layout.R_DELTA] <= delta or row[r + layout.R_DELTA] > last_delta:
@@ -797,10 +799,13 @@ def next_odd(batches: cython.longlong[::1], first: cython.Py_ssize_t, n: cython.
             continue
         if batches[q + layout.ATTRIBUTES] & layout.CONTROL_FLAG:
             return k
-        if (
-            batches[q + layout.SEEN_MAX_TIMESTAMP] != batches[q + layout.MAX_TIMESTAMP]
-            and batches[q + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG == 0
-        ):
+        if batches[q + layout.SEEN_MAX_TIMESTAMP] == batches[q + layout.MAX_TIMESTAMP]:
+            if (
+                batches[q + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG
+                and batches[q + layout.SUSPICION] & layout.TIMES_VARY
+            ):
+                return k
+        elif batches[q + layout.ATTRIBUTES] & layout.TIMESTAMP_TYPE_FLAG == 0:
             return k
     return n
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterator
 
+    from kdump.format.batch.window import Window
+
 _CODES = {
     layout.R_LENGTH_VARINT: (Code.R01, ""),
     layout.R_FIELD_VARINT: (Code.R01, ""),
@@ -253,5 +255,21 @@ def _timestamps(file: str, chunk: Chunk, k: int) -> Iterator[Finding]:
     if not done or window.cell(k, layout.MAGIC) < layout.MAGIC_V2 or window.cell(k, layout.COUNT) <= 0:
         return
     seen, stored = window.cell(k, layout.SEEN_MAX_TIMESTAMP), window.cell(k, layout.MAX_TIMESTAMP)
-    if seen != stored and not window.cell(k, layout.ATTRIBUTES) & layout.TIMESTAMP_TYPE_FLAG:
+    append_time = window.cell(k, layout.ATTRIBUTES) & layout.TIMESTAMP_TYPE_FLAG
+    if append_time:
+        if seen == stored and window.cell(k, layout.SUSPICION) & layout.TIMES_VARY and _is_alone(window, k):
+            yield _finding(
+                file, chunk, k, Code.B10, field="timestampType", found="LogAppendTime", expected="CreateTime"
+            )
+    elif seen != stored:
         yield _finding(file, chunk, k, Code.B10, field="maxTimestamp", found=stored, expected=seen)
+
+
+def _is_alone(window: Window, k: int) -> bool:
+    """Whether the batches beside one have CreateTime, and some are known.
+
+    A broker on its producer's host appends in the millisecond of the newest record, so that the batch by itself tells
+    nothing; in a topic with LogAppendTime those beside it have append time too.
+    """
+    beside = [one for one in (k - 1, k + 1) if 0 <= one < window.count and window.cell(one, layout.MAGIC) > 0]
+    return bool(beside) and not any(window.cell(one, layout.ATTRIBUTES) & layout.TIMESTAMP_TYPE_FLAG for one in beside)
