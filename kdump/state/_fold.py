@@ -54,6 +54,8 @@ CUT_WIDTH = 3
 _CUT_WIDTH = cython.declare(cython.Py_ssize_t, CUT_WIDTH)
 
 # What is known of the newest value of a key.
+LARGEST_HELD = 4096  # bytes of a value that is held as it lies on disk; a larger one is held compressed
+_LARGEST_HELD = cython.declare(cython.Py_ssize_t, LARGEST_HELD)
 V_OFFSET = 0  # of its record
 V_TIMESTAMP = 1  # of its record, ms
 V_PRODUCER = 2  # -1 for none
@@ -138,7 +140,8 @@ def upsert(
 ) -> int:
     """Keep the newest value of each known key, up to a record that somebody has to look at.
 
-    That is one whose batch has a producer, whose value is null, or whose key is not in `keys` with a number from 0 on.
+    That is one whose batch has a producer, whose value is null or larger than LARGEST_HELD, or whose key is not in
+    `keys` with a number from 0 on.
 
     Args:
         view: the buffer of the records.
@@ -167,6 +170,8 @@ def upsert(
     for r in range(first, filled):
         c = r * layout.RECORD_WIDTH
         if rows[c + layout.R_KEY_SIZE] < 0 or rows[c + layout.R_VALUE_SIZE] < 0:
+            return r
+        if rows[c + layout.R_VALUE_SIZE] > _LARGEST_HELD:
             return r
         if batches[rows[c + layout.R_BATCH] * layout.BATCH_WIDTH + layout.PRODUCER_ID] >= 0:
             return r

@@ -1,8 +1,8 @@
 """Groups and their commits as the coordinator has them after loading a partition of `__consumer_offsets`.
 
-Strategy: of each key only the newest value is kept, as it lies on disk; it is decoded when rows are asked for. The
-kernel takes what most records are, new values of known keys outside of transactions; everything else comes here, a
-record at a time, in the order of the log.
+Strategy: of each key only the newest value is kept, as it lies on disk, a large one packed; it is decoded when rows are
+asked for. The kernel takes what most records are, new values of known keys outside of transactions; everything else
+comes here, a record at a time, in the order of the log.
 
 Source: GroupCoordinatorShard.replay, OffsetMetadataManager.replay, GroupMetadataManager.replay, CoordinatorLoaderImpl.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.batch import layout
 from kdump.state import _fold
-from kdump.state.messages import Message, Unreadable, fields_of, kind_of, read_key, read_value
+from kdump.state.messages import Message, Unreadable, fields_of, kind_of, pack, read_key, read_value
 from kdump.state_rows import CommitRow, GroupRow
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class GroupCoordinator:
         if producer < 0:
             self._set(number, place.offset, place.timestamp, producer, value)
         else:
-            self._pending.setdefault(producer, {})[number] = _Pending(place.offset, place.timestamp, value)
+            self._pending.setdefault(producer, {})[number] = _Pending(place.offset, place.timestamp, pack(value))
 
     def _number(self, key: bytes, place: CommitPlace) -> int | None:
         """The number of a commit by its key; None for a key that cannot be read."""
@@ -231,7 +231,7 @@ class GroupCoordinator:
         return number
 
     def _set(self, number: int, offset: int, timestamp: int, producer: int, value: bytes) -> None:
-        self._values[number] = value
+        self._values[number] = pack(value)
         at = number * _fold.VALUE_WIDTH
         self._columns[at + _fold.V_OFFSET] = offset
         self._columns[at + _fold.V_TIMESTAMP] = timestamp
@@ -294,7 +294,7 @@ class GroupCoordinator:
             self._remove(name, place)
             return
         group = self._put(name, _Group(_CLASSIC))
-        group.parts["metadata"] = value
+        group.parts["metadata"] = pack(value)
         group.offset, group.timestamp = place.offset, place.timestamp
 
     def _modern(self, group_type: str, part: str, key: Message, place: CommitPlace, value: bytes | None) -> None:
@@ -308,7 +308,7 @@ class GroupCoordinator:
         if part == "metadata" and value is None:
             self._remove(name, place)
         elif part in ("metadata", "assignment", "topology"):
-            group.parts[part] = value or b""
+            group.parts[part] = pack(value or b"")
         elif part in ("member", "current"):
             _member(group.members, key["memberId"], part, value)
 
@@ -462,7 +462,7 @@ def _member(members: dict[str, bytes | None], member: str, part: str, value: byt
     """Take a record about a member into account."""
     if part == "current":
         if value is not None or member in members:
-            members[member] = value or b""
+            members[member] = pack(value or b"")
     elif value is None:
         members.pop(member, None)
     else:

@@ -10,6 +10,7 @@ from kdump.decode.table import newest, table
 from kdump.decode.wire import MalformedError
 from kdump.format.record.chunk import KEPT, MOST_WHOLE
 from kdump.format.record.reader import key_and_value
+from kdump.state._fold import LARGEST_HELD
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ class Unreadable(Value):
     """Why a value cannot be read."""
 
     why: str
+
+
+class PackedValue(bytes):
+    """A large value as it is held for long: a zstd frame, so that memory follows the bytes of the file."""
 
 
 class TooLarge(bytes):
@@ -94,6 +99,15 @@ def read_key(name: str, key: bytes) -> Message | Unreadable:
         return Unreadable(f"the key cannot be read as {name}: {_cause(problem)}")
 
 
+def pack(value: bytes) -> bytes:
+    """Return a value as it is held for long: a large one PackedValue, for `read_value`."""
+    if len(value) <= LARGEST_HELD or isinstance(value, PackedValue):
+        return value
+    from zstandard import ZstdCompressor
+
+    return PackedValue(ZstdCompressor(level=1).compress(value))
+
+
 def read_value(name: str, value: bytes) -> Message | Unreadable:
     """Read a value.
 
@@ -101,6 +115,10 @@ def read_value(name: str, value: bytes) -> Message | Unreadable:
         name: of its message.
         value: with its version.
     """
+    if isinstance(value, PackedValue):
+        from zstandard import ZstdDecompressor
+
+        value = ZstdDecompressor().decompress(value)
     if isinstance(value, TooLarge):
         return Unreadable(value.why)
     if len(value) < _VERSION:

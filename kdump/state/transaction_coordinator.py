@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
 from kdump.state.group_coordinator import CommitPlace
-from kdump.state.messages import Unreadable, fields_of, kind_of, known, read_key, read_value
+from kdump.state.messages import Unreadable, fields_of, kind_of, known, pack, read_key, read_value
 from kdump.state_rows import TransactionRow
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class TransactionCoordinator:
             elif value is None:
                 self._values.pop(key, None)
             else:
-                self._values[key] = place, value
+                self._values[key] = place, pack(value)
 
     def rows(self, *, exact: bool) -> Iterator[TransactionRow]:
         """Yield the transactions by transactional id.

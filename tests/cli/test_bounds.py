@@ -365,6 +365,31 @@ def test_a_state_record_of_240_mb_is_not_decoded_and_said(
 
 
 @needs_kernels
+@pytest.mark.parametrize(
+    ("name", "key", "begins", "producer", "row"),
+    [
+        (OFFSETS, b"\0\1\0\1g\0\1t", b"\0\1" + bytes(7) + b"\7" + bytes(18), (-1, 0, 0), "commit"),
+        (OFFSETS, b"\0\1\0\1g\0\1t", b"\0\1" + bytes(7) + b"\7" + bytes(18), (7, 0, 0), "commit"),
+        (OFFSETS, b"\0\2\0\4", b"\0\0\0\1c" + bytes(12), (-1, 0, 0), "group"),
+        (TRANSACTIONS, b"\0\0\0\4", b"\0\0" + bytes(14) + b"\4" + bytes(20), (-1, 0, 0), "transaction"),
+    ],
+    ids=["commits", "pending", "groups", "transactions"],
+)
+def test_large_values_of_a_hundred_live_keys_are_held_as_small_as_they_lie_on_disk(
+    name: str, key: bytes, begins: bytes, producer: tuple[int, int, int], row: str, tmp_path: Path
+) -> None:
+    verb = "transactions" if name == TRANSACTIONS else "groups"
+    value = begins + bytes(6 << 20)
+    logs = []
+    for n in range(200):  # each key twice: known keys go another way
+        one = Record(value, key + f"{n % 100:04}".encode())
+        logs.append(batch(n, [one], codec=ZSTD, producer=producer, flags=16 * (producer[0] >= 0)))
+    put_log(tmp_path / "log" / name, b"".join(logs))
+    done = run(verb, "--format", "json", ".", cwd=tmp_path / "log")
+    assert sum(found["type"] == row for found in map(json.loads, done.out.splitlines())) == 100
+
+
+@needs_kernels
 def test_the_marker_of_a_transaction_counts_however_large_its_value_is(tmp_path: Path) -> None:
     commit = batch(0, [Record(bytes.fromhex("0003 0000000000000007 ffffffff 0000 0000000000000000"), COMMIT_KEY)],
                    flags=16, producer=(7, 0, 0))  # fmt: skip
