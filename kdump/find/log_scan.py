@@ -229,10 +229,10 @@ class LogScan:
         largest, width = NO_TIMESTAMP, layout.RECORD_WIDTH
         for window in self._windows(number, run):
             for chunk in self._reader.chunks(window):
-                offsets, times = (
-                    chunk.rows[column : chunk.filled * width : width] for column in (layout.R_OFFSET, layout.R_TIMESTAMP)
-                )
-                largest = max(largest, *(time for at, time in zip(offsets, times, strict=True) if at >= start), NO_TIMESTAMP)
+                offsets = chunk.rows[layout.R_OFFSET : chunk.filled * width : width]
+                times = chunk.rows[layout.R_TIMESTAMP : chunk.filled * width : width]
+                served = (time for at, time in zip(offsets, times, strict=True) if at >= start)
+                largest = max(largest, max(served, default=NO_TIMESTAMP))
         return largest
 
     def end_offset(self) -> int:

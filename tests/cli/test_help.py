@@ -140,6 +140,17 @@ def test_what_was_meant_is_named(args: list[str], said: str, tmp_path: Path) -> 
     assert said in run.stderr.decode()
 
 
+@pytest.mark.parametrize(
+    "args", [["find-time", "x", "--deeep", "-2h"], ["find-offset", "x", "-2h"], ["find-time", "x", "-2x", "-2h"]]
+)
+def test_a_time_is_only_meant_where_the_mistake_is_that_word_and_the_verb_takes_one(
+    args: list[str], tmp_path: Path
+) -> None:
+    run = run_kdump(args, tmp_path)
+    assert (run.exit, run.stdout) == (2, b"")
+    assert b"now-2h" not in run.stderr
+
+
 def test_seconds_are_told_from_ms(tmp_path: Path) -> None:
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{0:020}.log").touch()
