@@ -367,7 +367,9 @@ class _Segment:
         if not self.is_unsound(finding) or _cause(finding) in (*_WITNESSED, *_FOREIGN) or self.can_be_indexed:
             return finding
         if self.damage:
-            once = f"once the {self.damage[0].code.name} of its log is settled: a restore, salvage and a cut settle both"
+            once = (
+                f"once the {self.damage[0].code.name} of its log is settled: a restore, salvage and a cut settle both"
+            )
         else:
             once = "once patch-header has mended its log"
         return finding.replace(values={**finding.values, "once": once})

@@ -77,7 +77,9 @@ def _cut(directory: PartitionDir, end: int) -> Iterator[Finding]:
     known = {name: log_dir.offset(kind, key) or 0 for kind, name in names.items()}
     above = {name: offset for name, offset in known.items() if offset > end}
     if above:
-        what = f"{' and '.join(f'{name} {offset}' for name, offset in above.items())} {'is' if len(above) == 1 else 'are'}"
+        what = (
+            f"{' and '.join(f'{name} {offset}' for name, offset in above.items())} {'is' if len(above) == 1 else 'are'}"
+        )
         newest: dict[str, int | str | None] = {"epoch": epochs[-1].epoch, "start": epochs[-1].start_offset}
         values = {"what": what, "end": end, "committed": _committed(known[_WATERMARK], end), **newest}
         path = directory.epoch_file.path

@@ -177,3 +177,10 @@ def test_a_mistake_in_the_use_says_where_the_help_is(args: list[str], said: str,
     assert (run.exit, lines[1]) == (2, said)
     assert lines[0].startswith("Usage: kdump")
     assert lines[3].startswith("Error: ")
+
+
+@pytest.mark.parametrize("name", ["dump", "verify"])
+def test_help_names_no_page_that_an_installed_package_has_not_on_the_path_of_man(name: str, tmp_path: Path) -> None:
+    shown = run_kdump([name, "-h"], tmp_path).stdout.decode()
+    assert "man kdump" not in shown
+    assert "kdump explain CODE" in " ".join(shown.split())

@@ -524,8 +524,9 @@ def test_a_run_that_is_skipped_leaves_what_its_batches_one_by_one_leave(is_lost:
     states, told = [], []
     for skips in (False, True):
         free: list[tuple[int, int | None, int]] = []
-        fold = OffsetFold("x.log", [].append, 0)
-        fold.when_free = lambda *one, free=free: free.append(one)  # type: ignore[misc]
+        found: list[Finding] = []
+        fold = OffsetFold("x.log", found.append, 0)
+        fold.when_free = lambda *one, free=free: free.append(one)
         fold.push(HeaderFacts(0, 90, 0, 9, 0, trusted=True))
         if is_lost:
             fold.after_loss()
