@@ -176,13 +176,13 @@ class Code(Enum):
     S04 = ("snapshot-name", Severity.ERROR, "the name is not an offset: a broker fails to load the partition", "move the file out of the directory")
     K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing:offset} {missing:is} gone", "compare with another replica; a broker lowers the value")
     K02 = ("start-ahead", Severity.ERROR, "{partition}: the log start offset {found} is above the end of the log, {end}: a broker deletes all segments", "restore the checkpoint before a broker starts")
-    K03 = ("checkpoint", Severity.ERROR, "{why}", "restore the file: a broker may take the log directory offline, or count the file as empty")
+    K03 = ("checkpoint", Severity.ERROR, "{why}", "restore this very file from a backup, for that of another log directory does not fit; a checkpoint of offsets, no other file, may be moved away while the broker is stopped, at the price that kdump explain K03 names")
     K04 = ("epoch-file", Severity.ERROR, "{why}", "restore the file from another replica; where it is not there a broker makes it again from the batches")
     K05 = ("partition-metadata", Severity.ERROR, "{why}", "restore the file from another replica: a broker takes the log directory offline")
 
     K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment")
 
-    K08 = ("end-cut", Severity.NOTE, "{what} is above the end of the log, {end}, and no index or snapshot is: as after a truncation to the leader of a new epoch; the newest here, {epoch}, began at {start}", "compare with the leader of that epoch: what was cut off here was not committed, unless that leader was elected uncleanly")
+    K08 = ("end-cut", Severity.NOTE, "{what} above the end of the log, {end}, and no index or snapshot is: as after a truncation to the leader of a new epoch; the newest here, {epoch}, began at {start}", "compare with the leader of that epoch: {committed}")
 
     M01 = ("stray", Severity.ERROR, "the cluster does not have this partition here: {why}", "find out why it is here before a broker starts, for that sets it aside as TOPIC-N.ID-stray; then move it away")
     M02 = ("partition-missing", Severity.ERROR, "the partition is missing: {why}", "look for it on other volumes; a broker that starts makes an empty one, and what only this replica had is lost to readers if it leads")
@@ -234,7 +234,7 @@ class Finding(Value):
         found: its value in the file.
         count: records (or folded findings) concerned.
         severity: None for the severity of the table.
-        values: further values for the sentence; `also` has words that follow it.
+        values: further values for the sentence; `also` has words that follow it, `once` those that follow the remedy.
         more: how many findings of this code in the same batch or index file are left out; None for none.
         by_neighbours: the offsets are those that the batches, segments or files around leave free.
         repair: the command that mends it, as a dry run and as a shell reads it; None where none does.
@@ -286,7 +286,8 @@ class Finding(Value):
     @property
     def remedy(self) -> str:
         """What the operator can do about it."""
-        return self._fill(self.code.remedy)
+        once = self.values.get("once")
+        return self._fill(self.code.remedy) + (f", {once}" if once else "")
 
     def _fill(self, sentence: str) -> str:
         values = {**{name: getattr(self, name) for name in _OWN}, **self.values}

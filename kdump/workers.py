@@ -199,9 +199,17 @@ def _say(line: str) -> None:
     """Write one line to stderr, over a progress bar that may stand there."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            erase = "\r\x1b[K" if sys.stderr.isatty() else ""
+            erase = _erase() if sys.stderr.isatty() else ""
             sys.stderr.write(f"{erase}kdump: {line}\n")
             sys.stderr.flush()
+
+
+def _erase() -> str:
+    """What takes a progress bar away; a terminal without escape sequences gets none, and has no bar."""
+    return "" if os.environ.get("TERM", "").lower() in _DUMB else "\r\x1b[K"
+
+
+_DUMB = ("dumb", "unknown")  # as rich has it, which draws the bar
 
 
 class _Raised:
@@ -487,7 +495,7 @@ class Output:
 
     def error(self, data: bytes) -> None:
         """Write to stderr, after all that stdout got; over a progress bar."""
-        self._out(1, b"\r\x1b[K" + data if self._has_bar else data)
+        self._out(1, _erase().encode() + data if self._has_bar else data)
 
     def _out(self, which: int, data: bytes | memoryview) -> None:
         skip = min(self._skip[which], len(data))

@@ -146,3 +146,15 @@ def test_each_unit_is_told_in_its_turn_done_or_left_out(jobs: int) -> None:
     units = [1, 2, 3, 4, 5, 100, 6]
     assert in_turn(units, Adding(), jobs, 0, told=told.append) == 112
     assert told == units[:6]
+
+
+@pytest.mark.parametrize(("term", "erased"), [("xterm", b"\r\x1b[K"), ("dumb", b""), ("unknown", b"")])
+def test_a_terminal_without_escape_sequences_gets_none(
+    term: str, erased: bytes, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    with os.fdopen(os.dup(1), "w") as stdout, os.fdopen(os.dup(2), "w") as stderr, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stdout)
+        patch.setattr(sys, "stderr", stderr)
+        Output(has_bar=True).error(b"kdump: a line\n")
+    assert capfdbinary.readouterr().err == erased + b"kdump: a line\n"

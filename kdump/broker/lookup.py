@@ -193,12 +193,6 @@ class Lookup:
                 return find_record(self._records, FoundBatch(number, window, k), lambda time, _: time == largest)
         return self._reading.failure
 
-    def newest(self) -> int:
-        """Return the largest timestamp, ms, as far as the time indexes know; NO_TIMESTAMP where they know none."""
-        if self.is_emptied():
-            return NO_TIMESTAMP
-        return max((self._known_time(n)[0] for n in range(len(self._partition))), default=NO_TIMESTAMP)
-
     def earliest(self) -> FoundRecord:
         """Return the log start offset with its leader epoch."""
         first = next(iter(self._epochs()), None)

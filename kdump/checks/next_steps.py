@@ -117,9 +117,17 @@ class PartitionSteps:
                 yield item
                 continue
             command = self._repair(segment, item)
-            if command is None and (segment is None or not segment.is_to_do(item)):
-                self._persons.see(item)
-            yield item if command is None else item.replace(repair=command)
+            if command is not None:
+                yield item.replace(repair=command)
+                continue
+            told = item if segment is None else segment.with_blocker(item)
+            if segment is None or not segment.is_to_do(item) or not self._has_steps(segment):
+                self._persons.see(told)
+            yield told
+
+    def _has_steps(self, segment: _Segment) -> bool:
+        """Whether the segment in hand is one of those in which there is something to do."""
+        return bool(self._segments) and self._segments[-1] is segment
 
     def _segment(self, checked: SegmentChecked | None, found: list[Finding], *, is_whole: bool) -> _Segment | None:
         """What is known of the segment that findings are about, None where they are about something else."""
@@ -142,9 +150,8 @@ class PartitionSteps:
         judged = check_segment(job.replace(only=log), VerifyOptions(deep=False))
         others = (one for one in judged if isinstance(one, Finding))
         segment = _Segment(job, 0, [*found, *islice(others, _HELD)], is_whole=True)
-        if not segment.can_be_indexed:
-            return None
-        self._segments.append(segment)
+        if segment.can_be_indexed:
+            self._segments.append(segment)
         return segment
 
     def _repair(self, segment: _Segment | None, finding: Finding) -> str | None:
@@ -354,6 +361,18 @@ class _Segment:
         """Whether a step is about it, though no command for this finding alone."""
         is_cause = finding.code.name in (*_WITNESSED, *_FOREIGN)
         return is_cause or self.mends(finding) or self.is_damage(finding) or self.is_unsound(finding)
+
+    def with_blocker(self, finding: Finding) -> Finding:
+        """Return a finding about an index with what has to be done before; reindex refuses it before that."""
+        if not self.is_unsound(finding) or _cause(finding) in (*_WITNESSED, *_FOREIGN) or self.can_be_indexed:
+            return finding
+        if self.damage:
+            once = (
+                f"once the {self.damage[0].code.name} of its log is settled: a restore, salvage and a cut settle both"
+            )
+        else:
+            once = "once patch-header has mended its log"
+        return finding.replace(values={**finding.values, "once": once})
 
     @property
     def ends_with_damage(self) -> bool:

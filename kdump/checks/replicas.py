@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _MOST_TOGETHER = 1000  # batches whose records are compared at once, where the framing differs
 _JOINED = "writes all that is intact in any of these replicas to a new directory"
+_FOR_ALL = f"{_JOINED}, once for all of them; not needed where each damaged one is restored"
 _HELD = 10_000  # findings about missing offsets, until it is known whether compaction explains them
 
 
@@ -93,6 +94,7 @@ class _KnownLosses:
         self._steps: list[Step] = []
         self._unsound: set[str] = set()  # directories in which something is wrong, or was not read
         self._differ: set[tuple[str, str]] = set()  # replicas with other records at the same offsets
+        self._lacks: set[tuple[str, str]] = set()  # replicas that lack records, and those that have them
         self._losses: dict[str, list[Loss]] = {}
         self._missing: dict[str, array[int]] = {}  # first and last offset, pair by pair
         self._spans: dict[str, tuple[int, int]] = {}
@@ -117,10 +119,13 @@ class _KnownLosses:
             yield item
 
     def see_difference(self, item: Item) -> None:
-        """Take into account where two replicas have other records."""
-        if isinstance(item, Finding) and item.code is Code.D01:
+        """Take into account where two replicas have other records, or one has fewer."""
+        if isinstance(item, Finding) and item.code in (Code.D01, Code.D02):
             pair = parent(item.file), str(item.values["other"])
-            self._differ.update((pair, pair[::-1]))
+            if item.code is Code.D02:
+                self._lacks.add(pair)
+            else:
+                self._differ.update((pair, pair[::-1]))
 
     def steps(self, groups: Sequence[Sequence[str]]) -> Iterator[Step]:
         """Yield the steps, numbered through: each names the sound replica, or all that salvage is to join.
@@ -128,45 +133,79 @@ class _KnownLosses:
         Args:
             groups: paths of the replicas of each partition.
         """
-        replicas = {path: paths for paths in groups for path in paths if len(paths) > 1}
+        replicas = {path: tuple(paths) for paths in groups for path in paths if len(paths) > 1}
         salvaged = {one.damaged for one in self._steps if one.command is not None}
-        steps: list[tuple[int, Step]] = []  # with the number that it had, 0 for a new one
+        writers = {one.n for one in self._steps if one.command is not None}
+        steps: list[Step] = []  # with the numbers that they had, negative for new ones
+        joins: dict[tuple[str, ...], int] = {}  # replicas, and which of the steps joins them
         for one in self._steps:
             paths = replicas.get(one.damaged or "")
             if paths is None or one.damaged is None:
-                steps.append((one.n, one))
+                steps.append(one)
                 continue
-            join = one.replace(command=command_line("salvage", *map(named, paths), "--to", "DIR"), why=_JOINED)
-            if one.command is not None:
-                steps.append((one.n, join))
-                continue
-            sound = self._sound(one.damaged, [path for path in paths if path != one.damaged])
-            source = "from a replica other than these, if one is sound"
-            if sound is not None:
-                source = f"from {sound}, in which nothing is wrong and nothing is missing that is lost here"
-            steps.append((one.n, one.replace(why=one.why.replace(FROM_ANOTHER, source))))
-            if sound is None and one.damaged not in salvaged and self._would_gain(one.damaged, paths):
-                writers = {other.n for other in self._steps if other.command is not None}
-                steps.append((0, join.replace(instead=tuple(n for n in one.instead if n in writers))))
-        numbers = {old: n for n, (old, _) in enumerate(steps, 1) if old}
-        for n, (_, step) in enumerate(steps, 1):
-            instead = [numbers[old] for old in step.instead]
-            if n < len(steps) and not steps[n][0]:  # the new one behind it
-                instead.append(n + 1)
-            yield step.replace(n=n, instead=tuple(sorted(instead)))
+            join = one if one.command is not None else None
+            if join is None:
+                sound = self._sound(one.damaged, [path for path in paths if path != one.damaged])
+                source = "from a replica other than these, if one is sound"
+                if sound is not None:
+                    source = f"from {sound}, in which nothing is wrong, and nothing is missing that this one has or had"
+                elif one.damaged not in salvaged and self._would_gain(one.damaged, paths):
+                    join = one.replace(n=-len(steps) - 1, instead=tuple(n for n in one.instead if n in writers))
+                    one = one.replace(instead=(*one.instead, join.n))  # noqa: PLW2901 (it makes the new one needless)
+                steps.append(one.replace(why=one.why.replace(FROM_ANOTHER, source)))
+            if join is not None and paths in joins:
+                first = steps[joins[paths]]
+                steps[joins[paths]] = first.replace(why=_FOR_ALL, instead=(*first.instead, *join.instead))
+            elif join is not None:
+                joins[paths] = len(steps)
+                command = command_line("salvage", *map(named, paths), "--to", "DIR")
+                steps.append(join.replace(command=command, why=_JOINED))
+        numbers = {step.n: n for n, step in enumerate(steps, 1)}
+        shared = {step.n for step in steps if step.why == _FOR_ALL}  # one restored replica does not make it needless
+        for step in steps:
+            instead = {numbers[n] for n in step.instead if n in numbers and n not in shared}
+            yield step.replace(n=numbers[step.n], instead=tuple(sorted(instead)))
 
     def _sound(self, path: str, others: Sequence[str]) -> str | None:
-        """The replica that has all that one with damage has, and all that it has lost; None where there is none."""
-        losses, (_, end) = self._losses.get(path, []), self._spans.get(path, (0, 0))
+        """The replica that has all that one with damage has, and all that it has lost; None where there is none.
+
+        To restore from it is to throw this one away: so it has lost nothing itself, begins as low and ends as high,
+        and each record that is intact here is there.
+        """
+        losses, (start, end) = self._losses.get(path, []), self._spans.get(path, (0, 0))
         found = [
             one
             for one in others
             if one not in self._unsound
+            and one not in self._losses
             and (path, one) not in self._differ
-            and self._spans.get(one, (0, -1))[1] >= end
+            and (one, path) not in self._lacks
+            and one in self._spans
+            and self._spans[one][0] <= start
+            and self._spans[one][1] >= end
             and all(self._has(one, loss.offset, loss.last_offset) for loss in losses)
+            and not self._misses_more(one, path)
         ]
         return max(found, key=lambda one: self._spans[one][1], default=None)
+
+    def _misses_more(self, one: str, path: str) -> bool:
+        """Whether a replica misses offsets that another one has."""
+        start, end = self._spans[path]
+        others = sorted(self._missing_of(path))
+        at = 0
+        for first, last in sorted(self._missing_of(one)):
+            wanted, stop = max(first, start), min(last, end - 1)
+            while wanted <= stop:
+                while at < len(others) and others[at][1] < wanted:
+                    at += 1
+                if at == len(others) or others[at][0] > wanted:
+                    return True
+                wanted = others[at][1] + 1
+        return False
+
+    def _missing_of(self, path: str) -> Iterator[tuple[int, int]]:
+        missing = self._missing.get(path, array("q"))
+        return zip(missing[::2], missing[1::2], strict=True)
 
     def _would_gain(self, path: str, paths: Sequence[str]) -> bool:
         """Whether another replica has something that one has lost."""
@@ -194,8 +233,7 @@ class _KnownLosses:
         start, end = self._spans.get(path, (0, 0))
         if not start <= first <= last < end:
             return False
-        missing = self._missing.get(path, array("q"))
-        return not any(one <= last and first <= other for one, other in zip(missing[::2], missing[1::2], strict=True))
+        return not any(one <= last and first <= other for one, other in self._missing_of(path))
 
 
 def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Item]:
@@ -315,22 +353,19 @@ class _Pair:
 
     def _lacks(self, replica: _Replica, other: _Replica) -> None:
         """A batch of the other is not here; below the first offset retention has taken it."""
-        batch = other.batch
+        batch, here = other.batch, replica.batch
         assert batch is not None
-        if batch.first >= replica.start and batch.is_true and len(self._missing) < _HELD:
-            values: dict[str, int | str | None] = {
-                "missing_first": batch.first,
-                "missing_last": batch.last,
-                "other": other.path,
-            }
-            here = replica.batch
-            assert here is not None
-            self._missing.append(
-                Finding(
-                    Code.D02, here.log.name, here.position, 0, offset=batch.first, last_offset=batch.last, values=values
-                )
-            )
+        assert here is not None
+        if batch.first >= replica.start and batch.is_true:
+            self._miss(here, other.path, batch.first, batch.last)
         other.step()
+
+    def _miss(self, here: _ReplicaBatch, other: str, first: int, last: int) -> None:
+        """Offsets of the other replica are not in this batch, or before it."""
+        if len(self._missing) < _HELD:
+            values: dict[str, int | str | None] = {"missing_first": first, "missing_last": last, "other": other}
+            where = here.log.name, here.position
+            self._missing.append(Finding(Code.D02, *where, 0, offset=first, last_offset=last, values=values))
 
     def _ends(self) -> Iterator[Finding]:
         for replica, other in ((self._one, self._other), (self._other, self._one)):
@@ -358,12 +393,28 @@ class _Pair:
             why = f"leader epoch {theirs[0].epoch}, where the other has {ours[0].epoch}"
             yield self._differs(theirs[0], why, "partitionLeaderEpoch", theirs[0].epoch, ours[0].epoch)
             return
-        known = {offset: (record, batch) for batch in ours for offset, record in self._records(batch)}
+        known = {offset: record for batch in ours for offset, record in self._records(batch)}
+        seen: set[int] = set()
         for batch in theirs:
             for offset, record in self._records(batch):
-                if offset in known and known[offset][0] != record:
+                seen.add(offset)
+                if offset in known and known[offset] != record:
                     yield self._differs(batch, f"the record of offset {offset} is another one", None, None, None)
                     return
+        if max(len(ours), len(theirs)) < _MOST_TOGETHER:  # else the first of them were let go
+            self._miss_records(self._one, ours, sorted(seen - known.keys()), self._other)
+            self._miss_records(self._other, theirs, sorted(known.keys() - seen), self._one)
+
+    def _miss_records(
+        self, replica: _Replica, batches: Sequence[_ReplicaBatch], offsets: Sequence[int], other: _Replica
+    ) -> None:
+        """Records of the other replica are in none of these batches, which have their offsets."""
+        firsts = [one for n, one in enumerate(offsets) if not n or offsets[n - 1] != one - 1]
+        lasts = [one for n, one in enumerate(offsets, 1) if n == len(offsets) or offsets[n] != one + 1]
+        for first, last in zip(firsts, lasts, strict=True):
+            here = next((batch for batch in batches if batch.last >= first), None)
+            if here is not None and first >= replica.start:
+                self._miss(here, other.path, first, last)
 
     def _differs(
         self, batch: _ReplicaBatch, why: str, field: str | None, found: int | None, expected: int | None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _DELETED = ".deleted"
+_WATERMARK = "the high watermark"
 
 
 def why_gone(directory: PartitionDir, end: int, *, has_holes: bool, may_be_cut: bool) -> Iterator[Finding]:
@@ -72,12 +73,22 @@ def _cut(directory: PartitionDir, end: int) -> Iterator[Finding]:
     key, log_dir, epochs = directory.key, directory.log_dir, directory.epochs
     if key is None or not epochs:
         return
-    names = {FileKind.RECOVERY_POINT: "the recovery point", FileKind.REPLICATION: "the high watermark"}
+    names = {FileKind.RECOVERY_POINT: "the recovery point", FileKind.REPLICATION: _WATERMARK}
     known = {name: log_dir.offset(kind, key) or 0 for kind, name in names.items()}
     above = {name: offset for name, offset in known.items() if offset > end}
     if above:
-        what = " and ".join(f"{name} {offset}" for name, offset in above.items())
+        what = (
+            f"{' and '.join(f'{name} {offset}' for name, offset in above.items())} {'is' if len(above) == 1 else 'are'}"
+        )
         newest: dict[str, int | str | None] = {"epoch": epochs[-1].epoch, "start": epochs[-1].start_offset}
-        values = {"what": what, "end": end, **newest}
+        values = {"what": what, "end": end, "committed": _committed(known[_WATERMARK], end), **newest}
         path = directory.epoch_file.path
         yield Finding(Code.K08, path, offset=end, last_offset=max(above.values()) - 1, values=values)
+
+
+def _committed(watermark: int, end: int) -> str:
+    """Say whether what was cut off had been committed: a replica knows no high watermark above that of its leader."""
+    if watermark <= end:
+        return "what was cut off here was not committed, unless that leader was elected uncleanly"
+    offsets = f"offset {end} was" if watermark == end + 1 else f"offsets {end}..{watermark - 1} were"
+    return f"{offsets} committed; if it does not have what was there, it was elected uncleanly, and that is lost"

@@ -147,7 +147,7 @@ _KINDS = (
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Kafka's layout, or JSON: one object a line, see man kdump-json.",
+    help="Kafka's layout, or JSON: one object a line; kdump explain KEY tells of its keys.",
 )
 @click.option(
     "--compat",
@@ -196,8 +196,8 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Show what is in files of a broker, in the layout of Kafka's own tool.
 
     FILE is a log, an index, a producer or KRaft snapshot, a checkpoint or any other file of a broker; DIR means its
-    files in order. Nothing is ever created, changed or locked. Findings go to stderr; see man kdump-findings for their
-    codes. Exit status: 0 done, 3 errors found, 5 something could not be read, 10 no such file, 2 wrong use.
+    files in order. Nothing is ever created, changed or locked. Findings go to stderr; kdump explain CODE tells of one.
+    Exit status: 0 done, 3 errors found, 5 something could not be read, 10 no such file, 2 wrong use.
     """
     compat = given["compat"]
     paths = _paths(given["files"], given["paths"], compat)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-
 import click
 
 from kdump.cli.options.common import help_option
 from kdump.cli.options.complete import manual_names
 from kdump.cli.options.help import Command
+from kdump.cli.options.terminal import columns_of_stdout
 from kdump.render.commentary import answer
+from kdump.render.terminal.sentences import fitted
 
 _WIDEST = 100
 
@@ -34,13 +33,16 @@ def command(names: tuple[str, ...]) -> None:
     """
     from kdump.render.text.manual import entries, headings, known_names
 
-    width = min(shutil.get_terminal_size().columns, _WIDEST) if sys.stdout.isatty() else 80
+    columns = columns_of_stdout()
+    width = 80 if columns is None else min(columns, _WIDEST)
     found = {name: list(entries(name, width)) for name in dict.fromkeys(names)}
     for name, lines in found.items():
         if not lines:
             near = _near(name, known_names())
             raise click.UsageError(f"the manual has no finding, no JSON key and no word '{name}'{near}")
     shown = found or {"": headings()}
+    if columns is not None:  # examples are whole lines of other commands, else
+        shown = {name: [fitted(line, width) for line in lines] for name, lines in shown.items()}
     answer("\n\n".join("\n".join(lines) for lines in shown.values()))
 
 

@@ -19,7 +19,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.complete import partitions
 from kdump.cli.options.help import Command
-from kdump.cli.options.terminal import bar_of
+from kdump.cli.options.terminal import bar_of, columns_of_stdout
 from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
@@ -312,4 +312,6 @@ def _sink(path: str, given: dict[str, Any], *, many: bool) -> FindSink:
         return JsonSink()
     from kdump.render.text.find import FindText
 
-    return FindText(path, many=many, careful=sys.stdout.isatty() and not given["raw"], notes=bool(given["notes"]))
+    columns = columns_of_stdout()
+    careful = columns is not None and not given["raw"]
+    return FindText(path, many=many, careful=careful, notes=bool(given["notes"]), columns=columns)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kdump.cli.options.repair import options_of
+from kdump.cli.options.terminal import columns_of_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked, PartitionChecked
@@ -17,6 +18,7 @@ from kdump.render.commentary import say, say_left
 from kdump.render.json.lines import finding_json, summary_json
 from kdump.render.shell import command_line, named
 from kdump.render.tally import Tally
+from kdump.render.terminal.sentences import fitted
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_json, plan_lines
 from kdump.repair.errors import FailedError, RefusedError
@@ -191,8 +193,9 @@ class Repair:
             if journal is not None:
                 say(f"kdump: journal: {journal}")
             return
-        for text in plan_lines(shown, grouped=sys.stdout.isatty()):
-            _write(f"{text}\n")
+        columns = columns_of_stdout()
+        for text in plan_lines(shown, grouped=columns is not None):
+            _write(f"{text if columns is None else fitted(text, columns)}\n")
 
     @contextmanager
     def guarded(self) -> Iterator[None]:

@@ -138,7 +138,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Check files of a broker for damage: what is wrong, where, since which offset, and what to do.
 
     PATH is a partition directory, a log.dir or a file. Nothing is ever created, changed or locked, and a broker may run
-    meanwhile. The verdicts go to stdout; see man kdump-findings for the codes. Exit status: 0 no error found, 3 errors
+    meanwhile. The verdicts go to stdout; kdump explain CODE tells of a code. Exit status: 0 no error found, 3 errors
     found, 5 something could not be read, 6 both, 10 no such file, 2 wrong use.
     """
     if not given["paths"] and not given["accept"]:

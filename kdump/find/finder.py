@@ -130,6 +130,7 @@ class Finder:
         self._times = times
         self._jobs = jobs
         self._tell = told
+        self._newest = NO_TIMESTAMP  # of what the last question about a time did not reach, ms
 
     def answers(self, queries: Iterable[Query]) -> Iterator[LookupAnswer | Finding | OpenFailure]:
         """Yield one location for each question, in order, each after what was met on the way to it.
@@ -183,10 +184,14 @@ class Finder:
         return data if self._scan else broker
 
     def _with_newest(self, query: Query, answer: LookupAnswer) -> LookupAnswer:
-        """Add the newest time to the answer that no record is late enough: the next question can be a right one."""
+        """Add the newest time to the answer that no record is late enough: the next question can be a right one.
+
+        It is that of a record: of the data where that was asked, else of the batch that a time index names.
+        """
         if query.ask is not Ask.TIME or answer.error != self._sentences.no_time(query):
             return answer
-        newest = self._lookup.newest()
+        is_data = self._scan or self._way.is_odd or self._way.by_file_time
+        newest = self._data.newest() if is_data else self._newest
         return answer if newest < 0 else answer.replace(error=f"{answer.error}; the newest time known is {iso(newest)}")
 
     def record(self, location: LookupAnswer) -> Chunk | None:
@@ -238,7 +243,17 @@ class Finder:
             way.check_max(lookup, nothing=nothing)
         else:
             way.check_time(lookup, query.number, nothing=nothing)
+            if found is None and not (way.is_odd or way.by_file_time):
+                self._see_newest()
         return answer
+
+    def _see_newest(self) -> None:
+        """Look up the newest time, and judge the time index that names it."""
+        found = self._lookup.max_timestamp()
+        is_limited = isinstance(found, Refused) and bool(found.limit)
+        self._way.check_max(self._lookup, nothing=not (is_limited or isinstance(found, FoundRecord)))
+        is_served = isinstance(found, FoundRecord) and found.offset >= self._partition.start_offset
+        self._newest = found.timestamp if isinstance(found, FoundRecord) and is_served else NO_TIMESTAMP
 
     def _read(self, query: Query) -> LookupAnswer:
         found = self._lookup.read(query.number)

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.lookup_results import FoundBatch, FoundRecord, Refused, find_record, limit_of
+from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused, find_record, limit_of
 from kdump.broker.segment_reading import WINDOW
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Finding
@@ -211,6 +211,29 @@ class LogScan:
         self._last = len(self._partition) - 1
         largest = max(self.runs(number).max_timestamp for number in range(len(self._partition)))
         return self._time(largest, 0) if largest >= 0 else None
+
+    def newest(self) -> int:
+        """Return the largest timestamp, ms, from the log start on; -1 when no record there has one."""
+        self._last = len(self._partition) - 1
+        start, largest = self._partition.start_offset, NO_TIMESTAMP
+        for number in range(max(0, self._partition.floor(start)), len(self._partition)):
+            for run in self.runs(number).at_time(0):
+                if run.first >= start:
+                    largest = max(largest, run.max_timestamp)
+                elif run.last >= start:
+                    largest = max(largest, self._newest_from(number, run, start))
+        return largest
+
+    def _newest_from(self, number: int, run: OffsetRun, start: int) -> int:
+        """The largest timestamp of a run that begins below an offset, from there on."""
+        largest, width = NO_TIMESTAMP, layout.RECORD_WIDTH
+        for window in self._windows(number, run):
+            for chunk in self._reader.chunks(window):
+                offsets = chunk.rows[layout.R_OFFSET : chunk.filled * width : width]
+                times = chunk.rows[layout.R_TIMESTAMP : chunk.filled * width : width]
+                served = (time for at, time in zip(offsets, times, strict=True) if at >= start)
+                largest = max(largest, max(served, default=NO_TIMESTAMP))
+        return largest
 
     def end_offset(self) -> int:
         """Return the offset after the last true batch; the base offset of the last segment when that has none."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import NOT_ALL_READ, Finding
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.paths import DID_YOU_MEAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ class NotSearched:
         if isinstance(item, Finding) and (is_lost or item.gap or item.code in NOT_ALL_READ):
             self._add(_place(item))
         elif isinstance(item, OpenFailure) and item.kind != "skipped":
-            self._add(item.sentence)
+            self._add(item.sentence.partition(DID_YOU_MEAN)[0])  # the hint may name what nobody may see
 
     def lines(self) -> Iterator[str]:
         """Yield what to say of it."""

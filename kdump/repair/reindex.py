@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -348,10 +349,14 @@ def _content(done: Recovered, kind: FileKind) -> bytes:
     return done.timeindex() if kind is FileKind.TIMEINDEX else done.txnindex()
 
 
+_CRC = re.compile(r"(?<= crc = )[0-9]+")
+
+
 def _damage(done: Recovered, size: int) -> str:
     """The reason why a recovery did not reach the end of a log; empty when it did."""
     if done.failure is not None:
         why = done.failure.exception.rpartition(".")[2] if " " not in done.failure.exception else done.failure.exception
+        why = _CRC.sub(lambda number: f"{int(number[0]):#010x}", why)  # as verify tells them
         where = f"a broker does not get past the batch at byte {done.failure.position} ({why})"
     elif done.valid_bytes < size:
         where = f"no whole batch begins at byte {done.valid_bytes}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TEXT_KINDS, FileKind, FileName, has_meaning, log_bases, parse_name, parse_partition
-from kdump.storage.paths import is_dir, is_remote, real
+from kdump.storage.paths import DID_YOU_MEAN, is_dir, is_remote, real
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def no_kafka_files(path: str) -> OpenFailure:
         for _ in range(_LEVELS):
             level = [one for above in level for one in _directories(above)][:_MOST_BELOW]
             below += [one for one in level if any(parse_partition(os.path.basename(sub)) for sub in _directories(one))]
-    hint = f"; log directories below: {', '.join(below[:_MOST_NAMED])}" if below else ""
+    hint = f"{DID_YOU_MEAN}{', '.join(below[:_MOST_NAMED])}?" if below else ""
     return OpenFailure(path, "missing", f"{path}: no Kafka files here{hint}")
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kdump.item import Certainty, Loss
+from kdump.render.text.losses import LossSum
 from tests.support.damage_cases import damage_cases, edited
 from tests.support.loss_check import plan_problems, problems_of, start_problems
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
@@ -126,3 +128,16 @@ def test_a_partition_that_suffers_with_others_names_what_took_the_directory_offl
     file.write_bytes(b"0\n1\nhello\n")
     causes = [row["cause"] for row in rows(tree, "--start", "all") if row["type"] == "prediction"]
     assert causes == [{"code": "K03", "file": str(file)}] * 3
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [([2, 1], "(3 records)"), ([2, None], "(2 records known, those of 1 offset unknown)")],
+)
+def test_a_sum_of_losses_tells_records_from_offsets_whose_records_nobody_knows(
+    records: list[int | None], said: str
+) -> None:
+    losses = LossSum("t-0")
+    for offset, count in zip((4, 9), records, strict=True):
+        losses.add(Loss("t-0", "t-0", "t-0/x.log", 0, 1, offset, offset, count, Certainty.LOST, ()))
+    assert said in (losses.sentence() or "")

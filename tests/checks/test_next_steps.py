@@ -184,3 +184,38 @@ def test_where_indexes_tell_what_is_lost_they_are_built_again_only_knowingly(tmp
     assert forced.command == f"kdump reindex {log_dir}/plain-0/{name(240)} --force"
     run_kdump([*shlex.split(forced.command)[1:], "--apply", "--quarantine", str(tmp_path / "aside")], tmp_path)
     assert not any(one.code in (Code.X07, Code.T04) for one in loud_findings(log_dir))
+
+
+def damaged_with_index(root: Path) -> Path:
+    """A partition with a damaged batch, and a damaged index of its log."""
+    partition = copy_tree(DAMAGE / "intact" / "none" / "logdir", root / "logs") / "plain-0"
+    for path, at in ((partition / name(119, "log"), 900), (partition / name(119, "index"), 7)):
+        data = bytearray(path.read_bytes())
+        data[at] ^= 1
+        path.write_bytes(data)
+    return partition
+
+
+def test_the_index_of_a_damaged_log_says_what_settles_it(tmp_path: Path) -> None:
+    """Reindex refuses there: to name it alone leads in a circle."""
+    partition = damaged_with_index(tmp_path)
+    for path in (partition, partition / name(119, "index")):
+        found = next(one for one in loud_findings(path) if one.code is Code.X04)
+        assert found.repair is None
+        assert found.remedy.startswith("rebuild the index, once the B01 of its log is settled: ")
+    refused = run_kdump(["reindex", str(partition)], tmp_path)
+    assert refused.exit == 12
+    damage = next(one for one in loud_findings(partition) if one.code is Code.B01)
+    assert f"stored crc = {damage.found:#010x}".encode() in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["salvage", "truncate"])
+def test_what_settles_a_damaged_log_settles_its_index(command: str, tmp_path: Path) -> None:
+    partition, saved = damaged_with_index(tmp_path), tmp_path / "saved"
+    flags = {
+        "salvage": ["--to", str(saved)],
+        "truncate": ["--at-damage", "--with-later-segments", "--apply", "--quarantine", str(tmp_path / "aside")],
+    }
+    run = run_kdump([command, str(partition), *flags[command]], tmp_path)
+    assert run.exit == {"salvage": 3, "truncate": 0}[command]
+    assert {one.code for one in loud_findings(saved if command == "salvage" else partition)} <= {Code.K01}

@@ -566,3 +566,33 @@ def test_no_bytes_raise_and_each_gap_is_told_once(live: Path, changes: list[Edit
             if extent.kind == "gap"
         ]
         assert sorted((one.position, one.length) for one in found if one.gap and one.file == str(live / path)) == gaps
+
+
+@pytest.mark.parametrize(
+    ("watermark", "what", "remedy"),
+    [
+        (6, "the recovery point 99 is above", "what was cut off here was not committed"),
+        (99, "the recovery point 99 and the high watermark 99 are above", "offsets 6..98 were committed; "),
+        (7, "the recovery point 99 and the high watermark 7 are above", "offset 6 was committed; "),
+    ],
+)
+def test_what_was_cut_off_below_the_high_watermark_was_committed(
+    watermark: int, what: str, remedy: str, tmp_path: Path
+) -> None:
+    copy_tree(FIXTURES / "checkpoint-k08-end-cut", tmp_path)
+    write(
+        tmp_path,
+        {
+            "recovery-point-offset-checkpoint": checkpoint(("plain", 0, 99)),
+            "replication-offset-checkpoint": checkpoint(("plain", 0, watermark)),
+        },
+    )
+    (found,) = (one for one in findings_of(tmp_path) if one.code is Code.K08)
+    assert found.message.startswith(what)
+    assert found.remedy.startswith(f"compare with the leader of that epoch: {remedy}")
+
+
+def test_a_checkpoint_that_cannot_be_read_names_no_other_directory_as_its_source() -> None:
+    (found,) = (one for one in findings_of(FIXTURES / "checkpoint-k03-malformed") if one.code is Code.K03)
+    assert "that of another log directory does not fit" in found.remedy
+    assert "a checkpoint of offsets, no other file, may be moved away" in found.remedy

@@ -13,7 +13,7 @@ from kdump.checks.replicas import compare
 from kdump.finding import Finding, Severity
 from kdump.item import Step
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
-from tests.support.segments import batch
+from tests.support.segments import Record, batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,6 +178,53 @@ def test_no_replica_is_called_sound_that_has_less_or_another_record(data: list[b
     assert salvage.command == f"kdump salvage {one} {other} --to DIR"
 
 
+def test_a_replica_with_a_loss_of_its_own_is_no_source(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *spoiled(log(0, 12), 4))
+    other = replica(tmp_path / "b", *log(0, 12))
+    (tmp_path / "b" / "replication-offset-checkpoint").write_text("0\n1\nt 0 20\n")
+    restore = steps_of(one, other)[0]
+    assert f"restore {one} from a replica other than these, if one is sound" in restore.why
+
+
+@pytest.mark.parametrize(
+    "has",
+    [[*log(0, 2), *log(4, 12)], [*log(0, 2), batch(2, [b"v2"], last_delta=1), *log(4, 12)]],
+    ids=["a batch", "a record of a batch"],
+)
+def test_a_replica_that_lacks_what_the_damaged_one_has_is_no_source(has: list[bytes], tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *spoiled(log(0, 12), 4))
+    other = replica(tmp_path / "b", *has)
+    restore = steps_of(one, other)[0]
+    assert f"restore {one} from a replica other than these, if one is sound" in restore.why
+
+
+def test_a_replica_that_begins_later_is_no_source(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *spoiled(log(0, 12), 4))
+    other = tmp_path / "b" / "t-0"
+    other.mkdir(parents=True)
+    (other / f"{4:020}.log").write_bytes(b"".join(log(4, 12)))
+    restore = steps_of(one, other)[0]
+    assert f"restore {one} from a replica other than these, if one is sound" in restore.why
+
+
+def test_a_record_that_a_batch_lacks_is_a_note(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 8, each=4))
+    other = replica(tmp_path / "b", batch(0, [b"v0", Record(b"v3", delta=3)], last_delta=3), *log(4, 8, each=4))
+    (found,) = differences(one, other)
+    assert (found.code.name, found.severity, found.offset, found.last_offset) == ("D02", Severity.NOTE, 1, 2)
+    assert found.file == str(other / ZERO)
+
+
+def test_salvage_of_several_damaged_replicas_is_one_step(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *spoiled(log(0, 12), 3))
+    other = replica(tmp_path / "b", *spoiled(log(0, 12), 1))
+    found = steps_of(one, other)
+    salvage = f"kdump salvage {one} {other} --to DIR"
+    cuts = [f"kdump truncate {path} --at-damage" for path in (one, other)]
+    assert [step.command for step in found] == [None, salvage, cuts[0], None, cuts[1]]
+    assert [step.instead for step in found] == [(3,), (3, 5), (), (5,), ()]
+
+
 def test_salvage_joins_replicas_where_a_cut_of_one_would_lose_what_the_other_has(tmp_path: Path) -> None:
     one = replica(tmp_path / "a", *spoiled(log(0, 12), 5))
     other = replica(tmp_path / "b", *spoiled(log(0, 12), 1))
@@ -188,7 +235,7 @@ def test_salvage_joins_replicas_where_a_cut_of_one_would_lose_what_the_other_has
         f"kdump salvage {one} {other} --to DIR",
         f"kdump truncate {one} --at-damage",
     ]
-    assert [step.instead for step in found[:3]] == [(2, 3), (3,), ()]
+    assert [step.instead for step in found[:3]] == [(3,), (3, 5), ()]
     saved = tmp_path / "saved"
     assert run_kdump(["salvage", str(one), str(other), "--to", str(saved)], tmp_path).exit == 0
     assert kdump.verify(saved / "t-0").summary["records"] == 12

@@ -26,6 +26,8 @@ import pytest
 import kdump
 from kdump.cli.main import kdump as commands
 from kdump.format.checksum import crc32c
+from kdump.render.not_searched import NotSearched
+from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import damage_cases
 from tests.support.runs import FIXTURES, Run, changed, copy_tree, fingerprint, run_kdump
 from tests.support.segments import varint
@@ -263,7 +265,16 @@ def test_a_directory_without_kafka_files_is_said_to_have_none(command: str, tmp_
     (tmp_path / "srv" / "kafka" / "data" / "t-0").mkdir(parents=True)
     run = run_kdump([command, "srv"], tmp_path)
     assert run.exit == 10
-    assert b"srv: no Kafka files here; log directories below: srv/kafka/data\n" in run.stderr
+    assert b"srv: no Kafka files here; did you mean srv/kafka/data?\n" in run.stderr
+    redacted = run_kdump([command, "srv", "--redact"], tmp_path).stderr
+    assert b"no Kafka files here\n" in redacted
+    assert b"data" not in redacted
+
+
+def test_what_was_not_searched_names_no_file_that_the_user_has_not_named() -> None:
+    watched = NotSearched()
+    watched.see(OpenFailure("plian-0", "missing", "no such file: plian-0; did you mean plain-0?"))
+    assert list(watched.lines()) == ["not searched: no such file: plian-0"]
 
 
 def test_a_file_without_permission_is_one_line_and_5(tree: Path) -> None:

@@ -140,6 +140,17 @@ def test_what_was_meant_is_named(args: list[str], said: str, tmp_path: Path) -> 
     assert said in run.stderr.decode()
 
 
+@pytest.mark.parametrize(
+    "args", [["find-time", "x", "--deeep", "-2h"], ["find-offset", "x", "-2h"], ["find-time", "x", "-2x", "-2h"]]
+)
+def test_a_time_is_only_meant_where_the_mistake_is_that_word_and_the_verb_takes_one(
+    args: list[str], tmp_path: Path
+) -> None:
+    run = run_kdump(args, tmp_path)
+    assert (run.exit, run.stdout) == (2, b"")
+    assert b"now-2h" not in run.stderr
+
+
 def test_seconds_are_told_from_ms(tmp_path: Path) -> None:
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{0:020}.log").touch()
@@ -166,3 +177,10 @@ def test_a_mistake_in_the_use_says_where_the_help_is(args: list[str], said: str,
     assert (run.exit, lines[1]) == (2, said)
     assert lines[0].startswith("Usage: kdump")
     assert lines[3].startswith("Error: ")
+
+
+@pytest.mark.parametrize("name", ["dump", "verify"])
+def test_help_names_no_page_that_an_installed_package_has_not_on_the_path_of_man(name: str, tmp_path: Path) -> None:
+    shown = run_kdump([name, "-h"], tmp_path).stdout.decode()
+    assert "man kdump" not in shown
+    assert "kdump explain CODE" in " ".join(shown.split())

@@ -17,7 +17,7 @@ from rich.text import Text
 from kdump.item import Progress
 from kdump.render.terminal.columns import TableColumn, fitting, shortened, write_table
 from kdump.render.terminal.progress import Bar
-from tests.support.runs import FIXTURES, run_kdump
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.terminal import run_in_terminal
 
 if TYPE_CHECKING:
@@ -51,6 +51,34 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(place: Path, args: list[s
 def test_nor_of_the_tables_of_a_node(args: list[str]) -> None:
     seen = run_in_terminal([*args, "."], NODE, 80)
     assert [line for line in seen.lines if cell_len(line) > 80 and is_of_a_table(line)] == []
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["reindex", "t-0"],
+        ["truncate", "t-0", "--to-offset", "200", "--with-later-segments"],
+        ["patch-header", "t-0"],
+        ["find-time", "t-0", "max"],
+        ["find-offset", "t-0", "200"],
+        ["explain", "X04", "K03", "F14"],
+    ],
+    ids=lambda args: args[0],
+)
+def test_sentences_on_stdout_are_wrapped_and_commands_are_whole(args: list[str], tmp_path: Path) -> None:
+    partition = copy_tree(FIXTURES / "damage" / "intact" / "none" / "logdir" / "plain-0", tmp_path / "t-0")
+    for name, at, bit in (("00000000000000000119.index", 7, 1), ("00000000000000000119.log", 3834, 1)):
+        data = bytearray((partition / name).read_bytes())
+        data[at] ^= bit
+        (partition / name).write_bytes(data)
+    if args[0] == "reindex":
+        run_kdump(["patch-header", "t-0", "--apply", "--quarantine", "aside"], tmp_path)
+    seen = run_in_terminal(args, tmp_path, 80)
+    plain = run_kdump(args, tmp_path).stdout.decode()
+    wide = [line for line in seen.lines if cell_len(line) > 80 and not line.startswith("kdump: ")]
+    assert [line for line in wide if " " in line.strip() and "kdump " not in line] == []
+    commands = [[line for line in lines if ": kdump " in line] for lines in (plain.splitlines(), seen.lines)]
+    assert commands[0] == commands[1]
 
 
 def test_the_verdict_stands_first() -> None:

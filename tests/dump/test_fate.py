@@ -136,13 +136,13 @@ def test_a_record_of_a_batch_with_a_wrong_crc_supersedes_nothing(logdir: Path) -
 def test_in_text_the_fate_stands_behind_the_header_keys_in_brackets(logdir: Path) -> None:
     run = run_kdump(["dump", "orders-0", "--fate", "--key", "a", "--print-data-log"], logdir)
     lines = [line.partition("headerKeys: [] ")[2] for line in run.stdout.decode().splitlines() if line.startswith("| ")]
-    gone = "deleted by retention at 2023-11-21T22:13:20.00"
+    gone = "retention deletes it from 2023-11-21T22:13:20.00"
     assert lines == [
-        f"fate: [below the log start, superseded at offset 2, {gone}6Z] key: a payload: v",
-        f"fate: [committed, superseded at offset 7, {gone}6Z] key: a payload: v",
-        f"fate: [aborted, superseded at offset 7, {gone}6Z] key: a payload: v",
-        f"fate: [superseded at offset 10, {gone}9Z] key: a payload: v",
-        f"fate: [{gone}9Z] key: a payload: ",
+        f"fate: [below the log start, superseded at offset 2, {gone}6Z on] key: a payload: v",
+        f"fate: [committed, superseded at offset 7, {gone}6Z on] key: a payload: v",
+        f"fate: [aborted, superseded at offset 7, {gone}6Z on] key: a payload: v",
+        f"fate: [superseded at offset 10, {gone}9Z on] key: a payload: v",
+        f"fate: [{gone}9Z on] key: a payload: ",
     ]
     assert b"Kafka's defaults are taken" in run.stderr
 

@@ -253,6 +253,31 @@ def test_max_judges_the_entry_that_it_believed(name: str, build: Callable[[str],
     )
 
 
+@pytest.mark.parametrize("scan", [[], ["--scan"]], ids=["broker", "scan"])
+@pytest.mark.parametrize("name", ["t-last-too-high-mid", "t-last-too-high-last"])
+def test_the_newest_time_is_that_of_a_record_whatever_a_time_index_says(
+    name: str, scan: list[str], build: Callable[[str], Path]
+) -> None:
+    answer = Answer(["find-time", "plain-0", "2099-01-01T00:00:00Z", *scan], build(name))
+    assert answer.location["error"].endswith("the newest time known is 2023-11-14T22:15:36.669Z")
+    assert scan or "T04" in answer.codes
+
+
+def test_a_time_index_below_its_log_does_not_hide_a_record(plain: Path) -> None:
+    index = (plain / LAST).with_suffix(".timeindex")
+    entries = index.read_bytes()
+    index.write_bytes(entries[:-12] + entries[-24:-16] + entries[-4:])
+    answer = Answer(["find-time", "plain-0", "2099-01-01T00:00:00Z"], plain)
+    assert answer.location["error"].endswith("the newest time known is 2023-11-14T22:15:36.669Z")
+    assert "T04" in answer.codes
+
+
+def test_the_newest_time_lies_above_the_log_start(plain: Path) -> None:
+    (plain / "log-start-offset-checkpoint").write_text("0\n1\nplain 0 297\n")
+    answer = Answer(["find-time", "plain-0", "2099-01-01T00:00:00Z", "--scan"], plain)
+    assert "newest" not in answer.location["error"]
+
+
 def test_max_looks_beyond_the_last_entry(plain: Path) -> None:
     index = (plain / LAST).with_suffix(".timeindex")
     index.write_bytes(index.read_bytes()[:-12])

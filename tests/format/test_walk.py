@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
+from kdump.format.batch.offset_order import HeaderFacts, OffsetFold
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.source import BytesSource
 from tests.support.scan_windows import (
@@ -515,6 +516,29 @@ def test_a_flipped_bit_outside_the_crc_is_told_with_the_right_value(name: str, k
 
 # What no neighbour contradicts: a leader epoch may rise at the last batch, or between two that rise too.
 EPOCH = range(12, 16)
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["behind a batch", "behind damage"])
+def test_a_run_that_is_skipped_leaves_what_its_batches_one_by_one_leave(is_lost: bool) -> None:
+    run = [HeaderFacts(100 + 70 * n, 70, 10 + n, 10 + n, 0, trusted=True) for n in range(5)]
+    states, told = [], []
+    for skips in (False, True):
+        free: list[tuple[int, int | None, int]] = []
+        found: list[Finding] = []
+        fold = OffsetFold("x.log", found.append, 0)
+        fold.when_free = lambda *one, free=free: free.append(one)
+        fold.push(HeaderFacts(0, 90, 0, 9, 0, trusted=True))
+        if is_lost:
+            fold.after_loss()
+        if skips:
+            fold.skip(run[-1], run[0].position)
+        else:
+            for one in run:
+                fold.push(one)
+        states.append(fold.state)
+        told.append(free)
+    assert states[0] == states[1]
+    assert told[0] == told[1]
 
 
 def test_only_plausible_epochs_are_silent() -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _REST = "More"
 _BEFORE_NOW = re.compile(r"-[0-9]+(ms|s|m|h|d)")
+_TIME = re.compile(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
 _TWO_VALUES = {"--diff": "--diff yesterday now"}
 
 GROUPS = {
@@ -79,11 +80,13 @@ class Command(click.Command):
         Raises:
             click.UsageError: as click does.
         """
-        before = next((word for word in args if _BEFORE_NOW.fullmatch(word)), None)
+        words = list(args)  # they are taken away one by one
         try:
             return super().parse_args(ctx, args)
-        except click.NoSuchOption:
-            if before is None:
+        except click.NoSuchOption as error:
+            blamed = {word for word in words if word.startswith(error.option_name)}
+            before = blamed.pop() if len(blamed) == 1 else ""
+            if not _BEFORE_NOW.fullmatch(before) or not any(_TIME.search(one.metavar or "") for one in self.params):
                 raise
             raise click.UsageError(f"'{before}' is no option; did you mean now{before}?", ctx) from None
         except click.MissingParameter as error:

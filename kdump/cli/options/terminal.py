@@ -45,6 +45,13 @@ def console_of(given: dict[str, Any]) -> Console | None:
     )
 
 
+def columns_of_stdout() -> int | None:
+    """Return how many columns the terminal has that stdout is; None where it is none."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def bar_of(verb: str, *, quiet: bool = False) -> Bar | None:
     """Return the progress bar; None where nobody looks at it, or nobody wants to.
 

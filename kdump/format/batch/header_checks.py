@@ -89,11 +89,11 @@ class HeaderChecks:
             last = header_facts(window, start)
             goes_on = self.offsets.is_next(window.cell(0, layout.BASE_OFFSET)) and self.epochs.is_same(last.epoch)
             if goes_on and last.first is not None:
-                self._skip(last)
+                self._skip(window, start)
                 return
             for k in range(_SEAM):
                 self._push(header_facts(window, k))
-            self._skip(header_facts(window, start - 1))
+            self._skip(window, start - 1)
         for k in range(start, window.count):
             self._push(header_facts(window, k))
 
@@ -101,9 +101,10 @@ class HeaderChecks:
         self.offsets.push(one)
         self.epochs.push(one)
 
-    def _skip(self, one: HeaderFacts) -> None:
-        self.offsets.skip(one)
-        self.epochs.skip(one)
+    def _skip(self, window: Window, k: int) -> None:
+        last = header_facts(window, k)
+        self.offsets.skip(last, window.cell(0, layout.POSITION))
+        self.epochs.skip(last)
 
     def gap(self) -> None:
         """A gap of bytes: what comes next may leave out offsets and sequences."""

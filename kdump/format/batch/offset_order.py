@@ -116,11 +116,16 @@ class OffsetFold:
         """Whether a batch with this base offset is the next one, and nothing waits for it."""
         return self._held is None and self._good is not None and first == self._good.last + 1
 
-    def skip(self, one: HeaderFacts) -> None:
-        """Move on in a run of batches of which each adjoins the one before it, or may."""
+    def skip(self, last: HeaderFacts, position: int) -> None:
+        """Move on to the last of three or more batches that are right, and of which each adjoins the one before it.
+
+        Args:
+            last: it.
+            position: of the first of them, bytes.
+        """
         if self._lost and self._good is not None:
-            self.when_free(self._good.last + 1, self._good.last, one.position)
-        self._good, self._held, self._lost, self._proven = one, None, False, not self._lost
+            self.when_free(self._good.last + 1, self._good.last, position)
+        self._good, self._held, self._lost, self._proven = last, None, False, True  # by the one right before it
 
     def after_loss(self) -> None:
         """Expect missing offsets: bytes were lost before the next batch."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Severity
 from kdump.render.commentary import say
 from kdump.render.escape import escape
+from kdump.render.terminal.sentences import fitted
 from kdump.render.text.dump import text_writer
 from kdump.render.text.findings import FindingLines
 from kdump.render.times import moment
@@ -26,9 +27,11 @@ class FindText:
         many: there are many questions: each answer begins with its own, and one line of stdout belongs to each.
         careful: stdout is a terminal: nothing may drive it.
         notes: write notes too.
+        columns: of the terminal; None where stdout is none.
     """
 
-    def __init__(self, path: str, *, many: bool, careful: bool, notes: bool) -> None:
+    def __init__(self, path: str, *, many: bool, careful: bool, notes: bool, columns: int | None = None) -> None:
+        self._columns = columns
         self._notes = notes
         self._path = path
         self._many = many
@@ -42,7 +45,9 @@ class FindText:
             self._error(f"kdump: {escape(location.error)}")
             return
         line = location_line(location, with_query=self._many)
-        self._writer.text(f"{escape(line) if self._careful else line}\n")
+        if self._careful:
+            line = escape(line)
+        self._writer.text(f"{line if self._columns is None else fitted(line, self._columns)}\n")
 
     def finding(self, finding: Finding) -> None:
         """Write a finding to stderr, unless there were many like it."""

@@ -44,15 +44,17 @@ class LossSum:
     def sentence(self, where: str = "") -> str | None:
         """Return the line, None where nothing is lost.
 
-        It says `lost: offsets 680..873 (97 records known, 97 unknown)`: unknown are offsets of which nobody
-        can tell how many records they had.
+        It says `lost: offsets 680..873 (97 records known, those of 97 offsets unknown)`: nobody can tell how many
+        records such offsets had.
 
         Args:
             where: stands behind what is lost, before what other replicas have.
         """
         if not self._all.offsets:
             return None
-        known = f"{self._records} {'record' if self._records == 1 else 'records'} known, {self._unknown} unknown"
+        known = f"{self._records} {'record' if self._records == 1 else 'records'}"
+        if self._unknown:
+            known += f" known, those of {self._unknown} {'offset' if self._unknown == 1 else 'offsets'} unknown"
         found = f"lost: {self._all} ({known}){where}"
         if self._replicas:
             some = "the others are" if self._nowhere.offsets else "all are"

@@ -32,7 +32,7 @@ def fate_text(fate: Fate) -> bytes:
     words = [fate.transaction] if fate.transaction is not None else []
     words += ["below the log start"] if fate.below_log_start else []
     words += [f"superseded at offset {fate.superseded_by}"] if fate.superseded_by is not None else []
-    words += [f"deleted by retention at {iso(fate.deleted_at)}"] if fate.deleted_at is not None else []
+    words += [f"retention deletes it from {iso(fate.deleted_at)} on"] if fate.deleted_at is not None else []
     return f" fate: [{', '.join(words) or 'kept'}]".encode()
 
 
