@@ -64,7 +64,9 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(place: Path, args: list[s
 def test_nor_is_any_line_about_a_node(args: list[str], columns: int) -> None:
     """Not even a finding, a sentence below a table or a note on stderr; only a command is written whole."""
     lines = run_in_terminal([*args, "."], NODE, columns).lines
-    assert [line for line in lines if cell_len(line) > columns and not re.match(" +(kdump|kafka-[a-z]+.sh) ", line)] == []
+    assert [
+        line for line in lines if cell_len(line) > columns and not re.match(" +(kdump|kafka-[a-z]+.sh) ", line)
+    ] == []
 
 
 def test_a_note_is_wrapped_by_word_and_its_command_is_not() -> None:
