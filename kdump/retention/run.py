@@ -103,10 +103,10 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
         yield from held
         found.append((directory, partitions))
     buffer = Buffer(BytesSource(b""), _WINDOW)
-    sizes = [sum(map(_size, partitions)) if options.progress else 0 for _, partitions in found]
+    sizes = [sum(map(_size, judged)) if options.progress else 0 for _, judged in found]
     done, total = 0, sum(sizes)
-    for (directory, partitions), size in zip(found, sizes, strict=True):
-        for item in _partitions(directory, partitions, buffer, options):
+    for (directory, judged), size in zip(found, sizes, strict=True):
+        for item in _partitions(directory, judged, buffer, options):
             yield Progress(done + item.done, total, item.path) if isinstance(item, Progress) else item
         done += size
 
