@@ -22,7 +22,7 @@ from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, CheckedFile, Progress, Scrubbed, Step, Unchecked
 from kdump.render.shell import command_line, named
-from kdump.storage.directory import DirectoryListing, expanded
+from kdump.storage.directory import DirectoryListing, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import log_dir_around
 from kdump.storage.names import parse_partition
@@ -191,7 +191,7 @@ class _Place:
             yield OpenFailure(path, "permission", f"{path}: cannot be listed: permission denied")
             return
         if not (self.partitions or directory.contents.files):
-            yield OpenFailure(path, "missing", f"{path}: no Kafka files here")
+            yield no_kafka_files(path)
             return
         complete: list[str] = []
         for one in self.partitions:  # none is held longer than this

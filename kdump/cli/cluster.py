@@ -10,8 +10,9 @@ import click
 from kdump.cli.options import complete
 from kdump.cli.options.help import Command
 from kdump.cli.options.terminal import bar_of
-from kdump.cli.state import at_option, limits, run, state_options, when
+from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when
 from kdump.state.cluster import ClusterOptions, cluster
+from kdump.state.empty_answer import Question
 
 _OFFSET = click.IntRange(min=0, max=2**63 - 1)
 
@@ -67,4 +68,13 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         limits(given),
         bar is not None,
     )
-    run(cluster([os.fspath(path) for path in given["paths"]], options), given, bar)
+    at = options.at_offset
+    question = Question(
+        "topics" if options.topics else "brokers or topics",
+        to_list("cluster", given),
+        "topic",
+        given["topics"],
+        when=f" at offset {at}" if at is not None else time_words(*(diff or (options.at,))),
+        is_diff=diff is not None,
+    )
+    run(cluster([os.fspath(path) for path in given["paths"]], options), given, bar, question)

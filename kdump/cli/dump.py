@@ -23,7 +23,7 @@ from kdump.cli.options.formats import check_formats, command_of, file_decoder, f
 from kdump.cli.options.guest import duration
 from kdump.cli.options.kafka import JavaInt, KafkaCommand, MissingFilesError, late_failures
 from kdump.cli.options.redact import redact_options, redactor_of
-from kdump.cli.options.selection import everything, selection_of, selection_options
+from kdump.cli.options.selection import everything, records_asked_for, selection_of, selection_options
 from kdump.cli.options.terminal import bar_of
 from kdump.compat.dialect import DEFAULT, DIALECTS
 from kdump.compat.dump_log_segments_options import STRING, DumpOptions
@@ -196,8 +196,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     """Show what is in files of a broker, in the layout of Kafka's own tool.
 
     FILE is a log, an index, a producer or KRaft snapshot, a checkpoint or any other file of a broker; DIR means its
-    files in order. Nothing is ever created, changed or locked. Findings go to stderr; kdump explain CODE tells of one.
-    Exit status: 0 done, 3 errors found, 5 something could not be read, 10 no such file, 2 wrong use.
+    files in order. Nothing is ever created, changed or locked. Findings go to stderr; kdump explain CODE tells what a
+    code means. Exit status: 0 done, 3 errors found, 5 something could not be read, 10 no such file, or no Kafka files in
+    a directory, 2 wrong use.
     """
     compat = given["compat"]
     paths = _paths(given["files"], given["paths"], compat)
@@ -233,10 +234,10 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
-    if selection is not None and sys.stderr is not None and sys.stderr.isatty() and not given["quiet"]:
+    if selection is not None and not given["quiet"]:
         from kdump.dump.searched import Searched
 
-        seen.searched = Searched()
+        seen.searched = Searched("" if redactor is not None else records_asked_for(given))
     if fate is None and not (compat or arguments or given["follow"]):
         bar = None if sys.stdout.isatty() else bar_of("dump", quiet=given["quiet"])
         ranges = _ranges(paths, options, selection) if given["jobs"] != 1 or bar is not None else None
@@ -335,7 +336,7 @@ class _Seen:
         self.searched = other.searched
 
     def say_what_was_searched(self, selection: Selection | None) -> None:
-        """Where nothing was found, say what was searched; only where somebody looks at it."""
+        """Where nothing was found, say so, and what was searched."""
         if self.searched is not None and selection is not None:
             for line in self.searched.lines(selection):
                 say(f"kdump: {line}")

@@ -88,7 +88,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a log.dir, a partition directory, a log, or a manifest (*.csv, *.json) of such paths. An export that was
     interrupted resumes when the same command is run again. Exit status: 0 no damage met, 3 damage met, 5
-    something could not be read, 6 both, 10 no such file, 2 wrong use.
+    something could not be read, 6 both, 10 no such file, or no Kafka files in a directory, 2 wrong use.
     """
     named = [os.fspath(path) for path in given["paths"]]
     roots = roots_of(named)

@@ -10,8 +10,9 @@ import click
 from kdump.cli.options import complete
 from kdump.cli.options.help import Command
 from kdump.cli.options.terminal import bar_of
-from kdump.cli.state import at_option, limits, run, state_options, when, write
+from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when, write
 from kdump.render.commentary import say
+from kdump.state.empty_answer import Question
 from kdump.state.groups import GroupOptions, groups
 
 
@@ -71,4 +72,14 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         from kdump.render.text.coordinators import ResetCsv
 
         sink = ResetCsv(write, say, named=len(set(given["groups_"])) == 1)
-    run(groups([os.fspath(path) for path in given["paths"]], options), given, bar, sink)
+    by_group = bool(options.groups)
+    question = Question(
+        "groups" if by_group or not options.topics else "commits",
+        to_list("groups", given),
+        "group" if by_group else "commits of topic",
+        given["groups_"] or given["topics"],
+        f" with commits of topic {', '.join(given['topics'])}" if by_group and options.topics else "",
+        time_words(*(diff or (options.at,))),
+        is_diff=diff is not None,
+    )
+    run(groups([os.fspath(path) for path in given["paths"]], options), given, bar, question, sink)

@@ -9,6 +9,8 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import click
+
 from kdump.cli.options.repair import options_of
 from kdump.cli.options.terminal import columns_of_stdout
 from kdump.exit_status import Exit, RunStatus
@@ -20,8 +22,8 @@ from kdump.render.shell import command_line, named
 from kdump.render.tally import Tally
 from kdump.render.terminal.sentences import fitted
 from kdump.render.text.findings import FindingLines
-from kdump.render.text.plan import plan_json, plan_lines
-from kdump.repair.errors import FailedError, RefusedError
+from kdump.render.text.plan import plan_json, plan_lines, taken_back
+from kdump.repair.errors import FailedError, RefusedError, SeveralError
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import did_you_mean
 
@@ -192,6 +194,7 @@ class Repair:
             _write(f"{plan_json(shown)}\n")
             if journal is not None:
                 say(f"kdump: journal: {journal}")
+                say(f"kdump: {taken_back(journal)}")
             return
         columns = columns_of_stdout()
         for text in plan_lines(shown, grouped=columns is not None):
@@ -204,6 +207,10 @@ class Repair:
             yield
         except RefusedError as error:
             say(f"kdump: {error.sentence}")
+            if isinstance(error, SeveralError):
+                for folder, is_undone in error.folders:
+                    command = command_line(str(click.get_current_context().info_name), named(folder))
+                    say(f"  {command}  # undone already" if is_undone else f"  {command}")
             self._exits.add(Exit.LOCKED if error.locked else Exit.REFUSED)
         except FailedError as error:
             say(f"kdump: {error.sentence}")

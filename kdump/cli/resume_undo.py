@@ -55,27 +55,31 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
     examples=(
         "kdump undo /backup/20261123T031500Z-orders-0-reindex",
         "kdump undo /backup",
+        "kdump undo /backup/*-reindex",
     ),
 )
-@click.argument("journal", metavar="JOURNAL")
+@click.argument("journals", metavar="JOURNAL...", nargs=-1, required=True)
 @help_option
 def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
     """Take back what reindex, truncate or patch-header has done, however far it got.
 
-    JOURNAL is the journal.json of its quarantine, or the directory that holds it. Every file gets back its bytes, its
-    owner, its permissions and its times. Refused when somebody else has changed the files since. Exit status: 0 done,
-    10 no such journal, 11 in use, 12 refused, 13 failed and nothing was changed, 14 failed: undo again, 2 wrong use.
+    JOURNAL is the journal.json of its quarantine, or the directory that holds it; a repair prints the command. Several
+    are taken back one by one, the newest first. Every file gets back its bytes, its owner, its permissions and its
+    times. Refused when somebody else has changed the files since. Exit status: 0 done, 10 no such journal, 11 in use,
+    12 refused, 13 failed and nothing was changed, 14 failed: undo again, 2 wrong use.
     """
+    from kdump.repair.journal import newest_first
     from kdump.repair.resume_undo import undo
 
     repair = Repair({"fail_on": "error", "layout": "text"})
     with repair.guarded():
-        with gracefully():
-            done = undo(given["journal"])
-        if done.was_done:
-            answer(escape(f"{done.directory}: was undone already; nothing to do"))
-        else:
-            answer(escape(f"undone: {done.directory} is restored"))
-            repair.say_unseen(done.unseen)
-            repair.wrote(done.patched)
+        for path in newest_first(given["journals"]):
+            with gracefully():
+                done = undo(path)
+            if done.was_done:
+                answer(escape(f"{done.directory}: was undone already; nothing to do"))
+            else:
+                answer(escape(f"undone: {done.directory} is restored"))
+                repair.say_unseen(done.unseen)
+                repair.wrote(done.patched)
     sys.exit(repair.end())

@@ -23,7 +23,9 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
-from kdump.state.read_logs import ReadLogs
+from kdump.render.shell import command_line, named
+from kdump.render.times import iso
+from kdump.state.empty_answer import EmptyAnswer, Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from kdump.render.terminal.progress import Bar
 
 END = "end"  # of the log, as a time
+_MOST_PATHS = 4  # that a command to paste has
 
 at_option = click.option(
     "--at",
@@ -89,13 +92,34 @@ def when(option: str, text: str) -> int | None:
     return time_of(option, text, other="; the end is 'end'")
 
 
-def run(items: Iterator[Any], given: dict[str, Any], bar: Bar | None, sink: StateSink | None = None) -> None:
+def time_words(first: int | None, *last: int | None) -> str:
+    """Return the words for a time, or for two of them; empty for the end alone.
+
+    Args:
+        first, last: ms; None for the end.
+    """
+    words = ["the end" if one is None else iso(one) for one in (first, *last)]
+    if last:
+        return f" between {' and '.join(words)}"
+    return "" if first is None else f" at {words[0]}"
+
+
+def to_list(verb: str, given: dict[str, Any]) -> str:
+    """Return the command that lists all that is there at the end."""
+    paths = [os.fspath(path) for path in given["paths"]]
+    return command_line(verb, *map(named, paths)) if len(paths) <= _MOST_PATHS else f"kdump {verb} PATH..."
+
+
+def run(
+    items: Iterator[Any], given: dict[str, Any], bar: Bar | None, question: Question, sink: StateSink | None = None
+) -> None:
     """Write all items and end with the exit status.
 
     Args:
         items: of the verb.
         given: the values of the options.
         bar: shows how far it is; None where nobody looks at it.
+        question: that they answer.
         sink: what writes them; None for the layout that was asked for.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
@@ -103,7 +127,8 @@ def run(items: Iterator[Any], given: dict[str, Any], bar: Bar | None, sink: Stat
     sink = sink or _sink(given)
     if redactor is not None:
         sink = redactor.before(sink)
-    read = ReadLogs() if sys.stderr.isatty() else None
+        question = question.without_names()
+    empty = EmptyAnswer()
     try:
         for item in items:
             if isinstance(item, Progress):
@@ -113,31 +138,17 @@ def run(items: Iterator[Any], given: dict[str, Any], bar: Bar | None, sink: Stat
             if bar is not None:
                 bar.hide()
             outcome.see(item)
-            if read is not None:
-                read.see(item)
+            empty.see(item)
             sink(item)
         if bar is not None:
             bar.hide()
         sink.end(outcome.exit)
         sys.stdout.flush()
-        for line in () if read is None else read.lines(_asked(given) if redactor is None else ""):
+        for line in empty.lines(question):
             say(f"kdump: {line}")
     except OSError as error:  # what is read has its own problems: this is where the text goes
         fail_to_write(error)
     sys.exit(Exit.REFUSED if getattr(sink, "refused", False) else outcome.exit)
-
-
-def _asked(given: dict[str, Any]) -> str:
-    """What was asked for, as the options say it; empty for all at the end."""
-    words = [f"--{name} {' '.join(given[name])}" for name in ("diff",) if given.get(name)]
-    words += [f"--{option} {one}" for option in ("group", "topic") for one in _values(given, option)]
-    words += ["--hanging"] if given.get("hanging") else []
-    words += [f"--at-offset {given['at_offset']}"] if given.get("at_offset") is not None else []
-    return " ".join([*words, *([f"--at {given['at']}"] if given["at"] != END else [])])
-
-
-def _values(given: dict[str, Any], option: str) -> tuple[str, ...]:
-    return given.get({"group": "groups_"}.get(option, f"{option}s")) or ()
 
 
 def write(text: str) -> None:

@@ -9,7 +9,8 @@ import click
 
 from kdump.cli.options.help import Command
 from kdump.cli.options.terminal import bar_of
-from kdump.cli.state import at_option, limits, run, state_options, when
+from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when
+from kdump.state.empty_answer import Question
 from kdump.state.transactions import TransactionOptions, transactions
 
 
@@ -38,4 +39,9 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     options = TransactionOptions(
         when("--at", given["at"]), given["hanging"], limits(given), given["jobs"], bar is not None
     )
-    run(transactions([os.fspath(path) for path in given["paths"]], options), given, bar)
+    question = Question(
+        "hanging transactions" if options.hanging else "transactions",
+        to_list("transactions", given),
+        when=time_words(options.at),
+    )
+    run(transactions([os.fspath(path) for path in given["paths"]], options), given, bar, question)

@@ -8,6 +8,7 @@ from kdump.format.record.chunk import Chunk
 from kdump.item import LogStart, SnapshotStart
 from kdump.render.not_searched import NotSearched
 from kdump.render.times import iso
+from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,28 +18,35 @@ if TYPE_CHECKING:
 
 
 class Searched:
-    """Watches what a selection yields; goes from process to process."""
+    """Watches what a selection yields; goes from process to process.
 
-    def __init__(self) -> None:
-        self._is_found = False
+    Args:
+        asked: which records are wanted, as the options say it; empty where nobody may see that.
+    """
+
+    def __init__(self, asked: str = "") -> None:
+        self._asked = asked
+        self._is_found = self._is_missing = False
         self._not_searched = NotSearched()
 
     def see(self, item: Item) -> None:
         """Take one item into account."""
         if isinstance(item, Chunk | LogStart | SnapshotStart):  # these stand before the first that is found in a log
             self._is_found = True
+        self._is_missing |= isinstance(item, OpenFailure) and item.missing
         self._not_searched.see(item)
 
     def lines(self, selection: Selection) -> Iterator[str]:
-        """Yield what to say, once all is done; nothing where something was found.
+        """Yield what to say, once all is done; nothing where something was found, or a file was not even there.
 
         Args:
             selection: what was wanted.
         """
-        if self._is_found:
+        if self._is_found or self._is_missing:
             return
         ranges = list(_ranges(selection))
-        yield "nothing found" + (f"; searched was only {', '.join(ranges)}" if ranges else "")
+        wanted = f" for {self._asked}" if self._asked else ""
+        yield f"nothing found{wanted}" + (f"; searched was only {', '.join(ranges)}" if ranges else "")
         yield from self._not_searched.lines()
 
 

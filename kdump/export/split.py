@@ -19,7 +19,7 @@ from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
-from kdump.storage.directory import A_LINK, NO_FILE, expanded
+from kdump.storage.directory import A_LINK, NO_FILE, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import OpenFileCache, open_source
@@ -168,8 +168,9 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: WantedLogs) -> Itera
             continue
         directory = InputDirectory(path)
         contents = directory.contents
-        if directory.is_log_dir and not (directory.partitions or contents.files or contents.skipped):
-            yield OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory of a broker")
+        unread = any(one.reason.startswith("cannot") for one in contents.skipped)
+        if directory.is_log_dir and not (directory.partitions or contents.files or unread):
+            yield no_kafka_files(path)
         if directory.is_log_dir:
             yield from _not_followed(contents)
         for one in directory.partitions:

@@ -327,10 +327,10 @@ class Work:
                 and fields["events"][-1]["state"] not in (PLANNED, UNDONE)
                 and (changed & (its_changes | its_reads) or read & its_changes)
             ):
-                later.append(command_line("undo", os.path.join(quarantine, name)))
+                later.append(os.path.join(quarantine, name))
         if later:
             what = "a later repair rests" if len(later) == 1 else f"{len(later)} later repairs rest"
-            raise RefusedError(f"{folder}: {what} on it; first {', then '.join(later)}; nothing was done")
+            raise RefusedError(f"{folder}: {what} on it, nothing was done; first: {command_line('undo', *later)}")
 
     def carry_out(self) -> None:
         """Make the changes, each by itself."""

@@ -17,6 +17,19 @@ class RefusedError(Exception):
         self.locked = locked
 
 
+class SeveralError(RefusedError):
+    """A quarantine holds several repairs, and the user is to name one.
+
+    Args:
+        quarantine: path as the user wrote it.
+        folders: path of the directory of each repair, the newest first, and whether it is undone.
+    """
+
+    def __init__(self, quarantine: str, folders: list[tuple[str, bool]]) -> None:
+        super().__init__(f"{quarantine}: holds {len(folders)} repairs; name one, of the same files the newest first:")
+        self.folders = folders
+
+
 class FailedError(Exception):
     """A system call failed on the way.
 

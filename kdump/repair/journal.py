@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from kdump.repair.errors import RefusedError
+from kdump.repair.errors import RefusedError, SeveralError
 from kdump.repair.file_state import DIRECTORY, READ, state_of_open
 from kdump.repair.schema import ARMED, DONE, PLANNED, UNDOING, UNDONE, VERSION, BadValueError, check_journal
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from kdump.repair.file_state import FileState
     from kdump.storage.fsops import FileOps
@@ -125,8 +125,7 @@ def _only_one(path: str) -> str:
     if len(found) > 1:
         known = {one: fields["events"][-1]["state"] == UNDONE for one, fields in repairs(path)}
         names = [*known, *(one for one in found if one not in known)]
-        shown = ", ".join(f"{one} (undone)" if known.get(one) else one for one in names)
-        raise RefusedError(f"{path}: holds {len(found)} repairs; name one, of the same files the newest first: {shown}")
+        raise SeveralError(path, [(os.path.join(path, one), known.get(one, False)) for one in names])
     return os.path.join(path, found[0]) if found else path
 
 
@@ -168,6 +167,24 @@ def load(path: str) -> tuple[Opened, dict[str, Any]]:
         os.close(opened.directory)
         kind = "of this version of kdump" if isinstance(error, BadValueError) else "of kdump"
         raise RefusedError(f"{path}: is not a journal {kind}: {error}") from None
+
+
+def newest_first(paths: Iterable[str]) -> list[str]:
+    """Return the paths of journals in the order in which their repairs can be undone.
+
+    Args:
+        paths: as `load` takes them.
+
+    Raises:
+        RefusedError: one of them cannot be followed, as `load` says.
+        FileNotFoundError: there is nothing.
+    """
+    begun = []
+    for path in paths:
+        one, fields = load(path)
+        os.close(one.directory)
+        begun.append((fields["events"][0]["time"], one.folder, path))
+    return [path for *_, path in sorted(begun, reverse=True)]
 
 
 def _demand_followed(fields: dict[str, Any], data: bytes) -> None:

@@ -18,6 +18,7 @@ from kdump.format.index.offset_and_time import TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.format.source import BytesSource
 from kdump.item import Progress
+from kdump.storage.directory import no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
@@ -85,7 +86,7 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
 
     Reports: T02, T04 and T05 where they change what is deleted; F08, K02, K03; what is wrong with a damaged log.
     """
-    buffer = Buffer(BytesSource(b""), _WINDOW)
+    found: list[tuple[InputDirectory, Sequence[PartitionDir]]] = []
     for path in paths:
         if not is_dir(path):
             yield _no_directory(path)
@@ -98,25 +99,38 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
             held.append(OpenFailure(one.path, kind, f"{one.path}: {one.reason}: not looked at"))
         partitions = [] if any(one.path == path for one in skipped) else directory.partitions
         if not (partitions or held):
-            sentence = f"{path}: neither a partition directory nor a log directory of a broker"
-            held.append(OpenFailure(path, "other", sentence))
+            held.append(no_kafka_files(path).replace(kind="other"))
         yield from held
-        yield from _partitions(directory, partitions, buffer, options)
+        found.append((directory, partitions))
+    buffer = Buffer(BytesSource(b""), _WINDOW)
+    sizes = [sum(map(_size, judged)) if options.progress else 0 for _, judged in found]
+    done, total = 0, sum(sizes)
+    for (directory, judged), size in zip(found, sizes, strict=True):
+        for item in _partitions(directory, judged, buffer, options):
+            yield Progress(done + item.done, total, item.path) if isinstance(item, Progress) else item
+        done += size
+
+
+def _size(partition: PartitionDir) -> int:
+    """The bytes of the logs of a partition that are looked at."""
+    return 0 if partition.parsed is not None and partition.parsed.state else partition.log_bytes
 
 
 def _partitions(
     directory: InputDirectory, partitions: Sequence[PartitionDir], buffer: Buffer, options: RetentionOptions
 ) -> Iterator[RetentionItem]:
-    """Yield what is said of partitions of one directory."""
+    """Yield what is said of partitions of one directory, and how many bytes of its logs are done."""
 
     def one(number: int) -> Iterator[RetentionItem | _OfCheckpoint]:
         held: list[Finding | OpenFailure | _OfCheckpoint] = []
         directory.log_dir.on_read = partial(_report, held)
         yield from _partition(_Task(partitions[number], buffer, options, held))
-        yield Progress(1, 1, partitions[number].path)
+        if options.progress:
+            size = _size(partitions[number])
+            yield Progress(size, size, partitions[number].path)
 
     told: set[str] = set()
-    total = len(partitions) if options.progress else None
+    total = sum(map(_size, partitions)) if options.progress else None
     with in_order(range(len(partitions)), one, options.jobs, total=total) as judged:
         for items in judged:
             for item in items:

@@ -38,7 +38,7 @@ from kdump.format.read_limits import ReadLimits
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
 from kdump.state.cluster_config import cluster_settings
-from kdump.storage.directory import expanded
+from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import is_remote
@@ -350,7 +350,7 @@ class _WholeReader(DataSourceReader):
             elif (place := DirectoryCheck(path)).is_broker_directory:
                 places.append(place)
             else:
-                _complain(f"{path}: neither a partition directory nor a log directory of a broker")
+                _complain(no_kafka_files(path).sentence)
         for place in places:
             for check in place.partitions:
                 if wanted.has_place(origins.of(check.path)):

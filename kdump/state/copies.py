@@ -10,7 +10,7 @@ from kdump.format.batch import layout
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.state_rows import CopyChosen
-from kdump.storage.directory import expanded
+from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
@@ -65,8 +65,7 @@ class Copies:
                 report(OpenFailure(one.path, why, f"{one.path}: {one.reason}: not looked at"))
             directory.log_dir.on_read = partial(_told, report)
             if not (directory.partitions or directory.contents.files or directory.contents.skipped):
-                why = f"{path}: neither a partition directory nor a log directory of a broker"
-                report(OpenFailure(path, "other", why))
+                report(no_kafka_files(path).replace(kind="other"))
             for kind in (FileKind.LOG_START, FileKind.CLEANER) if directory.partitions else ():
                 directory.log_dir.file(kind)  # here and not in each process that needs it
             for partition in directory.partitions:

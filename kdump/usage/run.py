@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from kdump.item import PlacedUsage, Progress
-from kdump.storage.directory import DirectoryListing, expanded
+from kdump.storage.directory import DirectoryListing, expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_partition
 from kdump.storage.open_files import open_source
@@ -161,7 +161,7 @@ def _not_counted(path: str) -> OpenFailure:
     if error is not None:
         sentence = f"{path}: cannot be listed: {error.strerror}; run as the owner of the files"
         return OpenFailure(path, "permission", sentence)
-    return OpenFailure(path, "other", f"{path}: neither a partition directory nor a log directory")
+    return no_kafka_files(path).replace(kind="other")  # status 5, as for all that is not counted
 
 
 def _counted(parts: list[_Part], options: UsageOptions) -> Iterator[Item]:

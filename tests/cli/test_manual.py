@@ -582,6 +582,16 @@ def test_the_readme_can_be_pasted_twice(tmp_path: Path) -> None:
             consoles.assert_shown(block, folder, variables)
 
 
+def test_the_tutorial_can_be_pasted_after_the_readme_in_the_same_clone_and_again(tmp_path: Path) -> None:
+    folder, variables = consoles.newcomer(tmp_path)
+    readme, *blocks = tour()
+    consoles.assert_shown(readme, folder, variables)
+    for _ in range(2):
+        for block in blocks:
+            consoles.assert_shown(block, folder, variables)
+    consoles.assert_shown(readme, folder, variables)
+
+
 def test_readme_and_tutorial_show_every_command() -> None:
     commands = [example.command for block in tour() for example in block]
     assert [name for name in COMMANDS if not any(f"kdump {name}" in command for command in commands)] == []

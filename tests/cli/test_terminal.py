@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kdump.item import Progress
+from kdump.render.commentary import fitted
 from kdump.render.terminal.columns import TableColumn, fitting, shortened, write_table
 from kdump.render.terminal.progress import Bar
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
@@ -33,8 +34,8 @@ def places() -> list[Path]:
 
 
 def is_of_a_table(line: str) -> bool:
-    """Commands are written whole, so that they can be pasted, and so are lines of stderr."""
-    return not re.match(r" *\d* +kdump |kdump: |.*kafka-[a-z]+\.sh |(error|warning|note) [A-Z]\d\d ", line)
+    """Commands are written whole, so that they can be pasted."""
+    return not re.match(r" *\d* +kdump |.*kafka-[a-z]+\.sh |(error|warning|note) [A-Z]\d\d ", line)
 
 
 @pytest.mark.parametrize(
@@ -47,10 +48,35 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(place: Path, args: list[s
     assert [line for line in seen.lines if cell_len(line) > 80 and is_of_a_table(line)] == []
 
 
-@pytest.mark.parametrize("args", [["groups", "--lag"], ["transactions"], ["retention", "--pass"]], ids=" ".join)
-def test_nor_of_the_tables_of_a_node(args: list[str]) -> None:
-    seen = run_in_terminal([*args, "."], NODE, 80)
-    assert [line for line in seen.lines if cell_len(line) > 80 and is_of_a_table(line)] == []
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["groups", "--lag"],
+        ["groups", "--group", "a-group-that-nobody-knows", "--at", "2026-11-21T00:05:30Z"],
+        ["transactions"],
+        ["cluster", "--check", "."],
+        ["cluster", "--topic", "none"],
+        ["retention", "--pass"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("columns", [60, 80])
+def test_nor_is_any_line_about_a_node(args: list[str], columns: int) -> None:
+    """Not even a finding, a sentence below a table or a note on stderr; only a command is written whole."""
+    lines = run_in_terminal([*args, "."], NODE, columns).lines
+    assert [
+        line for line in lines if cell_len(line) > columns and not re.match(" +(kdump|kafka-[a-z]+.sh) ", line)
+    ] == []
+
+
+def test_a_note_is_wrapped_by_word_and_its_command_is_not() -> None:
+    note = "kdump: no group billing here; list them: kdump groups '/var/lib/kafka a' /var/lib/kafka-b"
+    lines = ["kdump: no group billing here; list", "  them:", "  kdump groups '/var/lib/kafka a' /var/lib/kafka-b"]
+    assert fitted(note, 35).split("\n") == lines
+    assert fitted(note, 100) == note
+    path = "/a-very-long-path/that-cannot-be-broken/00000000000000000000.log"
+    assert fitted(f"kdump: {path}: no such file", 30).split("\n") == ["kdump:", f"  {path}:", "  no such file"]
+    assert fitted("  kdump undo aside/a-repair # undone already", 20).count("\n") == 0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.dump.ranges import DumpRanges
 from kdump.dump.selected_ranges import SelectedRanges
 from kdump.dump.selection import Selection
-from tests.support.runs import FIXTURES
+from tests.support.runs import FIXTURES, run_kdump
 from tests.support.terminal import run_in_terminal
 
 CLEAN = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
@@ -218,9 +218,20 @@ def test_each_range_says_how_far_all_is_and_the_last_that_all_is_done(selection:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2", "8"])
-def test_nothing_found_is_said_on_a_terminal_by_any_number_of_processes(jobs: str, tmp_path: Path) -> None:
+def test_nothing_found_is_said_on_a_terminal_and_in_a_log_by_any_number_of_processes(jobs: str, tmp_path: Path) -> None:
     where = str(CLEAN / "plain-0")
-    for key, said in (("no such key", ["kdump: nothing found"]), (None, [])):
+    for key, said in (("no such key", ["kdump: nothing found for --key 'no such key'"]), (None, [])):
         wanted = ["--key", key] if key is not None else ["--from-offset", "0"]
-        seen = run_in_terminal(["dump", where, *wanted, "-j", jobs], tmp_path)
+        args = ["dump", where, *wanted, "-j", jobs]
+        seen = run_in_terminal(args, tmp_path)
         assert [line for line in seen.lines if "nothing found" in line] == said
+        run = run_kdump(args, tmp_path)
+        assert (run.exit, run.stderr.decode().splitlines()) == (0, said)
+        assert run_kdump([*args, "--quiet"], tmp_path).stderr == b""
+        if key is not None:
+            assert run_kdump([*args, "--redact"], tmp_path).stderr == b"kdump: nothing found\n"
+
+
+def test_nothing_is_searched_in_a_file_that_is_not_there(tmp_path: Path) -> None:
+    run = run_kdump(["dump", "gone-0", "--key", "k"], tmp_path)
+    assert (run.exit, run.stderr) == (10, b"kdump: no such file: gone-0\n")

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import stat
@@ -626,17 +627,47 @@ def test_repairs_of_the_same_files_are_undone_in_their_order(tmp_path: Path) -> 
     after = fingerprint(tmp_path)
     status, _, said = run("undo", q / names[0])
     assert status == 12
-    assert f"first kdump undo {q / names[2]}, then kdump undo {q / names[1]}; nothing was done" in said
+    assert said.endswith(f"rest on it, nothing was done; first: kdump undo {q / names[2]} {q / names[1]}\n")
     assert run("undo", q / names[1])[0] == 12
     assert changed(after, fingerprint(tmp_path)) is None
     assert run("undo", q / names[2])[0] == 0
     said = run("undo", q)[2]
-    assert f"name one, of the same files the newest first: {names[2]} (undone), {names[1]}, {names[0]}" in said
+    assert said == (
+        f"kdump: {q}: holds 3 repairs; name one, of the same files the newest first:\n"
+        f"  kdump undo {q / names[2]}  # undone already\n  kdump undo {q / names[1]}\n  kdump undo {q / names[0]}\n"
+    )
+    assert run("resume", q)[2] == said.replace("kdump undo", "kdump resume")
     assert run("undo", q / names[1])[0] == 0
     assert run("undo", q / names[0])[0] == 0
     assert seen(partition) == before
     status, out, said = run("undo", q / names[0])
     assert (status, out, said) == (0, f"{partition}: was undone already; nothing to do\n", "")
+
+
+def test_a_pattern_that_names_several_repairs_undoes_them_the_newest_first(tmp_path: Path) -> None:
+    partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q"
+    before = seen(partition)
+    for offset in (14, 13, 11):
+        assert run("truncate", partition, "--to-offset", offset, "--apply", "--quarantine", q)[0] in (0, 3)
+    after = fingerprint(tmp_path)
+    folders = sorted(Path(one).parent for one in journals(q))
+    status, out, said = run("undo", *folders, q / "none")  # one that is not there: none is undone
+    assert (status, out, said) == (10, "", f"kdump: no such file: {q / 'none'}\n")
+    assert changed(after, fingerprint(tmp_path)) is None
+    assert run("undo", *folders) == (0, 3 * f"undone: {partition} is restored\n", "")
+    assert seen(partition) == before
+
+
+def test_a_repair_prints_the_command_that_takes_it_back(tmp_path: Path) -> None:
+    partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q q"
+    before = seen(partition)
+    out = run("reindex", partition, "--index-interval-bytes", 0, "--apply", "--quarantine", q)[1]
+    told = re.search(r"^to take it back: kdump (.*)$", out, re.MULTILINE)
+    assert told is not None
+    assert run(*shlex.split(told[1]))[0] == 0
+    assert seen(partition) == before
+    given = ("reindex", partition, "--index-interval-bytes", 0, "--apply", "--quarantine", q, "--format", "json")
+    assert "kdump: to take it back: kdump undo " in run(*given)[2]
 
 
 def test_a_repair_that_rests_on_another_quarantine_says_so(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,14 +15,27 @@ from kdump.broker.retention import Append, RetentionFacts, SegmentFacts, delete,
 from kdump.finding import Finding
 from kdump.format.batch.window import Buffer
 from kdump.format.source import BytesSource
+from kdump.item import Progress
 from kdump.render.json.lines import line
 from kdump.render.json.retention import retained_json
+from kdump.retention.run import retention
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
-from tests.support.cleaner_cases import CLEANUP, LIMIT, cases, cases_of, codes, recorded, retained, run, set_up
+from tests.support.cleaner_cases import (
+    CLEANUP,
+    LIMIT,
+    cases,
+    cases_of,
+    codes,
+    options,
+    recorded,
+    retained,
+    run,
+    set_up,
+)  # fmt: skip
 from tests.support.partitions import checkpoint, name, segment, write
-from tests.support.runs import run_kdump
+from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import Record, batch
 from tests.support.terminal import run_in_terminal
 
@@ -29,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOUR = 3_600_000
+NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
 ORDERS = CLEANUP / "partitions" / "order" / "logdir"
 
 
@@ -275,7 +290,8 @@ def test_where_nobody_gives_a_setting_the_defaults_that_are_taken_are_said(tmp_p
     _, out, err = kdump(str(place), *at, cwd=tmp_path)
     assert ("retention.bytes=-1 (Kafka's defaults)" in out, err) == (True, "")
     seen = run_in_terminal(["retention", str(place), *at], tmp_path).raw
-    assert f"{DEFAULTS}; give others by --config or --set, or name __cluster_metadata-0 among the paths" in seen
+    told = f"{DEFAULTS}; give others by --config or --set, or name __cluster_metadata-0 among the paths"
+    assert told in " ".join(seen.split())
     seen = run_in_terminal(["retention", str(place), *at, "--set", "retention.ms=1"], tmp_path).raw
     assert "defaults" not in seen
 
@@ -450,3 +466,20 @@ def test_cases_of_kafka_are_not_misled(tmp_path: Path) -> None:
         if case is not None:
             place, config = set_up(case, tmp_path / "d")
             assert codes(run(place, config, case["clock_ms"])) == [], case["id"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_progress_counts_the_bytes_of_the_logs_under_all_paths(jobs: int) -> None:
+    """A partition that its topic's deletion left behind is not looked at, and does not count."""
+    asked = options({}, 0, progress=True, jobs=jobs)
+    places = [NODE / "plain-0", NODE / "wide-0", NODE]
+    looked = [path for path in NODE.iterdir() if re.fullmatch(r"[^.]+-\d+", path.name)]
+    bytes_of = {path: sum(log.stat().st_size for log in path.glob("*.log")) for path in looked}
+    far = [one for one in retention([str(path) for path in places], asked) if isinstance(one, Progress)]
+    total = bytes_of[places[0]] + bytes_of[places[1]] + sum(bytes_of.values())
+    assert {one.total for one in far} == {total}
+    assert [one.done for one in far] == sorted(one.done for one in far)
+    assert far[-1].done == total
+    if jobs == 1:
+        assert [one.done for one in far[:2]] == [bytes_of[places[0]], bytes_of[places[0]] + bytes_of[places[1]]]
+    assert not [one for one in retention([str(NODE)], asked.replace(progress=False)) if isinstance(one, Progress)]

@@ -9,6 +9,7 @@ import click
 
 from kdump.cli.options.times import time_of
 from kdump.render.escape import escape
+from kdump.render.shell import shell_word
 
 if TYPE_CHECKING:
     import re
@@ -86,6 +87,15 @@ def selection_of(given: Mapping[str, Any], read_key: Callable[[str], bytes]) -> 
     from kdump.dump.selection import Selection
 
     return Selection(**fields)
+
+
+def records_asked_for(given: Mapping[str, Any]) -> str:
+    """Return the options that ask for single records, as the user gave them; empty for none."""
+    named = (
+        ("--key", "keys"), ("--key-regex", "patterns"), ("--value-regex", "value_patterns"), ("--header", "headers")
+    )  # fmt: skip
+    words = [f"{option} {shell_word(value)}" for option, name in named for value in given[name]]
+    return " ".join([*words, *(["--tombstones"] if given["tombstones"] else [])])
 
 
 def everything() -> Selection:

@@ -128,7 +128,7 @@ class CoordinatorTable:
         rows = [*self._groups.values(), *self._commits, *self._transactions, *self._changes, *self._cluster]
         if self._console.width < _LEAST:  # nothing may be lost: a line each
             for row in rows:
-                self._console.print(Text(row_line(row) or ""))
+                write_sentence(self._console, Text(row_line(row) or ""))
         else:
             self._group_tables()
             self._transaction_table()
@@ -150,7 +150,7 @@ class CoordinatorTable:
                 count = f"{group.members:,} member" + ("" if group.members == 1 else "s")
                 said = f"   {group.group_type}   {group.state}   epoch {group.epoch}{protocol}   {count}"
                 head.append(said, style="not bold")
-            self._console.print(head)
+            write_sentence(self._console, head)
             if not commits:
                 continue
             rows = []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from kdump.render.escape import escape
 from kdump.render.json.lines import line, name, safe_text
-from kdump.render.shell import shell_word
+from kdump.render.shell import command_line, named, shell_word
 from kdump.render.terminal.numbers import counted
 
 if TYPE_CHECKING:
@@ -73,10 +74,20 @@ def plan_lines(plan: Planned, *, grouped: bool) -> Iterator[str]:
         yield f"nothing to do in {escape(plan.directory)}"
     elif done:
         yield f"journal: {escape(plan.journal or '')}"
+        yield taken_back(plan.journal or "")
     else:
         yield f"nothing was changed; plan {plan.plan_id}"
         again = " ".join(map(shell_word, plan.arguments))
         yield f"to do it: kdump {plan.command} {again} --apply --plan-id {plan.plan_id} --quarantine DIR"
+
+
+def taken_back(journal: str) -> str:
+    """Return the line that says how a repair is taken back.
+
+    Args:
+        journal: path of its journal.
+    """
+    return f"to take it back: {command_line('undo', named(os.path.dirname(journal)))}"
 
 
 def _ends(plan: Planned) -> str:

@@ -1,0 +1,85 @@
+"""What is said where a question about groups, transactions or a cluster has an empty answer, and what to ask next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.finding import Finding
+from kdump.item import PartitionChecked
+from kdump.render.not_searched import NotSearched
+from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, GroupRow, OpenRow, TransactionRow
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ROWS = (ChangeRow, ClusterRow, CommitRow, GroupRow, OpenRow, TransactionRow)
+
+
+class Question(Value):
+    """What was asked for.
+
+    Args:
+        what: the things that an answer has, in the plural.
+        kind: what the names are of, in the singular.
+        names: only these; none for all.
+        of: what else they are to have, as words behind them.
+        when: the time or the times, as words behind that; empty for the end.
+        is_diff: what changed, not what was there.
+        to_list: the command that lists all that is there now; empty for none.
+    """
+
+    what: str
+    to_list: str
+    kind: str = ""
+    names: tuple[str, ...] = ()
+    of: str = ""
+    when: str = ""
+    is_diff: bool = False
+
+    def without_names(self) -> Question:
+        """Return the same question in words that no name is in."""
+        what = f"such {self.what}" if self.names else self.what
+        return self.replace(what=what, names=(), of="", to_list="")
+
+
+class EmptyAnswer:
+    """Watches what a verb yields."""
+
+    def __init__(self) -> None:
+        self._is_found = False
+        self._has_logs = False
+        self._groups: set[str] = set()
+        self._not_read = NotSearched()
+
+    def see(self, item: object) -> None:
+        """Take one item into account."""
+        if isinstance(item, _ROWS):
+            self._is_found = True
+            if isinstance(item, GroupRow | CommitRow):
+                self._groups.add(item.group)
+        self._has_logs |= isinstance(item, PartitionChecked)
+        self._not_read.see(item, is_lost=isinstance(item, Finding) and item.is_log_damage)
+
+    def lines(self, question: Question) -> Iterator[str]:
+        """Yield what to say, once all is done; nothing where there is an answer, or no log that could have one.
+
+        Args:
+            question: what was asked for.
+        """
+        missing = question.names
+        if self._is_found:  # a group that is mistyped beside one that is not
+            by_group = question.kind == "group" and not question.is_diff
+            missing = tuple(one for one in missing if by_group and one not in self._groups)
+            if not missing:
+                return
+        if not self._has_logs:
+            return
+        what = f"{question.kind} {', '.join(missing)}" if missing else question.what
+        if question.is_diff:
+            what = f"change of {what}" if question.names or question.what.startswith("such ") else "change"
+        next_step = ""
+        if question.to_list and (question.names or question.when):
+            next_step = f"; {'list them' if question.names else 'at the end of the log'}: {question.to_list}"
+        yield f"no {what}{question.of} here{question.when}{next_step}"
+        yield from self._not_read.lines()

@@ -1,0 +1,78 @@
+"""Where an answer is empty: what is not here, what to ask next, and what was not searched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kdump.finding import Code, Finding
+from kdump.item import PartitionChecked
+from kdump.render.not_searched import NotSearched
+from kdump.state.empty_answer import EmptyAnswer, Question
+from tests.support.coordinator_records import at, commit
+from tests.support.partitions import name as file_name
+from tests.support.partitions import write
+from tests.support.runs import FIXTURES, run_kdump
+from tests.support.terminal import run_in_terminal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NODE = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
+T = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["groups", ".", "--group", "nobody"], "no group nobody here; list them: kdump groups ."),
+        (["groups", ".", "--group", "nobody", "--group", "grp-new"], "no group nobody here; list them: kdump groups ."),
+        (
+            ["groups", ".", "--at", "1"],
+            "no groups here at 1970-01-01T00:00:00.001Z; at the end of the log: kdump groups .",
+        ),
+        (["groups", ".", "--group", "nobody", "--reset-csv"], "no group nobody here; list them: kdump groups ."),
+        (["groups", ".", "--topic", "none"], "no commits of topic none here; list them: kdump groups ."),
+        (["groups", ".", "--diff", "end", "end"], "no change here between the end and the end; at the end"),
+        (["groups", ".", "--group", "nobody", "--redact"], "no such groups here\n"),
+        (["groups", ".", "--topic", "secret", "--diff", "end", "end", "--redact"], "no change of such commits here"),
+        (["cluster", ".", "--topic", "none"], "no topic none here; list them: kdump cluster ."),
+        (["cluster", ".", "--diff", "end", "end"], "no change here between the end and the end; at the end of the "),
+        (["transactions", "plain-0"], "no transactions here\n"),
+        (["transactions", ".", "--hanging"], "no hanging transactions here\n"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_an_empty_answer_says_what_to_ask_on_a_terminal_and_in_a_log(args: list[str], said: str) -> None:
+    run = run_kdump(args, NODE)
+    (line,) = [one for one in run.stderr.decode().splitlines(keepends=True) if one.startswith("kdump: no ")]
+    assert line.startswith(f"kdump: {said}")
+    assert len(line) < 140
+    assert run.exit == 0
+    assert " ".join(line.split()) in " ".join(" ".join(run_in_terminal(args, NODE).lines).split())
+
+
+def test_what_is_damaged_was_not_searched_and_an_answer_needs_no_word(tmp_path: Path) -> None:
+    batches = [at(n, T, commit("g", 0, n)) for n in range(3)]
+    batches[1] = batches[1][:-1] + bytes([batches[1][-1] ^ 1])
+    write(tmp_path, {f"__consumer_offsets-0/{file_name(0)}": b"".join(batches)})
+    seen = run_in_terminal(["groups", ".", "--group", "h"], tmp_path).raw
+    assert "kdump: no group h here; list them: kdump groups .\r\n" in seen
+    assert "not searched: ./__consumer_offsets-0/00000000000000000000.log: bytes" in seen
+    assert ", offsets 1..1 (B01 crc-mismatch)" in seen
+    assert "kdump: no " not in run_in_terminal(["groups", "."], tmp_path).raw
+
+
+def test_gaps_have_a_line_each_up_to_four() -> None:
+    gap = Finding(Code.L09, "t-0/x.log", 10, 5, offset=3, last_offset=4, gap=True)
+    empty, question = EmptyAnswer(), Question("groups", "kdump groups t-0")
+    for item in (PartitionChecked("t-0", 1, 0, 9, 100), gap):
+        empty.see(item)
+    told = "not searched: t-0/x.log: bytes 10..14, offsets 3..4 (L09 foreign-bytes)"
+    assert list(empty.lines(question)) == ["no groups here", told]
+    assert list(EmptyAnswer().lines(question)) == [], "why no log was read is told before"
+    places = NotSearched()
+    for _ in range(7):
+        places.see(gap)
+    assert list(places.lines()) == [told] * 4 + ["not searched: 3 more places"]
