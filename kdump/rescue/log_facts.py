@@ -253,7 +253,9 @@ def _read_log(
     assert known is not None
     walk, (taken, why) = known
     facts = walk.facts()
-    return facts.replace(patches=taken, fields=why)
+    # a value that another copy confirms is given as one to be put right, so that nothing else is taken for it
+    real = [pair for pair in zip(taken, why, strict=True) if pair[0].old != pair[0].new]
+    return facts.replace(patches=tuple(patch for patch, _ in real), fields=tuple(one for _, one in real))
 
 
 class _Walk:

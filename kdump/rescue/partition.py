@@ -20,7 +20,7 @@ from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
 from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
 from kdump.rescue.log_facts import LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
 from kdump.rescue.losses import Missing, Spot, spots_of
-from kdump.rescue.moved import wrong_base_offsets
+from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.transactions import Fates, Hole, LeftOut
 from kdump.salvaged import Diverged, Kept, OpenedTransaction, PatchedField, Revived, Salvaged
@@ -172,17 +172,22 @@ class PartitionSalvage:
 
     def _mend_by_copies(self) -> None:
         """A batch that fits neither neighbour may stand in another copy where it belongs: its base offset counts."""
+        if len({one.copy for one in self.read}) < 2:
+            return
+        ends = [(one.facts.first, one.facts.last) for one in self.read]
+
+        def others(own: ReadLog) -> Iterator[OtherLog]:
+            base, stop = own.log.base or 0, NEVER if own.log.next_base is None else own.log.next_base
+            for other, (first, last) in zip(self.read, ends, strict=True):
+                if other.copy != own.copy and first is not None and last is not None and first < stop and last >= base:
+                    known = None if other.facts.is_renamed else other.log.base
+                    yield OtherLog(other.source, other.facts, known)
+
         for number, one in enumerate(self.read):
             if self._copies[one.copy].is_run or one.log.base is None or one.facts.is_renamed:
                 continue
-            others = [
-                (other.source, other.facts, other.log.base)
-                for other in self.read
-                if other.copy != one.copy and other.facts.stretches
-            ]
-            given = wrong_base_offsets(
-                one.source, one.facts, one.log.base, others, self._options.limits.max_batch_bytes
-            )
+            own = OwnLog(one.raw, one.facts, one.log.base, one.log.next_base)
+            given = wrong_base_offsets(own, partial(others, one), self._options.limits.max_batch_bytes)
             if given:
                 self._again(number, given)
 
