@@ -113,7 +113,6 @@ class Cursor:
         self._windows = self._all()
         self.k = self.count = 0
         self.ended = False
-        self.before = log.before
         self._load()
 
     def _all(self) -> Iterator[Window]:
@@ -178,8 +177,6 @@ class Cursor:
 
     def move(self, stop: int) -> None:
         """Go on to a row."""
-        if stop > self.k:
-            self.before = self.lasts[stop - 1]
         self.k = stop
         if stop >= self.count:
             self._load()
@@ -199,16 +196,6 @@ class Cursor:
     def next_epoch(self) -> int | None:
         """Return the epoch of the batch after the one in hand, as far as it is in the window."""
         return self.epochs[self.k + 1] if self.k + 1 < self.count else self.log.next_epoch
-
-    @property
-    def has_left_neighbour(self) -> bool:
-        """Whether the batch before the one in hand adjoins it."""
-        return self.before + 1 == self.firsts[self.k]
-
-    @property
-    def has_right_neighbour(self) -> bool:
-        """Whether the batch after the one in hand adjoins it."""
-        return self.k + 1 < self.count and self.lasts[self.k] + 1 == self.firsts[self.k + 1]
 
 
 class Line:

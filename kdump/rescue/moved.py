@@ -193,7 +193,9 @@ def _look(
             one = lone[number]
             for row, fits in some:
                 is_same = row.first == one.row.first
-                is_there = fits and own.base <= row.first and row.last < stop and _is_anchored(one, row, seen, is_aligned)
+                is_there = (
+                    fits and own.base <= row.first and row.last < stop and _is_anchored(one, row, seen, is_aligned)
+                )
                 if (is_same or is_there) and _has_same_bytes(log, one.row, other.log, row):
                     known[number].add(row.first)
 
@@ -205,11 +207,11 @@ def _is_anchored(one: Lone, row: Row, seen: dict[tuple[int, int, int], Row], is_
     """
     before = None if one.before is None else seen.get(one.before.place)
     after = None if one.after is None else seen.get(one.after.place)
-    if before is not None and one.before is not None:
-        if before.last >= row.first or row.position - before.position != one.row.position - one.before.position:
-            return False
-    if after is not None and one.after is not None:
-        if after.first <= row.last or after.position - row.position != one.after.position - one.row.position:
+    for first, second, own_first, own_second in ((before, row, one.before, one.row), (row, after, one.row, one.after)):
+        if first is None or second is None or own_first is None or own_second is None:
+            continue
+        is_as_far = second.position - first.position == own_second.position - own_first.position
+        if first.last >= second.first or not is_as_far:
             return False
     return before is not None or after is not None or (is_aligned and row.position == one.row.position)
 

@@ -318,8 +318,9 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
         "the entries"
     )
     if topic == METADATA_TOPIC:
-        yield SalvageStep(None, f"stop the broker that is to have {result.partition}; move its damaged directory out of "
-            "the log.dir")
+        yield SalvageStep(
+            None, f"stop the broker that is to have {result.partition}; move its damaged directory out of the log.dir"
+        )
         yield SalvageStep(None, f"copy {path} into its log.dir, owned by the user that the broker runs as")
         yield SalvageStep(None, lower)
         yield SalvageStep(None, "the other controllers: as after a disaster, only one log may go on; ask before you do")

@@ -272,10 +272,11 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
     steps = [step.why for step in done.steps]
-    assert steps[0].startswith("stop every broker that has a replica of plain-0; on each move its directory away")
+    assert steps[0].startswith("stop every broker that has a replica of plain-0; on each move its directory out of the")
     assert f"copy {done.path} into the log.dir of each of them" in steps[2]
-    assert "on each recovery-point-offset-checkpoint" in steps[3]
+    assert "on each in recovery-point-offset-checkpoint" in steps[3]
     assert "`plain 0` to 1 where" in steps[3]
+    assert "do not delete only the line: line 2 of the file counts the entries" in steps[3]
     assert steps[4] == "start them; reset groups that had committed an offset above 1"
     assert "kdump transactions --hanging" in steps[5]
     ended = done.salvaged.replace(open_transactions=())
