@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdump.cli.options.common import fail_on_option, help_option, jobs_option, max_uncompressed_bytes_option
 from kdump.cli.options.help import Command
-from kdump.cli.options.terminal import bar_of
+from kdump.cli.options.terminal import bar_of, sentences_to_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.tally import Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kdump.render.json.carve import CarveJson
     from kdump.render.text.carve import CarveText
 
@@ -102,11 +105,14 @@ def _sink(layout: str, tally: Tally, to: str) -> CarveJson | CarveText:
         return CarveJson(_write, say, tally)
     from kdump.render.text.carve import CarveText
 
-    return CarveText(_write, say, tally, to)
+    write = sentences_to_stdout(raw=False)
+    return CarveText(
+        partial(_write, write=write), say, tally, to, is_seen=sys.stderr is not None and sys.stderr.isatty()
+    )
 
 
-def _write(text: str) -> None:
+def _write(text: str, write: Callable[[str], object] | None = None) -> None:
     try:
-        sys.stdout.write(text)
+        (write or sys.stdout.write)(text)
     except OSError as error:
         fail_to_write(error)

@@ -330,7 +330,7 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
     yield SalvageStep(
         None,
         f"stop every broker that has a replica of {result.partition}; on each move its directory out of the "
-        "log.dir, damaged or not: a broker finds it under any name",
+        "log.dir, damaged or not: there a broker looks at every directory, whatever its name",
     )
     if not has_id:
         yield SalvageStep(
@@ -345,13 +345,13 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
         "leader without these records would make the others cut them",
     )
     if log_start is not None:
-        why = f"on each see that log-start-offset-checkpoint says `{topic} {number} {log_start}`"
-        yield SalvageStep(None, why)
-    yield SalvageStep(None, f"on each {lower}")
+        line = f"`{topic} {number} {log_start}`; line 2 counts the entries"
+        yield SalvageStep(None, f"on each see that log-start-offset-checkpoint says {line}")
+    yield SalvageStep(None, f"on each, {lower}")
     yield SalvageStep(None, f"start them; reset groups that had committed an offset above {end}")
     if result.open_transactions:
         yield SalvageStep(
             None,
-            "once they run: kdump transactions --hanging LOGDIR... (those of all brokers) tells which transactions "
+            "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
             "nobody ends, and the command that aborts them: read what they wrote before",
         )

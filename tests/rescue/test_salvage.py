@@ -274,7 +274,7 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     steps = [step.why for step in done.steps]
     assert steps[0].startswith("stop every broker that has a replica of plain-0; on each move its directory out of the")
     assert f"copy {done.path} into the log.dir of each of them" in steps[2]
-    assert "on each in recovery-point-offset-checkpoint" in steps[3]
+    assert "on each, in recovery-point-offset-checkpoint" in steps[3]
     assert "`plain 0` to 1 where" in steps[3]
     assert "do not delete only the line: line 2 of the file counts the entries" in steps[3]
     assert steps[4] == "start them; reset groups that had committed an offset above 1"
@@ -282,7 +282,7 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     ended = done.salvaged.replace(open_transactions=())
     assert [step.why for step in steps_for(ended, done.path, 1, has_id=True)] == [
         *(steps[0], steps[2]),
-        "on each see that log-start-offset-checkpoint says `plain 0 1`",
+        "on each see that log-start-offset-checkpoint says `plain 0 1`; line 2 counts the entries",
         *steps[3:5],
     ]
 

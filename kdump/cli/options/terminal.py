@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from kdump.render.terminal.progress import Bar
@@ -43,6 +45,26 @@ def console_of(given: dict[str, Any]) -> Console | None:
         no_color=_NO_COLOR[color],
         force_terminal=True if color == "always" else None,
     )
+
+
+def sentences_to_stdout(*, raw: bool) -> Callable[[str], object]:
+    """Return what writes lines to stdout: wrapped by word where that is a terminal, as they are elsewhere.
+
+    Args:
+        raw: names are written as they are.
+    """
+    console = console_of({"color": "auto", "raw": raw})
+    if console is None:
+        return sys.stdout.write
+    from rich.text import Text
+
+    from kdump.render.terminal.columns import write_sentence
+
+    def write(text: str) -> None:
+        for line in text.removesuffix("\n").split("\n"):
+            write_sentence(console, Text(line))
+
+    return write
 
 
 def bar_of(verb: str, *, quiet: bool = False) -> Bar | None:

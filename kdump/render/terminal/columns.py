@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, chop_cells
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _GAP = "  "
 _SHORT = 24  # columns down to which a name is shortened before a column is left out
 _LEAST = 12  # columns down to which it is shortened when nothing can be left out any more
+_QUOTED = re.compile(r"`[^`]+`")
+_BLANK = "\ue000"  # stands for a blank at which no line ends
 
 
 class TableColumn(Value):
@@ -120,13 +123,21 @@ def texts(cells: Sequence[str], style: str = "") -> list[Text]:
 def write_sentence(console: Console, text: Text) -> None:
     """Write a text wrapped by word, all lines but the first set in by two columns more than that one.
 
+    What stands between two backquotes is to be typed or pasted, and is one word.
+
     Args:
         console: the terminal.
         text: without line ends.
     """
+    text = text.copy()
+    joined = _BLANK not in text.plain
+    if joined:
+        text.plain = _QUOTED.sub(lambda found: found[0].replace(" ", _BLANK), text.plain)
     indent = len(text.plain) - len(text.plain.lstrip(" ")) + 2
     for number, line in enumerate(text.wrap(console, max(8, console.width - indent), overflow="fold")):
         line.rstrip()
         if number:
             line.pad_left(indent)
+        if joined:
+            line.plain = line.plain.replace(_BLANK, " ")
         console.print(line, soft_wrap=True)
