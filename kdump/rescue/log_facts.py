@@ -405,10 +405,7 @@ class _Walk:
             if not is_of_header(finding):
                 continue
             if finding.code in _EPOCH_CODES and finding.offset is not None:
-                if finding.position in blamed:
-                    finding = blamed[finding.position]
-                elif finding.position in confirmed:  # its neighbours say another one: nobody can tell
-                    finding = finding.replace(expected=None)
+                finding = blamed.get(finding.position, finding)
                 assert finding.offset is not None
                 finding = within_checkpoint(finding, epoch_at(finding.offset))
             elif finding.code in _OFFSET_CODES and finding.expected is None:
