@@ -10,7 +10,7 @@ import click
 
 from kdump.cli.options.common import fail_on_option, help_option, jobs_option, max_uncompressed_bytes_option
 from kdump.cli.options.help import Command
-from kdump.cli.options.terminal import bar_of
+from kdump.cli.options.terminal import bar_of, fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, say
@@ -102,7 +102,10 @@ def _sink(layout: str, tally: Tally, to: str) -> CarveJson | CarveText:
         return CarveJson(_write, say, tally)
     from kdump.render.text.carve import CarveText
 
-    return CarveText(_write, say, tally, to)
+    fit = fitter_of_stdout()
+    return CarveText(
+        lambda text: _write(fit(text)), say, tally, to, is_seen=sys.stderr is not None and sys.stderr.isatty()
+    )
 
 
 def _write(text: str) -> None:

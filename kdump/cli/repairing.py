@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 
 from kdump.cli.options.repair import options_of
-from kdump.cli.options.terminal import columns_of_stdout
+from kdump.cli.options.terminal import fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked, PartitionChecked
@@ -20,7 +20,6 @@ from kdump.render.commentary import say, say_left
 from kdump.render.json.lines import finding_json, summary_json
 from kdump.render.shell import command_line, named
 from kdump.render.tally import Tally
-from kdump.render.terminal.sentences import fitted
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_json, plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
@@ -196,9 +195,9 @@ class Repair:
                 say(f"kdump: journal: {journal}")
                 say(f"kdump: {taken_back(journal)}")
             return
-        columns = columns_of_stdout()
-        for text in plan_lines(shown, grouped=columns is not None):
-            _write(f"{text if columns is None else fitted(text, columns)}\n")
+        fit = fitter_of_stdout()
+        for text in plan_lines(shown, grouped=sys.stdout.isatty()):
+            _write(fit(f"{text}\n"))
 
     @contextmanager
     def guarded(self) -> Iterator[None]:

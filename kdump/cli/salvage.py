@@ -19,7 +19,7 @@ from kdump.cli.options.common import (
 from kdump.cli.options.complete import partitions
 from kdump.cli.options.help import Command
 from kdump.cli.options.repair import format_option
-from kdump.cli.options.terminal import bar_of
+from kdump.cli.options.terminal import bar_of, fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
@@ -56,7 +56,10 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
     ),
 )
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--to", required=True, type=click.Path(), metavar="DIR", help="A new or empty directory for the result.")
+@click.option(
+    "--to", required=True, type=click.Path(), metavar="DIR",
+    help="A new or empty directory for the result, or that of the same run, to go on.",
+)  # fmt: skip
 @click.option(
     "--topic-partition", "topic_partitions", multiple=True, metavar="TOPIC-N", callback=_partition_name,
     shell_complete=partitions,
@@ -179,4 +182,5 @@ def _sink(given: dict[str, Any]) -> SalvageJson | SalvageText:
     if given["layout"] == "json":
         return SalvageJson(sys.stdout.write, say, lines_of)
     raw = given["raw"] or not sys.stdout.isatty()
-    return SalvageText(sys.stdout.write, say, losses_of, raw=raw)
+    fit = fitter_of_stdout()
+    return SalvageText(lambda text: sys.stdout.write(fit(text)), say, losses_of, raw=raw)

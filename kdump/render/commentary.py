@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-import textwrap
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from kdump.exit_status import Exit
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import counted
+from kdump.render.terminal.sentences import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-_COMMAND = re.compile(r"(?<=: )kdump .*$")
-_LEAST = 20  # columns, below which every word would have a line
 _USUAL = 80  # columns of a terminal that does not tell
 
 _hide: Callable[[str], str] = str
@@ -83,28 +80,6 @@ def _to_stderr(line: str) -> None:
             text = escape(_hide(line))
             sys.stderr.write(f"{fitted(text, _columns()) if sys.stderr.isatty() else text}\n")
             sys.stderr.flush()
-
-
-def fitted(text: str, columns: int) -> str:
-    """Return a sentence wrapped by word; a command at its end, or a long path, stays on one line to be pasted.
-
-    Args:
-        text: without line ends.
-        columns: of the terminal.
-    """
-    command = _COMMAND.search(text)
-    words, last = (text, "") if command is None else (text[: command.start()], command[0])
-    if words.lstrip().startswith("kdump "):  # the line is a command
-        return text
-    indent = " " * (len(text) - len(text.lstrip(" ")) + 2)
-    lines = textwrap.wrap(
-        words, max(columns, _LEAST), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
-    if last and len(lines[-1]) + 1 + len(last) <= columns:
-        lines[-1] += f" {last}"
-    elif last:
-        lines.append(f"{indent}{last}")
-    return "\n".join(lines)
 
 
 def _columns() -> int:

@@ -15,6 +15,7 @@ from kdump.format.batch import layout
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import encoded
 from kdump.format.record.reader import RecordReader, key_and_value
+from kdump.rescue.epochs import NEVER
 from kdump.rescue.line import EXTENT
 from kdump.rescue.log_facts import STRETCH, batches_of, first_offset
 from kdump.salvaged import Revived
@@ -138,28 +139,30 @@ class Cleaned:
         """Whether no batch is known to have been taken out."""
         return not self._ranges
 
-    def add(self, log: Source, facts: LogFacts, base: int | None, limits: ReadLimits) -> None:
+    def add(self, log: Source, facts: LogFacts, base: int | None, next_base: int | None, limits: ReadLimits) -> None:
         """Add the offsets that a log lacks between batches that lie one behind the other.
 
         Args:
             log: as its stretches count on it.
             facts: what it has.
             base: its base offset, None where its name tells none.
+            next_base: that of the log after it, None where that is not known.
             limits: for reading it.
         """
         rows = facts.stretches
         if not rows or not (facts.gaps or facts.lacks_records):
             return
+        stops = _stops(rows, next_base)
         found = array("q")
-        if base is not None and rows[0] == 0 and rows[2] > base:
-            found.extend((base, rows[2] - 1))
+        if base is not None and rows[0] == 0:
+            _extend(found, base, min(rows[2], stops[-1]) - 1)
         for at in range(0, len(rows) if facts.gaps else 0, STRETCH):
-            expected = rows[at + 2]
+            expected, stop = rows[at + 2], stops[-1 - at // STRETCH]
             for window in batches_of(log, rows[at], rows[at + 1], limits.max_batch_bytes):
                 for k in range(window.count):
                     first = first_offset(window, k, facts.wrappers)
                     if first > expected:
-                        found.extend((expected, first - 1))
+                        _extend(found, expected, min(first, stop) - 1)
                     expected = window.cell(k, layout.LAST_OFFSET) + 1
         if found and self._ranges and found[0] > self._ranges[-1][-1]:
             self._ranges[-1].extend(found)  # of the next log of a copy, mostly
@@ -178,6 +181,21 @@ class Cleaned:
             if at >= 0 and ranges[at] <= first and ranges[at + 1] >= last:
                 return True
         return False
+
+
+def _stops(rows: array[int], next_base: int | None) -> array[int]:
+    """For each stretch, the last one first, from which offset on the log has batches behind it, or the next log has."""
+    stops = array("q", (NEVER if next_base is None else next_base,))
+    for first in reversed(rows[2 + STRETCH :: STRETCH]):  # a batch may lie too high: what follows it is there
+        stops.append(min(first, stops[-1]))
+    return stops
+
+
+def _extend(ranges: array[int], first: int, last: int) -> None:
+    """Add a range to ascending ones, as far as it lies above them."""
+    first = max(first, ranges[-1] + 1) if ranges else first
+    if first <= last:
+        ranges.extend((first, last))
 
 
 def revived(

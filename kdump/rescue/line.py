@@ -113,8 +113,6 @@ class Cursor:
         self._windows = self._all()
         self.k = self.count = 0
         self.ended = False
-        self.before = log.before
-        self.misplaced = False  # the batch in hand seems to be one that other copies have at a lower offset
         self._load()
 
     def _all(self) -> Iterator[Window]:
@@ -179,8 +177,6 @@ class Cursor:
 
     def move(self, stop: int) -> None:
         """Go on to a row."""
-        if stop > self.k:
-            self.before, self.misplaced = self.lasts[stop - 1], False
         self.k = stop
         if stop >= self.count:
             self._load()
@@ -200,16 +196,6 @@ class Cursor:
     def next_epoch(self) -> int | None:
         """Return the epoch of the batch after the one in hand, as far as it is in the window."""
         return self.epochs[self.k + 1] if self.k + 1 < self.count else self.log.next_epoch
-
-    @property
-    def has_left_neighbour(self) -> bool:
-        """Whether the batch before the one in hand adjoins it."""
-        return self.before + 1 == self.firsts[self.k]
-
-    @property
-    def has_right_neighbour(self) -> bool:
-        """Whether the batch after the one in hand adjoins it."""
-        return self.k + 1 < self.count and self.lasts[self.k] + 1 == self.firsts[self.k + 1]
 
 
 class Line:
@@ -280,24 +266,8 @@ class Line:
             others = [cursor.first for cursor in active if cursor.first != first]
             if waiting:
                 others.append(waiting[-1].begins)
-            for cursor in active:
-                if cursor.first > first:
-                    self._look_for(cursor, group[0])
             self._step(group, min(others, default=NEVER))
             active = [cursor for cursor in active if not cursor.ended]
-
-    def _look_for(self, one: Cursor, head: Cursor) -> None:
-        """Find out whether the batch in hand of a cursor stands at an offset that is not its own.
-
-        It adjoins neither neighbour, and where the left one leaves off another copy has the same bytes.
-        """
-        if one.misplaced or one.has_left_neighbour or one.has_right_neighbour:
-            return
-        at = bisect_left(head.firsts, one.before + 1, head.k, head.count)
-        if at == head.count or head.firsts[at] != one.before + 1:
-            return
-        spans = one.lasts[one.k] - one.first, head.lasts[at] - head.firsts[at]
-        one.misplaced = spans[0] == spans[1] and (one.crcs[one.k], one.sizes[one.k]) == (head.crcs[at], head.sizes[at])
 
     def _alone(self, waiting: list[LineLog]) -> bool:
         """Whether the next log lies below all others and above what is there, so that nothing has to be compared."""
@@ -324,11 +294,6 @@ class Line:
             group: all cursors that stand there.
             bound: the lowest offset of the others.
         """
-        wrong = [one for one in group if one.misplaced]
-        if wrong:
-            for one in wrong:
-                one.move(one.k + 1)
-            return
         head = group[0]
         stop = min(bisect_left(head.lasts, bound, head.k, head.count), *(one.count - one.k + head.k for one in group))
         stop = self._same(group, max(stop, head.k + 1))

@@ -162,17 +162,21 @@ class LogFacts(Value):
             known: the last offset that the line has; a batch behind it has no place in the log.
         """
         rows = self.stretches
-        after = rows[-STRETCH + _END] if rows else 0
-        end = max(start, rows[-1] + 1) if rows and rows[-1] <= known else start
+        after, end = 0, start
+        for at in range(0, len(rows), STRETCH):  # of those that count: others may lie before, behind and between them
+            if rows[at + _LAST] <= known:
+                after, end = rows[at + _END], max(end, rows[at + _LAST] + 1)
+        claimed = end  # by the header before: where the next one begins there, that was right
         for place in self.places:
             if place.position < after:
                 continue
             if place.lacks_offsets:
-                end = min(end + max(1, place.records or 0), layout.LARGEST_OFFSET + 1)
+                claimed = end = min(end + max(1, place.records or 0), layout.LARGEST_OFFSET + 1)
                 continue
-            if not place.is_exact or place.offset != end or place.last_offset is None:
+            if not place.is_exact or place.offset not in (end, claimed) or place.last_offset is None:
                 break
-            span = place.last_offset - end + 1
+            end, claimed = place.offset, place.last_offset + 1
+            span = claimed - end
             end += span if self.lacks_records or self.gaps else min(span, place.records or span)
         return end
 
@@ -253,7 +257,9 @@ def _read_log(
     assert known is not None
     walk, (taken, why) = known
     facts = walk.facts()
-    return facts.replace(patches=taken, fields=why)
+    # a value that another copy confirms is given as one to be put right, so that nothing else is taken for it
+    real = [pair for pair in zip(taken, why, strict=True) if pair[0].old != pair[0].new]
+    return facts.replace(patches=tuple(patch for patch, _ in real), fields=tuple(one for _, one in real))
 
 
 class _Walk:
@@ -317,6 +323,63 @@ class _Walk:
                     self._stretches.push(window, k, k + 1)
                 else:
                     self._wrong.append(_place_of(window, k))
+        self._judge_heights()
+
+    def _judge_heights(self) -> None:
+        """Find the batches that lie above what follows them, and adjoin nothing.
+
+        Verify believes such a batch where the next one is torn, and blames the one behind that. It is wrong where two
+        batches behind it adjoin each other and lie between it and the batch before it.
+        """
+        rows, cleared = self._stretches.rows, set[int]()
+        found: list[Finding] = []
+        for at in range(0, len(rows) - STRETCH, STRETCH):
+            position, low, high = rows[at + STRETCH], rows[at + STRETCH + _FIRST], rows[at + STRETCH + _LAST]
+            if rows[at + _LAST] < low or high >= rows[at + _LAST]:
+                continue
+            before = rows[at - 1] if at else layout.UNKNOWN if self._base is None else self._base - 1
+            row, before = self._last_of(at, before)
+            first, last = row[layout.BASE_OFFSET], row[layout.LAST_OFFSET]
+            if (
+                not layout.UNKNOWN < before < low <= high < first
+                or first == before + 1
+                or not self._adjoin(at + STRETCH)
+            ):
+                continue
+            cleared.add(position)
+            place, expected = (row[layout.POSITION], row[layout.SIZE]), before + 1
+            fits = (expected ^ first).bit_count() == 1 and expected + last - first < low
+            name = self._log.name
+            found.append(
+                Finding(Code.O03, name, *place, False, first, last, "baseOffset", expected if fits else None, first)
+            )
+        kept = (one for one in self.errors if one.code is not Code.O03 or one.position not in cleared)
+        self.errors = [*kept, *found] if found else self.errors
+
+    def _last_of(self, at: int, before: int) -> tuple[array[int], int]:
+        """Return the row of the last batch of a stretch, and the last offset before it."""
+        rows, found = self._stretches.rows, None
+        for window in batches_of(self._log, rows[at], rows[at + _END], self._limits.max_batch_bytes):
+            if found is not None:
+                before = found[layout.LAST_OFFSET]
+            if window.count > 1:
+                before = window.cell(window.count - 2, layout.LAST_OFFSET)
+            found = window.row(window.count - 1)
+        assert found is not None
+        return found, before
+
+    def _adjoin(self, at: int) -> bool:
+        """Whether the first two batches of a stretch adjoin each other."""
+        rows = self._stretches.rows
+        found: list[tuple[int, int]] = []
+        for window in batches_of(self._log, rows[at], rows[at + _END], self._limits.max_batch_bytes):
+            found += [
+                (window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET))
+                for k in range(min(2, window.count))
+            ]
+            if len(found) > 1:
+                return found[0][1] + 1 == found[1][0]
+        return False
 
     def _note_wrapper(self, chunk: Chunk) -> None:
         window, k = chunk.window, chunk.last - 1
@@ -330,12 +393,19 @@ class _Walk:
     def determined(self, epoch_at: Callable[[int], int | None], next_base: int | None) -> list[Finding]:
         """Return the findings about header fields whose value is determined."""
         found = []
+        confirmed = {
+            one.position
+            for one in self.errors
+            if one.code in _EPOCH_CODES and one.position is not None and one.offset is not None
+            if epoch_at(one.offset) == one.found
+        }
+        blamed = self._blamed(sorted(confirmed), epoch_at)
         for number, told in enumerate(self.errors):
             finding = told
             if not is_of_header(finding):
                 continue
             if finding.code in _EPOCH_CODES and finding.offset is not None:
-                finding = self._blamed(finding, epoch_at)
+                finding = blamed.get(finding.position, finding)
                 assert finding.offset is not None
                 finding = within_checkpoint(finding, epoch_at(finding.offset))
             elif finding.code in _OFFSET_CODES and finding.expected is None:
@@ -347,28 +417,39 @@ class _Walk:
                 found.append(finding)
         return found
 
-    def _blamed(self, finding: Finding, epoch_at: Callable[[int], int | None]) -> Finding:
-        """Where the checkpoint confirms the epoch of a batch that does not follow, the batch before it is wrong."""
+    def _blamed(self, confirmed: Sequence[int], epoch_at: Callable[[int], int | None]) -> dict[int | None, Finding]:
+        """Where the checkpoint confirms the epoch of a batch that does not follow, the batch before it is wrong.
+
+        Args:
+            confirmed: positions of such batches, ascending.
+            epoch_at: the epoch that the checkpoint has for an offset.
+
+        Returns:
+            for such a position what is wrong with the batch that ends there.
+        """
+        found: dict[int | None, Finding] = {}
         rows = self._stretches.rows
-        if finding.offset is None or finding.position is None or epoch_at(finding.offset) != finding.found:
-            return finding
-        at = STRETCH * (bisect_left(rows[_POSITION::STRETCH], finding.position) - 1)
-        if at < 0:
-            return finding
-        end = min(rows[at + _END], finding.position)
-        for window in batches_of(self._log, rows[at], end, self._limits.max_batch_bytes):
-            k = window.count - 1
-            if window.end(window.count) != finding.position:
+        for at in range(0, len(rows), STRETCH):
+            some = confirmed[bisect_right(confirmed, rows[at]) : bisect_right(confirmed, rows[at + _END])]
+            if not some:
                 continue
-            first, last, epoch = (
-                window.cell(k, column) for column in (layout.BASE_OFFSET, layout.LAST_OFFSET, layout.LEADER_EPOCH)
-            )
-            expected = epoch_at(first)
-            if expected is not None and expected == epoch_at(last) != epoch:
-                place = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
-                field = "partitionLeaderEpoch"
-                return Finding(Code.E01, self._log.name, *place, False, first, last, field, expected, epoch)
-        return finding
+            for window in batches_of(self._log, rows[at], some[-1], self._limits.max_batch_bytes):
+                positions = window.column(layout.POSITION)
+                inside = bisect_right(some, positions[0]), bisect_right(some, window.end(window.count))
+                for end in some[slice(*inside)]:
+                    k = bisect_left(positions, end) - 1
+                    first, last, epoch = (
+                        window.cell(k, column)
+                        for column in (layout.BASE_OFFSET, layout.LAST_OFFSET, layout.LEADER_EPOCH)
+                    )
+                    expected = epoch_at(first)
+                    if window.end(k + 1) == end and expected is not None and expected == epoch_at(last) != epoch:
+                        place = positions[k], window.cell(k, layout.SIZE)
+                        field = "partitionLeaderEpoch"
+                        found[end] = Finding(
+                            Code.E01, self._log.name, *place, False, first, last, field, expected, epoch
+                        )
+        return found
 
     def _lost_its_epoch(self, finding: Finding, epoch_at: Callable[[int], int | None]) -> bool:
         """Whether zeros have covered length and epoch of a batch: the CRC tells the length, and nobody the epoch."""
@@ -384,9 +465,10 @@ class _Walk:
         """The last batch of a log has the batch before it and the end of the file for neighbours."""
         if finding.position is None or finding.length is None or finding.offset is None:
             return finding
-        end = finding.position + finding.length
+        if finding.position + finding.length != self._log.size or self._gaps_between or finding.last_offset is None:
+            return finding
         last = self._stretches.last_before(finding.position)
-        if end != self._log.size or last is None or self._gaps_between or finding.last_offset is None:
+        if last is None:
             return finding
         first = last + 1
         after = first + finding.last_offset - finding.offset + 1

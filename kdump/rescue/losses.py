@@ -9,7 +9,7 @@ from kdump.item import Certainty, Loss
 from kdump.rescue.log_facts import STRETCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.rescue.log_facts import LogFacts, Place
 
@@ -41,13 +41,13 @@ def spots_of(path: str, facts: LogFacts, start: int, end: int | None) -> Iterato
         end: the first offset that is not in it, None where nobody knows.
     """
     rows = facts.stretches
-    ends = rows[1::STRETCH]
+    positions = rows[0::STRETCH]
     at, places = 0, facts.places
     while at < len(places):
-        k = bisect_left(rows[0::STRETCH], places[at].position)
+        k = bisect_left(positions, places[at].position)
         low = rows[(k - 1) * STRETCH + 3] + 1 if k else start
-        high = rows[k * STRETCH + 2] - 1 if k < len(ends) else None if end is None else end - 1
-        bound = rows[k * STRETCH] if k < len(ends) else None
+        high = rows[k * STRETCH + 2] - 1 if k < len(positions) else None if end is None else end - 1
+        bound = rows[k * STRETCH] if k < len(positions) else None
         stop = at
         while stop < len(places) and (bound is None or places[stop].position < bound):
             stop += 1
@@ -97,18 +97,18 @@ class Missing:
     def __init__(self, partition: str, path: str, spots: Sequence[Spot], *, is_compacted: bool) -> None:
         self._partition = partition
         self._path = path
-        self._batches = sorted((one for one in spots if not one.is_gap), key=lambda one: (one.first, one.last))
-        self._gaps = sorted((one for one in spots if one.is_gap), key=lambda one: (one.first, one.last))
+        self._batches = _Spots(one for one in spots if not one.is_gap)
+        self._gaps = _Spots(one for one in spots if one.is_gap)
         self.is_compacted = is_compacted
 
     def spots(self, first: int, last: int) -> list[Spot]:
         """Return what stands in a range."""
-        return [*_overlapping(self._batches, first, last), *_overlapping(self._gaps, first, last)]
+        return [*self._batches.over(first, last), *self._gaps.over(first, last)]
 
     def losses(self, first: int, last: int) -> Iterator[Loss]:
         """Yield the losses of a range, in order."""
         at = first
-        for spot in _overlapping(self._batches, first, last):
+        for spot in self._batches.over(first, last):
             begin, end = max(spot.first, at), min(spot.last, last)
             if begin > end:
                 continue
@@ -122,7 +122,7 @@ class Missing:
 
     def _without_batches(self, first: int, last: int) -> Iterator[Loss]:
         at = first
-        for spot in _overlapping(self._gaps, first, last):
+        for spot in self._gaps.over(first, last):
             begin, end = max(spot.first, at), min(spot.last, last)
             if begin > end:
                 continue
@@ -156,14 +156,25 @@ class Missing:
         )
 
 
-def _overlapping(spots: Sequence[Spot], first: int, last: int) -> list[Spot]:
-    # ordered by their first offsets; they seldom overlap, so a few before the range are enough to look at
-    at = bisect_left(spots, first, key=lambda one: one.first)
-    while at and spots[at - 1].last >= first:
-        at -= 1
-    found = []
-    while at < len(spots) and spots[at].first <= last:
-        if spots[at].last >= first:
-            found.append(spots[at])
-        at += 1
-    return found
+class _Spots:
+    """Spots in the order of their first offsets; those of several copies overlap as they like.
+
+    Ranges that are asked for mostly ascend: so each spot is taken up once, and let go once.
+    """
+
+    def __init__(self, spots: Iterable[Spot]) -> None:
+        self._all = sorted(spots, key=lambda one: (one.first, one.last))
+        self._next = 0
+        self._held: list[Spot] = []  # of those before `_next`, all that reach up to `_from`
+        self._from = -1
+
+    def over(self, first: int, last: int) -> list[Spot]:
+        """Return those that have offsets in a range, inclusive."""
+        if first < self._from:
+            self._next, self._held = 0, []
+        self._from = first
+        while self._next < len(self._all) and self._all[self._next].first <= last:
+            self._held.append(self._all[self._next])
+            self._next += 1
+        self._held = [one for one in self._held if one.last >= first]
+        return [one for one in self._held if one.first <= last]

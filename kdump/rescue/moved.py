@@ -1,78 +1,39 @@
 """Batches whose base offset is wrong, by the copies that have them where they belong.
 
-A batch behind torn bytes has no left neighbour that would tell its offset. Where another copy has the same bytes as far
-from a batch that both have, and there they fit a neighbour, that copy's base offset is the right one. Batches that
-adjoin a neighbour are never looked at: equal bytes at different offsets may be different batches.
+A base offset is outside the CRC. A batch that adjoins no neighbour has the offset that another copy has for the same
+bytes, where both lie as far from a batch that both copies have, or from the start of segments of one base offset.
+Equal bytes at different offsets may be different batches: where another copy has them at the same offset too, or two
+places fit, nothing is changed.
+
+Strategy: a log is walked once for its batches that adjoin no neighbour, and each log of another copy that may have them
+once for all of them.
 """
 
 from __future__ import annotations
 
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
+from kdump.format.batch.header_fields import Overlay
 from kdump.rescue.epochs import NEVER
 from kdump.rescue.log_facts import STRETCH, batches_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.format.source import Source
     from kdump.rescue.log_facts import LogFacts
 
-
-class Lone(NamedTuple):
-    """A batch that adjoins neither neighbour.
-
-    Args:
-        position, size: bytes.
-        first, last: offsets by its header.
-        crc: stored.
-        low, high: offsets that its neighbours leave free.
-        hole: where the batch before it ends, bytes.
-        after: where the batch behind it begins, None where there is none.
-    """
-
-    position: int
-    size: int
-    first: int
-    last: int
-    crc: int
-    low: int
-    high: int
-    hole: int
-    after: int | None
-
-
-def lone_batches(log: Source, facts: LogFacts, base: int) -> Iterator[Lone]:
-    """Yield the batches of a log that adjoin neither neighbour.
-
-    Args:
-        log: as its stretches count on it.
-        facts: what it has.
-        base: where the log before it ends, or its own base offset.
-    """
-    rows = facts.stretches
-    for at in range(0, len(rows), STRETCH):
-        position, end, first, _ = rows[at : at + STRETCH]
-        hole, low = (rows[at - STRETCH + 1], rows[at - 1] + 1) if at else (0, base)
-        header = log.read_at(position, layout.RECORDS_AT)
-        if first == low or len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
-            continue
-        size = int.from_bytes(header[layout.SIZE_AT : layout.LOG_OVERHEAD], "big") + layout.LOG_OVERHEAD
-        last = first + int.from_bytes(header[layout.LAST_OFFSET_DELTA_AT : layout.BASE_TIMESTAMP_AT], "big")
-        after, high = None, NEVER
-        if position + size < end:
-            after, high = position + size, int.from_bytes(log.read_at(position + size, 8), "big") - 1
-        elif at + STRETCH < len(rows):
-            after, high = rows[at + STRETCH], rows[at + STRETCH + 2] - 1
-        if low <= high != last:
-            crc = int.from_bytes(header[layout.CRC_AT : layout.CRC_AT + 4], "big")
-            yield Lone(position, size, first, last, crc, low, high, hole, after)
+_MOST = 64  # equal batches of one log that are held
+_PIECE = 1024 * 1024
+_FIELD = "baseOffset"
+_COLUMNS = (layout.POSITION, layout.SIZE, layout.BASE_OFFSET, layout.LAST_OFFSET, layout.CRC)
 
 
 class Row(NamedTuple):
-    """A batch of another copy."""
+    """A batch: bytes, offsets, and the CRC that it has."""
 
     position: int
     size: int
@@ -80,72 +41,185 @@ class Row(NamedTuple):
     last: int
     crc: int
 
+    @property
+    def end(self) -> int:
+        """The position behind it."""
+        return self.position + self.size
 
-def _around(one: Lone, log: Source, facts: LogFacts, max_batch_bytes: int) -> Iterator[Row]:
-    """Yield the batches of another copy from the one before the hole to the one behind it."""
-    rows = facts.stretches
-    columns = (layout.POSITION, layout.SIZE, layout.BASE_OFFSET, layout.LAST_OFFSET, layout.CRC)
-    for at in range(0, len(rows), STRETCH):
-        if rows[at + 3] < one.low - 1 or rows[at + 2] > one.high + 1:
-            continue
-        for window in batches_of(log, rows[at], rows[at + 1], max_batch_bytes):
-            if window.cell(0, layout.BASE_OFFSET) > one.high + 1:
-                break
-            if window.cell(window.count - 1, layout.LAST_OFFSET) >= one.low - 1:
-                for k in range(window.count):
-                    yield Row(*(window.cell(k, column) for column in columns))
+    @property
+    def content(self) -> tuple[int, int, int]:
+        """What equal batches have in common, wherever they stand."""
+        return self.size, self.crc, self.last - self.first
 
-
-def offset_elsewhere(one: Lone, log: Source, facts: LogFacts, base: int | None, max_batch_bytes: int) -> int | None:
-    """Return the base offset that another copy has for a batch, None where it does not have it between its neighbours.
-
-    Args:
-        one: the batch.
-        log: of the other copy.
-        facts: what that has.
-        base: its base offset.
-        max_batch_bytes: of a larger batch only the header is read.
-    """
-    left = 0 if base == one.low else None  # where its batch before the hole ends
-    right: int | None = None  # where its batch behind the hole begins
-    found: dict[int, Row] = {}  # by base offset
-    fits: set[int] = set()
-    before = -1 if base is None else base - 1
-    for row in _around(one, log, facts, max_batch_bytes):
-        if row.last == one.low - 1:
-            left = row.position + row.size
-        elif row.first == one.high + 1:
-            right = row.position
-        elif (row.size, row.crc, row.last - row.first) == (one.size, one.crc, one.last - one.first):
-            found[row.first] = row
-        if row.first == before + 1:
-            fits.update((row.first, before - one.last + one.first))
-        before = row.last
-    for row in found.values():
-        from_left = left is not None and row.position - left == one.position - one.hole
-        from_right = right is not None and one.after is not None and right - row.position == one.after - one.position
-        if row.first in fits and one.low <= row.first <= one.high and (from_left or from_right):
-            return row.first
-    return None
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """What the same batch has in common in all copies."""
+        return self.first, self.size, self.crc
 
 
-def wrong_base_offsets(
-    log: Source, facts: LogFacts, base: int, others: Sequence[tuple[Source, LogFacts, int | None]], max_batch_bytes: int
-) -> list[Finding]:
+class Lone(NamedTuple):
+    """A batch that adjoins no neighbour, by its header, with the batches before and behind it (None: none)."""
+
+    row: Row
+    before: Row | None
+    after: Row | None
+
+
+class OwnLog(NamedTuple):
+    """The log whose batches are judged: as it is, what it has, its base offset and the next one (None: not known)."""
+
+    raw: Source
+    facts: LogFacts
+    base: int
+    next_base: int | None
+
+
+class OtherLog(NamedTuple):
+    """A log of another copy: as its stretches count on it, what it has, and its base offset (None: not known)."""
+
+    log: Source
+    facts: LogFacts
+    base: int | None
+
+
+def wrong_base_offsets(own: OwnLog, others: Callable[[], Iterable[OtherLog]], max_batch_bytes: int) -> list[Finding]:
     """Return a finding for each batch of a log whose base offset another copy knows better.
 
+    That may be the offset in its header, where that was taken for wrong: the finding then expects what it found.
+
     Args:
-        log: as its stretches count on it.
-        facts: what it has.
-        base: where the log before it ends, or its own base offset.
-        others: the logs of the other copies, their facts and base offsets.
+        own: the log.
+        others: gives the logs of other copies that may have its batches.
+        max_batch_bytes: of a larger batch only the header is read.
+
+    Reports: O03.
+    """
+    facts, rows = own.facts, own.facts.stretches
+    pairs = zip(facts.patches, facts.fields, strict=True)
+    guessed = {patch.position: one.expected for patch, one in pairs if one.field == _FIELD}
+    if not rows or not (guessed or facts.gaps or len(rows) > STRETCH or rows[0] or rows[2] != own.base):
+        return []
+    log = Overlay(own.raw, [patch for patch in facts.patches if patch.position not in guessed])
+    lone = list(_lone(_rows(log, facts, max_batch_bytes), own, set(guessed)))
+    known: list[set[int]] = [set() for _ in lone]
+    if lone:
+        for other in others():
+            _look(lone, log, own, other, known, max_batch_bytes)
+    wanted = {one.row.content for one, offsets in zip(lone, known, strict=True) if offsets}
+    here = {row.place for row in _rows(log, facts, max_batch_bytes) if row.content in wanted} if wanted else set()
+    found = []
+    for (row, _, _), offsets in zip(lone, known, strict=True):
+        if len(offsets) != 1:
+            continue
+        [offset] = offsets
+        is_free = offset == row.first or (offset, row.size, row.crc) not in here
+        if is_free and offset != guessed.get(row.position, row.first):
+            place = row.position, row.size
+            found.append(Finding(Code.O03, own.raw.name, *place, False, row.first, row.last, _FIELD, offset, row.first))
+    return found
+
+
+def _rows(log: Source, facts: LogFacts, max_batch_bytes: int) -> Iterator[Row]:
+    """Yield the batches of a log in the order of their places, but for those of magic 0 and 1."""
+    stretches = facts.stretches
+    for at in range(0, len(stretches), STRETCH):
+        for window in batches_of(log, stretches[at], stretches[at + 1], max_batch_bytes):
+            columns = [window.column(one) for one in (layout.MAGIC, *_COLUMNS)]
+            for magic, *cells in zip(*columns, strict=True):
+                if magic >= layout.MAGIC_V2:
+                    yield Row(*cells)
+
+
+def _lone(rows: Iterable[Row], own: OwnLog, guessed: set[int]) -> Iterator[Lone]:
+    """Yield the batches that adjoin no neighbour, where order breaks, at torn bytes and at the end of the log.
+
+    Compaction leaves other ones in plenty.
+
+    Args:
+        rows: the batches of the log, as their headers are.
+        own: the log.
+        guessed: positions of those for which another base offset was found.
+    """
+    before: Row | None = None
+    for row, after in pairwise(chain(rows, (None,))):
+        assert row is not None
+        end, left = (0, own.base) if before is None else (before.end, before.last + 1)
+        right = own.next_base if after is None else after.first
+        if row.first != left and row.last + 1 != right:
+            breaks = row.first < left or row.position != end or row.position in guessed
+            if after is None:
+                breaks = breaks or not own.facts.lacks_records
+            else:
+                breaks = breaks or after.first <= row.last or after.position != row.end
+            if breaks:
+                yield Lone(row, before, after)
+        before = row
+
+
+def _look(
+    lone: Sequence[Lone], log: Source, own: OwnLog, other: OtherLog, known: list[set[int]], max_batch_bytes: int
+) -> None:
+    """Add the offsets that a log of another copy has for batches; two for one that nobody can tell.
+
+    Args:
+        lone: the batches.
+        log: they are in, as their stretches count on it.
+        own: the same log.
+        other: the other one.
+        known: for each batch its offsets so far.
         max_batch_bytes: of a larger batch only the header is read.
     """
-    found = []
-    for one in lone_batches(log, facts, base):
-        known = {offset_elsewhere(one, *other, max_batch_bytes) for other in others} - {None}
-        if len(known) == 1 and (offset := known.pop()) != one.first:
-            place = one.position, one.size
-            text = "baseOffset"
-            found.append(Finding(Code.O03, log.name, *place, False, one.first, one.last, text, offset, one.first))
-    return found
+    wanted: dict[tuple[int, int, int], list[int]] = {}
+    for number, one in enumerate(lone):
+        wanted.setdefault(one.row.content, []).append(number)
+    anchors = {row.place for one in lone for row in (one.before, one.after) if row is not None}
+    seen: dict[tuple[int, int, int], Row] = {}
+    equal: dict[tuple[int, int, int], list[tuple[Row, bool]]] = {}
+    last = None if other.base is None else other.base - 1
+    for row, after in pairwise(chain(_rows(other.log, other.facts, max_batch_bytes), (None,))):
+        assert row is not None
+        if row.place in anchors:
+            seen[row.place] = row
+        if row.content in wanted:
+            fits = last == row.first - 1 or (after is not None and after.first == row.last + 1)
+            equal.setdefault(row.content, []).append((row, fits))
+            if len(equal[row.content]) > _MOST:
+                return  # too many that are equal: none of them tells anything
+        last = row.last
+    is_aligned = other.base == own.base
+    stop = NEVER if own.next_base is None else own.next_base
+    for content, some in equal.items():
+        for number in wanted[content]:
+            one = lone[number]
+            for row, fits in some:
+                is_same = row.first == one.row.first
+                is_there = (
+                    fits and own.base <= row.first and row.last < stop and _is_anchored(one, row, seen, is_aligned)
+                )
+                if (is_same or is_there) and _has_same_bytes(log, one.row, other.log, row):
+                    known[number].add(row.first)
+
+
+def _is_anchored(one: Lone, row: Row, seen: dict[tuple[int, int, int], Row], is_aligned: bool) -> bool:
+    """Whether a batch of another copy stands between the same neighbours, as far as that copy has them.
+
+    Where it has neither: at the same place of a segment that begins at the same offset.
+    """
+    before = None if one.before is None else seen.get(one.before.place)
+    after = None if one.after is None else seen.get(one.after.place)
+    for first, second, own_first, own_second in ((before, row, one.before, one.row), (row, after, one.row, one.after)):
+        if first is None or second is None or own_first is None or own_second is None:
+            continue
+        is_as_far = second.position - first.position == own_second.position - own_first.position
+        if first.last >= second.first or not is_as_far:
+            return False
+    return before is not None or after is not None or (is_aligned and row.position == one.row.position)
+
+
+def _has_same_bytes(log: Source, row: Row, other: Source, same: Row) -> bool:
+    """Whether two batches of one size are equal in all that their CRCs are of."""
+    for at in range(layout.ATTRIBUTES_AT, row.size, _PIECE):
+        size = min(_PIECE, row.size - at)
+        if log.read_at(row.position + at, size) != other.read_at(same.position + at, size):
+            return False
+    return True

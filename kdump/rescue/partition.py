@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from bisect import insort
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
@@ -18,9 +17,9 @@ from kdump.item import Certainty, Loss, Progress
 from kdump.render.json.salvage import row_json
 from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
 from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
-from kdump.rescue.log_facts import LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
+from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
 from kdump.rescue.losses import Missing, Spot, spots_of
-from kdump.rescue.moved import wrong_base_offsets
+from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.transactions import Fates, Hole, LeftOut
 from kdump.salvaged import Diverged, Kept, OpenedTransaction, PatchedField, Revived, Salvaged
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 8  # epochs that turn out to be wrong, one after the other
 _MODE = 0o644
+_ZEROS = frozenset(("L03", "L04"))
 
 
 class SalvageOptions(Value):
@@ -172,17 +172,22 @@ class PartitionSalvage:
 
     def _mend_by_copies(self) -> None:
         """A batch that fits neither neighbour may stand in another copy where it belongs: its base offset counts."""
+        if len({one.copy for one in self.read}) < 2:
+            return
+        ends = [(one.facts.first, one.facts.last) for one in self.read]
+
+        def others(own: ReadLog) -> Iterator[OtherLog]:
+            base, stop = own.log.base or 0, NEVER if own.log.next_base is None else own.log.next_base
+            for other, (first, last) in zip(self.read, ends, strict=True):
+                if other.copy != own.copy and first is not None and last is not None and first < stop and last >= base:
+                    known = None if other.facts.is_renamed else other.log.base
+                    yield OtherLog(other.source, other.facts, known)
+
         for number, one in enumerate(self.read):
             if self._copies[one.copy].is_run or one.log.base is None or one.facts.is_renamed:
                 continue
-            others = [
-                (other.source, other.facts, other.log.base)
-                for other in self.read
-                if other.copy != one.copy and other.facts.stretches
-            ]
-            given = wrong_base_offsets(
-                one.source, one.facts, one.log.base, others, self._options.limits.max_batch_bytes
-            )
+            own = OwnLog(one.raw, one.facts, one.log.base, one.log.next_base)
+            given = wrong_base_offsets(own, partial(others, one), self._options.limits.max_batch_bytes)
             if given:
                 self._again(number, given)
 
@@ -313,18 +318,11 @@ class PartitionSalvage:
         from kdump.rescue.compacted import subset
 
         prefer = self._preferred()
+        around = self._around()
         for _ in range(_ATTEMPTS):
             cuts, foreign = self._cuts(prefer)
             logs = [
-                LineLog(
-                    number,
-                    one.copy,
-                    one.source,
-                    one.facts,
-                    self._limit_of(one),
-                    *self._around(number),
-                    foreign[one.copy],
-                )
+                LineLog(number, one.copy, one.source, one.facts, *around[number], foreign[one.copy])
                 for number, one in enumerate(self.read)
             ]
             try:
@@ -373,28 +371,34 @@ class PartitionSalvage:
         )
         raise RefusalError(f"{self.name}: {why}. Say which counts: --prefer SOURCE")
 
-    def _around(self, number: int) -> tuple[int, int | None]:
-        """The last offset before a log in its copy, and the epoch behind it."""
-        one = self.read[number]
-        if self._copies[one.copy].is_run:
-            return -1, None
-        own = [other for other in self.read if other.copy == one.copy]
-        at = own.index(one)
-        before = next((other.facts.last for other in reversed(own[:at]) if other.facts.last is not None), None)
-        after = next((other.facts.epochs[0].epoch for other in own[at + 1 :] if other.facts.epochs), None)
-        base = -1 if one.log.base is None else one.log.base - 1
-        return base if before is None else max(base, before), after
+    def _around(self) -> list[tuple[int, int, int | None]]:
+        """Return of each log where the next one of its copy begins, the last offset before it, the epoch behind it.
 
-    def _limit_of(self, one: ReadLog) -> int:
-        """Where the next log of a copy begins; runs may overlap as they like."""
-        if self._copies[one.copy].is_run or one.facts.first is None:
-            return NEVER
-        firsts = [
-            other.facts.first
-            for other in self.read
-            if other.copy == one.copy and _place_in_copy(other) > _place_in_copy(one) and other.facts.first is not None
-        ]
-        return min(firsts, default=NEVER)
+        Runs of carve may overlap as they like: of them nothing is said.
+        """
+        found: list[tuple[int, int, int | None]] = [(NEVER, -1, None)] * len(self.read)
+        for copy in {one.copy for one in self.read if not self._copies[one.copy].is_run}:
+            own = [number for number, one in enumerate(self.read) if one.copy == copy]
+            befores, before = {}, -1
+            for number in own:
+                base, last = self.read[number].log.base, self.read[number].facts.last
+                befores[number] = max(before, -1 if base is None else base - 1)
+                before = before if last is None else last
+            after: int | None = None
+            afters = {}
+            for number in reversed(own):
+                afters[number] = after
+                after = self.read[number].facts.epochs[0].epoch if self.read[number].facts.epochs else after
+            limit = reached = NEVER
+            place: tuple[int, int] | None = None
+            for number in sorted(own, key=lambda number: _place_in_copy(self.read[number]), reverse=True):
+                one = self.read[number]
+                if _place_in_copy(one) != place:  # logs at one place do not limit each other
+                    limit, place = reached, _place_in_copy(one)
+                first = one.facts.first
+                found[number] = (NEVER if first is None else limit), befores[number], afters[number]
+                reached = reached if first is None else min(reached, first)
+        return found
 
     def _side(self, side: Side) -> str:
         log = self.read[side.log].log
@@ -552,7 +556,7 @@ class LineWriter:
         self._known_end = work.known_end(line)
         self._missing = self._what_is_missing()
         self._left_out: list[LeftOut] = []
-        self._extras: list[tuple[int, int, SalvageRow]] = []
+        self._extras: list[tuple[int, SalvageRow]] = []
         self._outs: list[Loss] = []
         self._kept: Kept | None = None
         self._refused: dict[int, str] = {}
@@ -581,10 +585,33 @@ class LineWriter:
             end = one.log.next_base
             if end is None and one.log.base is not None:
                 end = self._known_end
-            spots.extend(spots_of(one.log.path, one.facts, start, end))
+            own = list(spots_of(one.log.path, one.facts, start, end))
+            spots.extend(own)
+            if one.log.next_base is None and not self._work.is_run(one.copy):
+                self._note_tail(one, own)
             gaps = max(gaps, one.facts.gaps)
             lacks = lacks or one.facts.lacks_records
         return Missing(self._work.name, self._path, spots, is_compacted=lacks or gaps > 1)
+
+    def _note_tail(self, one: ReadLog, spots: list[Spot]) -> None:
+        """Say of bytes behind the last batch of a copy that no offset is known of them, where nothing else does.
+
+        A copy that ends before the line does has lost nothing there that is not in another one.
+        """
+        facts, told = one.facts, {spot.place.position for spot in spots}
+        if self._known_end != (facts.last if facts.last is not None else (one.log.base or 0) - 1) + 1:
+            return
+        after = max(facts.stretches[1::STRETCH], default=0)
+        tail = [place for place in facts.places if place.position >= after and place.position not in told]
+        tail = [place for place in tail if not place.is_batch and not set(place.codes) <= _ZEROS]
+        if tail:
+            begin, end = tail[0].position, tail[-1].position + tail[-1].length
+            codes = ", ".join(dict.fromkeys(code for place in tail for code in place.codes))
+            many = "1 byte" if end - begin == 1 else f"{end - begin} bytes"
+            self._work.notes.append(
+                f"{one.log.path}: the {many} from byte {begin} on, behind the last batch, are no batch "
+                f"({codes}) and stay out; whether they were records, and of which offsets, nobody can tell"
+            )
 
     # --- the fate of transactions ---------------------------------------------------------------------------
     def judge_transactions(self) -> None:
@@ -825,17 +852,16 @@ class LineWriter:
 
     def _row(self, offset: int, row: SalvageRow) -> None:
         assert self._staging is not None
-        while self._extras and self._extras[0][0] <= offset:
-            self._staging.row(row_json(self._extras.pop(0)[2]))
+        while self._extras and self._extras[-1][0] <= offset:
+            self._staging.row(row_json(self._extras.pop()[1]))
         self._staging.row(row_json(row))
 
     def _finish_extras(self) -> None:
         assert self._staging is not None
         if self._outs:
             self._gap(self.expected - 1)
-        for _, _, row in self._extras:
-            self._staging.row(row_json(row))
-        self._extras = []
+        while self._extras:
+            self._staging.row(row_json(self._extras.pop()[1]))
 
     def _add_extras(self) -> None:
         name = self._work.name
@@ -844,17 +870,16 @@ class LineWriter:
                 offset = finding.expected if finding.field == "baseOffset" else finding.offset
                 before, after = (int.from_bytes(data, "big", signed=True) for data in (patch.old, patch.new))
                 row = PatchedField(name, one.log.path, patch.position, str(finding.field), before, after)
-                self._extra(offset if isinstance(offset, int) else -1, row)
+                self._extras.append((offset if isinstance(offset, int) else -1, row))
         for branch in self._line.divergent:
             source = self._work.read_source(branch.copy)
             epoch = None if branch.epoch < 0 else branch.epoch
             self.diverged += branch.records
-            self._extra(branch.first, Diverged(name, branch.first, branch.last, source, epoch, branch.records))
-        for revived in self._revived():
-            self._extra(revived.offset, revived)
-
-    def _extra(self, offset: int, row: SalvageRow) -> None:
-        insort(self._extras, (offset, len(self._extras), row), key=lambda one: one[:2])
+            diverged = Diverged(name, branch.first, branch.last, source, epoch, branch.records)
+            self._extras.append((branch.first, diverged))
+        self._extras.extend((revived.offset, revived) for revived in self._revived())
+        self._extras.sort(key=lambda one: one[0])
+        self._extras.reverse()  # the next one is the last
 
     def _revived(self) -> Iterator[Revived]:
         read, limits = self._work.read, self._options.limits
@@ -865,7 +890,7 @@ class LineWriter:
         cleaned = Cleaned()
         for one in read:
             if not self._work.is_run(one.copy):
-                cleaned.add(one.source, one.facts, one.log.base, limits)
+                cleaned.add(one.source, one.facts, one.log.base, one.log.next_base, limits)
         if self._line.pairs or not cleaned.is_empty:
             yield from revived(self._work.name, self._line, [one.source for one in read], cleaned, limits)
 

@@ -89,6 +89,7 @@ class RunOwners:
             elif reasons:
                 known = fits.setdefault(name, [])
                 known += [reason for reason in reasons if reason not in known]
+        against -= stands  # one directory of that name has the batches of the run: another one is a branch, or stale
         fits = {name: reasons for name, reasons in fits.items() if name not in against}
         if len(stands) == 1:  # two topics may well have epochs that begin at the same offset
             fits = {name: fits[name] for name in stands}

@@ -16,7 +16,7 @@ from kdump.rescue.target import Staging, Target, UnfitError
 from kdump.salvaged import OpenedTransaction, Salvaged, SalvageDone, SalvageRefused, SalvageStep
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
-from kdump.storage.names import METADATA_TOPIC
+from kdump.storage.names import METADATA_TOPIC, log_bases
 from kdump.storage.paths import base_name
 from kdump.workers import in_order
 
@@ -260,8 +260,7 @@ def _as_before(target: Target, work: PartitionSalvage) -> SalvageDone:
     result = _salvaged_of(last)
     path = os.path.join(target.path, name)
     has_id = os.path.exists(os.path.join(path, FileKind.PARTITION_METADATA.value))
-    steps = tuple(steps_for(result, path, None, has_id=has_id))
-    steps = tuple(steps_for(result, path, None, has_id=has_id))
+    steps = tuple(steps_for(result, path, _log_start_in(path, result), has_id=has_id))
     rows = target.rows_path(name)
     changed = tuple(work.changed_since(os.stat(rows).st_mtime_ns))
     note = f"{name}: kept from a former run, its sources were not read again"
@@ -269,6 +268,12 @@ def _as_before(target: Target, work: PartitionSalvage) -> SalvageDone:
         note += f", and {changed[0]}{' and others' if changed[1:] else ''} changed since"
     note += f"; to make it from them as they are now, remove {path} or name another --to"
     return SalvageDone(result, path, rows, records, unknown, diverged, (note,), steps, is_new=False, changed=changed)
+
+
+def _log_start_in(path: str, result: Salvaged) -> int | None:
+    """The log start offset that a checkpoint must have for a partition that is whole: one inside its first segment."""
+    first = min(log_bases(os.listdir(path)), default=result.log_start_offset)
+    return result.log_start_offset if result.log_start_offset > first else None
 
 
 def _salvaged_of(row: dict[str, object]) -> Salvaged:
@@ -308,11 +313,14 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
     topic, _, number = result.partition.rpartition("-")
     end = result.log_end_offset
     lower = (
-        f"recovery-point-offset-checkpoint and replication-offset-checkpoint: lower `{topic} {number}` to {end} "
-        "where it is above that, or remove the line"
+        f"in recovery-point-offset-checkpoint and replication-offset-checkpoint lower the number behind "
+        f"`{topic} {number}` to {end} where it is above that; do not delete only the line: line 2 of the file counts "
+        "the entries"
     )
     if topic == METADATA_TOPIC:
-        yield SalvageStep(None, f"stop the broker that is to have {result.partition}; move its damaged directory away")
+        yield SalvageStep(
+            None, f"stop the broker that is to have {result.partition}; move its damaged directory out of the log.dir"
+        )
         yield SalvageStep(None, f"copy {path} into its log.dir, owned by the user that the broker runs as")
         yield SalvageStep(None, lower)
         yield SalvageStep(None, "the other controllers: as after a disaster, only one log may go on; ask before you do")
@@ -321,7 +329,8 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
     # what was put in place (KafkaController knows of no directory that was moved away)
     yield SalvageStep(
         None,
-        f"stop every broker that has a replica of {result.partition}; on each move its directory away, damaged or not",
+        f"stop every broker that has a replica of {result.partition}; on each move its directory out of the "
+        "log.dir, damaged or not: there a broker looks at every directory, whatever its name",
     )
     if not has_id:
         yield SalvageStep(
@@ -336,13 +345,13 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
         "leader without these records would make the others cut them",
     )
     if log_start is not None:
-        why = f"on each see that log-start-offset-checkpoint says `{topic} {number} {log_start}`"
-        yield SalvageStep(None, why)
-    yield SalvageStep(None, f"on each {lower}")
+        line = f"`{topic} {number} {log_start}`; line 2 counts the entries"
+        yield SalvageStep(None, f"on each see that log-start-offset-checkpoint says {line}")
+    yield SalvageStep(None, f"on each, {lower}")
     yield SalvageStep(None, f"start them; reset groups that had committed an offset above {end}")
     if result.open_transactions:
         yield SalvageStep(
             None,
-            "once they run: kdump transactions --hanging LOGDIR... (those of all brokers) tells which transactions "
+            "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
             "nobody ends, and the command that aborts them: read what they wrote before",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import signal
 import time
 from typing import TYPE_CHECKING
@@ -15,9 +16,9 @@ from rich.console import Console
 from rich.text import Text
 
 from kdump.item import Progress
-from kdump.render.commentary import fitted
 from kdump.render.terminal.columns import TableColumn, fitting, shortened, write_table
 from kdump.render.terminal.progress import Bar
+from kdump.render.terminal.sentences import fitted
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.terminal import run_in_terminal
 
@@ -105,6 +106,24 @@ def test_sentences_on_stdout_are_wrapped_and_commands_are_whole(args: list[str],
     assert [line for line in wide if " " in line.strip() and "kdump " not in line] == []
     commands = [[line for line in lines if ": kdump " in line] for lines in (plain.splitlines(), seen.lines)]
     assert commands[0] == commands[1]
+
+
+def test_nor_a_sentence_of_salvage_or_a_run_of_carve(tmp_path: Path) -> None:
+    """Commands and what stands in backquotes are pasted: they are on one line."""
+    log_dir = copy_tree(FIXTURES / "damage" / "intact" / "none" / "logdir", tmp_path / "logdir")
+    (log_dir / "log-start-offset-checkpoint").write_text("0\n1\nplain 0 7\n", "ascii")
+    with (log_dir / "plain-0" / f"{240:020}.log").open("ab") as log:
+        log.write(b"\x07" * 100)
+    for args in (["salvage", "logdir", "--to", "out"], ["carve", f"logdir/plain-0/{0:020}.log", "--to", "runs"]):
+        seen = run_in_terminal(args, tmp_path, 80)
+        assert seen.exit == 0
+        assert [line for line in seen.lines if cell_len(line) > 80 and is_of_a_table(line)] == []
+        assert all(line.count("`") % 2 == 0 for line in seen.lines)
+        piped = run_kdump([*args[:-1], "again"], tmp_path).stdout.decode().replace("again", args[-1])
+        words = " ".join(seen.lines).split()
+        assert words[: len(piped.split())] == piped.split()  # no word is broken, and none is missing
+        shutil.rmtree(tmp_path / "again")
+    assert "  kdump salvage runs/RUN... --to DIR --name TOPIC-N" in seen.lines
 
 
 def test_the_verdict_stands_first() -> None:

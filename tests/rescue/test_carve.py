@@ -335,6 +335,21 @@ def test_the_same_batches_decide_though_the_epochs_of_two_partitions_fit(tmp_pat
     assert b"next: kdump salvage runs --to DIR\n" in found.stderr
 
 
+@pytest.mark.parametrize("likes", [("k1", "k2"), ("k2", "k1")], ids=" ".join)
+def test_a_replica_with_other_batches_takes_no_run_from_the_one_that_has_them(
+    likes: tuple[str, ...], tmp_path: Path
+) -> None:
+    parts = [batch(offset, [b"v%d" % offset]) for offset in range(10)]
+    stale = [*parts[:3], *(batch(offset, [b"w%d" % offset]) for offset in range(3, 10))]
+    for node, data in (("k1", parts), ("k2", stale)):
+        write(tmp_path / node / "one-0", {f"{0:020}.log": b"".join(data)})
+    (tmp_path / "disk.img").write_bytes(b"".join(parts))
+    given = [word for like in likes for word in ("--like", like)]
+    found = run_kdump(["carve", "disk.img", "--to", "runs", *given], tmp_path)
+    assert found.exit == 0
+    assert b"partition=one-0: " in found.stdout
+
+
 def test_salvage_says_which_runs_stay_out(tmp_path: Path) -> None:
     write(tmp_path / "node" / "one-0", {f"{0:020}.log": of(0) + of(1)})
     (tmp_path / "disk.img").write_bytes(of(0) + of(1) + b"#" * 99 + of(70))

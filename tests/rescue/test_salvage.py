@@ -8,6 +8,7 @@ import os
 import shutil
 import struct
 import zlib
+from array import array
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from crc32c import crc32c
 
+from kdump.format.source import BytesSource
+from kdump.rescue.compacted import Cleaned
+from kdump.rescue.log_facts import read_log
 from kdump.rescue.salvage import Wanted, salvage, steps_for
 from kdump.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
@@ -95,6 +99,12 @@ def test_rows_cover_every_offset_once(case: Damage, tmp_path: Path) -> None:
     spans = [(row["offset"], row["lastOffset"]) for row in rows if row["type"] in ("kept", "loss")]
     assert all(first <= last for first, last in spans)
     assert all(last + 1 == first for (_, last), (first, _) in pairwise(spans))
+
+
+@pytest.mark.parametrize("seed", [61144, 201051, 202304])
+def test_a_base_offset_with_a_wrong_bit_in_one_copy_neither_refuses_nor_leads_the_others(seed: int) -> None:
+    [one] = many(range(seed, seed + 1))
+    assert one.faults == [], one.what
 
 
 @pytest.mark.parametrize("part", range(10))
@@ -198,6 +208,75 @@ def test_a_torn_header_at_the_end_never_makes_a_loss_larger(at: int, lost: int, 
     assert done.salvaged.offsets_lost == (0 if at == 3 else lost)
 
 
+def torn(data: bytes) -> bytes:
+    """A batch whose CRC is wrong."""
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+def test_a_header_that_the_next_one_bears_out_is_lost_whole_and_so_is_the_next(tmp_path: Path) -> None:
+    few = bytearray(batch(1, [b"a", b"b", b"c"]))
+    few[60] = 1  # its count is wrong too, and the batch behind it begins where its offsets end
+    source = str(write(tmp_path / "plain-0", {name(0): batch(0, [b"0"]) + torn(bytes(few)) + torn(batch(4, [b"4"]))}))
+    rows = rows_of(run_kdump(["salvage", source, "--to", "out", "--format", "json"], tmp_path))
+    assert [(row["offset"], row["lastOffset"]) for row in rows if row["type"] == "loss"] == [(1, 3), (4, 4)]
+
+
+def test_a_torn_end_before_batches_of_another_branch_is_lost(tmp_path: Path) -> None:
+    good = copy(tmp_path, 1, line((0, 4, 1)), [(1, 0), (3, 6)])
+    parts = [batch(offset, [b"t%d" % offset], epoch=1) for offset in range(6)]
+    branch = [batch(offset, [b"x%d" % offset], epoch=2) for offset in range(6, 9)]
+    log = b"".join([*parts[:5], torn(parts[5]), *branch])
+    other = str(write(tmp_path / "broker2" / "plain-0", {name(0): log}))
+    rows = rows_of(run_kdump(["salvage", good, other, "--to", "out", "--format", "json"], tmp_path))
+    assert [(row["offset"], row["lastOffset"]) for row in rows if row["type"] == "loss"] == [(5, 5)]
+    assert [(row["offset"], row["lastOffset"]) for row in rows if row["type"] == "divergent"] == [(6, 8)]
+
+
+def test_bytes_behind_the_last_batch_that_are_no_batch_are_told(tmp_path: Path) -> None:
+    log = batch(0, [b"a"]) + batch(1, [b"b"])
+    for size, tail in ((100, b"\x07" * 100), (0, bytes(100))):
+        source = str(write(tmp_path / f"{size}" / "plain-0", {name(0): log + tail}))
+        done = run_kdump(["salvage", source, "--to", f"out{size}"], tmp_path)
+        assert done.exit == 0
+        note = f"{source}/{name(0)}: the 100 bytes from byte {len(log)} on, behind the last batch, are no batch (L09)"
+        assert (note.encode() in done.stdout) == bool(size)
+    whole = str(write(tmp_path / "whole" / "plain-0", {name(0): log + batch(2, [b"c"])}))
+    done = run_kdump(["salvage", str(tmp_path / "100" / "plain-0"), whole, "--to", "healed"], tmp_path)
+    assert b"are no batch" not in done.stdout  # it is in the other copy
+
+
+def test_a_batch_too_high_takes_nothing_from_those_behind_it(tmp_path: Path) -> None:
+    """Its right neighbour is torn, so that verify blames the one behind that."""
+    for bits, kept, lost in ((1, [(0, 2), (4, 6)], [3]), (3, [(0, 1), (4, 6)], [2, 3])):
+        parts = [batch(offset, [b"v%d" % offset]) for offset in range(7)]
+        parts[2] = (2 + (bits << 20)).to_bytes(8, "big") + parts[2][8:]
+        parts[3] = torn(parts[3])
+        source = str(write(tmp_path / f"{bits}" / "plain-0", {name(0): b"".join(parts)}))
+        rows = rows_of(run_kdump(["salvage", source, "--to", f"out{bits}", "--format", "json"], tmp_path))
+        spans = {
+            kind: [(row["offset"], row["lastOffset"]) for row in rows if row["type"] == kind]
+            for kind in ("kept", "loss", "divergent")
+        }
+        assert spans["kept"] == kept
+        assert [at for first, last in spans["loss"] for at in range(first, last + 1)] == lost
+        assert spans["divergent"] == []
+
+
+def test_a_loss_that_reaches_over_smaller_ones_of_another_copy_is_seen_behind_them(tmp_path: Path) -> None:
+    parts = [batch(offset, [b"v%d" % offset]) for offset in range(9)]
+    gone = [b"\x07" * len(part) for part in parts]
+    one = [parts[0], *gone[1:8], parts[8]]
+    other = [*parts[:2], gone[2], *parts[3:5], parts[8]]
+    sources = [
+        str(write(tmp_path / f"{number}" / "plain-0", {name(0): b"".join(some)}))
+        for number, some in enumerate((one, other))
+    ]
+    rows = rows_of(run_kdump(["salvage", *sources, "--to", "out", "--format", "json"], tmp_path))
+    losses = [row for row in rows if row["type"] == "loss"]
+    assert [(row["offset"], row["lastOffset"]) for row in losses] == [(2, 2), (5, 7)]
+    assert all(row["file"] is not None and row["because"] == ["L09"] for row in losses)
+
+
 # --- offsets at the limits ------------------------------------------------------------------------------------
 def log_of(root: Path, base: int, *parts: bytes) -> str:
     return str(write(root / "plain-0", {name(base): b"".join(parts)}))
@@ -272,16 +351,17 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
     steps = [step.why for step in done.steps]
-    assert steps[0].startswith("stop every broker that has a replica of plain-0; on each move its directory away")
+    assert steps[0].startswith("stop every broker that has a replica of plain-0; on each move its directory out of the")
     assert f"copy {done.path} into the log.dir of each of them" in steps[2]
-    assert "on each recovery-point-offset-checkpoint" in steps[3]
+    assert "on each, in recovery-point-offset-checkpoint" in steps[3]
     assert "`plain 0` to 1 where" in steps[3]
+    assert "do not delete only the line: line 2 of the file counts the entries" in steps[3]
     assert steps[4] == "start them; reset groups that had committed an offset above 1"
     assert "kdump transactions --hanging" in steps[5]
     ended = done.salvaged.replace(open_transactions=())
     assert [step.why for step in steps_for(ended, done.path, 1, has_id=True)] == [
         *(steps[0], steps[2]),
-        "on each see that log-start-offset-checkpoint says `plain 0 1`",
+        "on each see that log-start-offset-checkpoint says `plain 0 1`; line 2 counts the entries",
         *steps[3:5],
     ]
 
@@ -295,6 +375,15 @@ def test_a_partition_without_topic_id_is_a_stray_until_somebody_writes_it(tmp_pa
         items = list(salvage([source], Wanted(str(tmp_path / f"out{len(ident)}"), None, ()), OPTIONS, Quick()))
         done = next(item for item in items if isinstance(item, SalvageDone))
         assert any(f"write {done.path}/partition.metadata" in step.why for step in done.steps) == (not ident)
+
+
+def test_what_a_former_run_has_made_has_the_same_steps(tmp_path: Path) -> None:
+    command = ["salvage", log_start_at(tmp_path, 3), "--to", "out"]
+    first, again = (run_kdump(command, tmp_path).stdout.splitlines() for _ in range(2))
+    assert [line for line in first if line.startswith(b"  next")] == [
+        line for line in again if line.startswith(b"  next")
+    ]
+    assert any(b"log-start-offset-checkpoint says `plain 0 3`" in line for line in again)
 
 
 def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
@@ -356,6 +445,22 @@ def test_a_key_that_has_a_newer_record_is_not_revived(alone: bool, tmp_path: Pat
             log.write(batch(4, [Record(b"new", key=b"k")]))
     made = run_kdump(["salvage", *sources, "--to", "out", "--format", "json"], tmp_path)
     assert [row for row in rows_of(made) if row["type"] == "revived"] == []
+
+
+def test_a_batch_too_high_cleans_no_offsets_away(tmp_path: Path) -> None:
+    """Between it and the batch before it the log lacks nothing that is behind it."""
+    whole = [batch(offset, [Record(b"v", key=b"k%d" % offset)]) for offset in range(8)]
+    odd = list(whole)
+    odd[4] = (4 + (3 << 20)).to_bytes(8, "big") + odd[4][8:]
+    odd[5] = torn(odd[5])
+    for number, parts in enumerate((whole, odd)):
+        write(tmp_path / f"b{number}" / "plain-0", {name(0): b"".join(parts)})
+    one = read_log(BytesSource(b"".join(odd)), 0, OPTIONS.limits, lambda _offset: None)
+    cleaned = Cleaned()
+    rows = array("q", (0, sum(map(len, odd[:5])), 0, 4 + (3 << 20), sum(map(len, odd[:6])), sum(map(len, odd)), 6, 7))
+    cleaned.add(BytesSource(b"".join(odd)), one.replace(stretches=rows, gaps=1), 0, None, OPTIONS.limits)
+    assert cleaned.has(4, 5)
+    assert not cleaned.has(6, 6)
 
 
 def test_epochs_of_a_replica_known_to_be_good_win_over_the_highest_epoch_of_the_sources(tmp_path: Path) -> None:

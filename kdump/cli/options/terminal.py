@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from kdump.render.terminal.progress import Bar
@@ -50,6 +52,16 @@ def columns_of_stdout() -> int | None:
     import shutil
 
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def fitter_of_stdout() -> Callable[[str], str]:
+    """Return what wraps whole lines by word where stdout is a terminal, and else leaves them as they are."""
+    columns = columns_of_stdout()
+    if columns is None:
+        return str
+    from kdump.render.terminal.sentences import fitted
+
+    return lambda text: "".join(f"{fitted(line, columns)}\n" for line in text.removesuffix("\n").split("\n"))
 
 
 def bar_of(verb: str, *, quiet: bool = False) -> Bar | None:

@@ -463,21 +463,14 @@ def whole_chunk(chunk: Chunk) -> Chunk:
     cut, row = chunk.cut, chunk.rows[: layout.RECORD_WIDTH]
     assert cut is not None
     data = bytearray()
-    places = {layout.AT_KEY: layout.R_KEY_AT, layout.AT_VALUE: layout.R_VALUE_AT}
-    row[layout.R_AT] = row[layout.R_HEADERS_AT] = 0
-    before: int | None = None
-    for what, part, left in cut.again():
-        if what != before and what in places:
-            row[places[what]] = len(data)
-        elif what not in places:
-            if before in places:
-                row[layout.R_HEADERS_AT] = len(data)
-            if before != what and what != HEADERS:
-                data += varint(-1 if part is None else len(part) + left)
-        data += part or b""
-        before = what
+    for part in encoded(cut):
+        data += part
+    row[layout.R_AT], row[layout.R_END] = 0, len(data)
+    row[layout.R_KEY_AT] = len(varint(max(-1, cut.key_size)))
+    row[layout.R_VALUE_AT] = row[layout.R_KEY_AT] + max(0, cut.key_size) + len(varint(max(-1, cut.value_size)))
+    row[layout.R_HEADERS_AT] = row[layout.R_VALUE_AT] + max(0, cut.value_size) + len(varint(cut.headers))
     row[layout.R_KEY_SIZE], row[layout.R_VALUE_SIZE] = cut.key_size, cut.value_size
-    row[layout.R_HEADER_COUNT], row[layout.R_END] = cut.headers, len(data)
+    row[layout.R_HEADER_COUNT] = cut.headers
     return chunk.replace(view=memoryview(data), rows=row, cut=None)
 
 

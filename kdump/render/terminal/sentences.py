@@ -5,25 +5,38 @@ from __future__ import annotations
 import re
 import textwrap
 
-_COMMAND = re.compile(r"(?:^|: ) *(?:kdump|[$#]) ")
+_COMMAND = re.compile(r"(?<=: )kdump .*$")
+_TYPED = re.compile(r" *(?:kdump|[$#]) ")
+_QUOTED = re.compile(r"`[^`]+`")
+_BLANK = "\ue000"  # stands for a blank at which no line ends
 _LEAST = 20  # columns, below which every word would have a line
 
 
 def fitted(text: str, columns: int) -> str:
-    """Return a line wrapped by word, all of it but the first line set in; one with a command stays whole.
+    """Return a line wrapped by word, all of it but the first line set in by two columns more than that one.
+
+    A command at its end, what stands between two backquotes, or a long path, stays on one line to be pasted; a line
+    that is a command stays as it is.
 
     Args:
         text: without line ends.
         columns: of the terminal.
     """
-    if len(text) <= columns or _COMMAND.search(text):
+    if len(text) <= columns or _TYPED.match(text):
         return text
+    command = _COMMAND.search(text)
+    words, last = (text, "") if command is None else (text[: command.start()], command[0])
     first = text[: len(text) - len(text.lstrip(" "))]
-    wrap = textwrap.TextWrapper(
+    lines = textwrap.wrap(
+        _QUOTED.sub(lambda found: found[0].replace(" ", _BLANK), words),
         max(columns, _LEAST),
         initial_indent=first,
         subsequent_indent=f"{first}  ",
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return "\n".join(wrap.wrap(text))
+    if last and len(lines[-1]) + 1 + len(last) <= columns:
+        lines[-1] += f" {last}"
+    elif last:
+        lines.append(f"{first}  {last}")
+    return "\n".join(lines).replace(_BLANK, " ")

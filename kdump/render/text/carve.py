@@ -25,13 +25,23 @@ class CarveText:
         error: takes one line for stderr.
         tally: adds up.
         to: the directory of the runs, as the user wrote it.
+        is_seen: stderr is a terminal: commands stand on lines of their own.
     """
 
-    def __init__(self, write: Callable[[str], None], error: Callable[[str], None], tally: Tally, to: str) -> None:
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        error: Callable[[str], None],
+        tally: Tally,
+        to: str,
+        *,
+        is_seen: bool = False,
+    ) -> None:
         self._write = write
         self._error = error
         self._tally = tally
         self._to = to
+        self._is_seen = is_seen
         self._runs = self._owned = self._records = 0
 
     def __call__(self, item: CarvedRun | Item) -> None:
@@ -60,8 +70,13 @@ class CarveText:
         steps = [f"kdump salvage {self._to} --to DIR"] if self._owned else []
         if self._owned < self._runs:
             # a name for the whole directory would make one partition of the runs of many
-            steps.append(f"for the runs of one partition: kdump salvage {self._to}/RUN... --to DIR --name TOPIC-N")
-        self._error(f"kdump: the runs are in {self._to}; next: {'; '.join(steps)}")
+            steps += ["for the runs of one partition:", f"kdump salvage {self._to}/RUN... --to DIR --name TOPIC-N"]
+        head = f"kdump: the runs are in {self._to}; next:"
+        if self._is_seen:
+            for line in (head, *(f"  {step}" for step in steps)):
+                self._error(line)
+        else:
+            self._error(f"{head} {'; '.join(steps).replace(':; ', ': ')}")
 
 
 def _line(run: CarvedRun) -> str:
