@@ -472,7 +472,7 @@ class _Walk:
             return finding
         first = last + 1
         after = first + finding.last_offset - finding.offset + 1
-        fits = after - 1 <= layout.LARGEST_OFFSET and next_base in (None, after)
+        fits = first < after <= layout.LARGEST_OFFSET + 1 and next_base in (None, after)
         return finding.replace(expected=first) if fits else finding
 
     def facts(self) -> LogFacts:
