@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.checks.next_steps import FROM_ANOTHER
 from kdump.checks.run import LocalVerify, partitions_of, verify
 from kdump.compat.kafka_walk import KafkaWalk
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
@@ -112,7 +112,7 @@ class _KnownLosses:
                     continue
             elif isinstance(item, PartitionChecked) and item.start_offset is not None and item.end_offset is not None:
                 self._spans[item.path] = item.start_offset, item.end_offset
-            elif isinstance(item, Finding) and item.severity is Severity.ERROR:
+            elif isinstance(item, Finding) and (item.severity is Severity.ERROR or item.code in NOT_ALL_READ):
                 self._unsound.update((item.file, parent(item.file)))
             elif isinstance(item, OpenFailure) and item.kind != "skipped":
                 self._unsound.update((item.path, parent(item.path)))

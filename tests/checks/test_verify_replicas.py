@@ -13,7 +13,7 @@ from kdump.checks.replicas import compare
 from kdump.finding import Finding, Severity
 from kdump.item import Step
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
-from tests.support.segments import Record, batch
+from tests.support.segments import GZIP, Record, batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -204,6 +204,17 @@ def test_a_replica_that_begins_later_is_no_source(tmp_path: Path) -> None:
     other.mkdir(parents=True)
     (other / f"{4:020}.log").write_bytes(b"".join(log(4, 12)))
     restore = steps_of(one, other)[0]
+    assert f"restore {one} from a replica other than these, if one is sound" in restore.why
+
+
+def test_a_replica_that_was_not_all_read_is_no_source(tmp_path: Path) -> None:
+    large = batch(10, [b"v" * 5000, b"v11"], codec=GZIP)
+    one = replica(tmp_path / "a", *spoiled(log(0, 10), 4), large)
+    other = replica(tmp_path / "b", *log(0, 10), large)
+    options = VerifyOptions(max_uncompressed_bytes=1000)
+    items = list(compare([str(one), str(other)], options))
+    assert "C03" in {item.code.name for item in items if isinstance(item, Finding)}
+    restore = next(item for item in items if isinstance(item, Step))
     assert f"restore {one} from a replica other than these, if one is sound" in restore.why
 
 
