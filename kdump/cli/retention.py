@@ -62,7 +62,7 @@ class RetentionSink(Protocol):
     "--log-start-offset",
     type=_OFFSET,
     metavar="N",
-    help="Begin the logs at N, as after DeleteRecords.  [default: the checkpoint]",
+    help="Begin logs at N, as after DeleteRecords.  [default: the checkpoint]",
 )
 @click.option("--compaction", is_flag=True, help="Say too what the cleaner may clean, and whether it does.")
 @click.option("--pass", "clean", is_flag=True, help="Simulate one pass of the cleaner too; nothing is written.")
