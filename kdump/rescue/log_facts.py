@@ -239,7 +239,7 @@ def _read_log(
     facts, known = None, None
     for _ in range(_ROUNDS):
         log: Source = Overlay(source, patches.values()) if patches else source
-        walk = _Walk(log, base, limits, hints, follow_producers=follow_producers)
+        walk = _Walk(log, base, limits, hints, next_base=next_base, follow_producers=follow_producers)
         walk.run()
         errors = {(one.code, one.position) for one in walk.errors if one.severity is Severity.ERROR}
         if known is not None and patches and errors - before:
@@ -272,9 +272,11 @@ class _Walk:
         limits: ReadLimits,
         hints: Callable[[], Sequence[int]],
         *,
+        next_base: int | None,
         follow_producers: bool,
     ) -> None:
         self._log = log
+        self._next_base = next_base
         self._limits = limits
         self._base = base
         self.errors: list[Finding] = []
@@ -328,8 +330,9 @@ class _Walk:
     def _judge_heights(self) -> None:
         """Find the batches that lie above what follows them, and adjoin nothing.
 
-        Verify believes such a batch where the next one is torn, and blames the one behind that. It is wrong where two
-        batches behind it adjoin each other and lie between it and the batch before it.
+        Verify believes such a batch where a torn one stands beside it, and blames the one behind that. It is wrong
+        where what follows lies between it and the batch before it: two batches that adjoin each other, or batches of
+        the segment where it reaches into the next one.
         """
         rows, cleared = self._stretches.rows, set[int]()
         found: list[Finding] = []
@@ -340,21 +343,29 @@ class _Walk:
             before = rows[at - 1] if at else layout.UNKNOWN if self._base is None else self._base - 1
             row, before = self._last_of(at, before)
             first, last = row[layout.BASE_OFFSET], row[layout.LAST_OFFSET]
-            if (
-                not layout.UNKNOWN < before < low <= high < first
-                or first == before + 1
-                or not self._adjoin(at + STRETCH)
-            ):
+            if not layout.UNKNOWN < before < low <= high < first or first == before + 1:
+                continue
+            if not self._reaches_next(high, first) and not self._adjoin(at + STRETCH):
                 continue
             cleared.add(position)
-            place, expected = (row[layout.POSITION], row[layout.SIZE]), before + 1
-            fits = (expected ^ first).bit_count() == 1 and expected + last - first < low
-            name = self._log.name
+            # only what it touches tells its offset: bytes that are torn may have had any number of them
+            place, end = row[layout.POSITION], rows[at + _END]
+            sides = {before + 1} if place not in (0, rows[at]) or place == (rows[at - 3] if at else 0) else set()
+            sides |= {low - 1 - (last - first)} if end == position else set()
+            [expected] = sides if len(sides) == 1 else [None]
+            fits = expected is not None and before < expected < low and (expected ^ first).bit_count() == 1
+            told = place, row[layout.SIZE]
             found.append(
-                Finding(Code.O03, name, *place, False, first, last, "baseOffset", expected if fits else None, first)
+                Finding(
+                    Code.O03, self._log.name, *told, False, first, last, "baseOffset", expected if fits else None, first
+                )
             )
         kept = (one for one in self.errors if one.code is not Code.O03 or one.position not in cleared)
         self.errors = [*kept, *found] if found else self.errors
+
+    def _reaches_next(self, high: int, first: int) -> bool:
+        """Whether a batch begins in the next segment, and those behind it end before that."""
+        return self._next_base is not None and high < self._next_base <= first
 
     def _last_of(self, at: int, before: int) -> tuple[array[int], int]:
         """Return the row of the last batch of a stretch, and the last offset before it."""
@@ -695,7 +706,8 @@ class Stretches:
         """Take rows [start, stop), which lie one behind the other."""
         if start >= stop:
             return
-        if _scan.extremes(window.rows, window.count, layout.BASE_OFFSET)[0] < 0:
+        has_wrappers = _scan.extremes(window.rows, window.count, layout.BASE_OFFSET)[0] < 0
+        if has_wrappers or window.suspicions & layout.NOT_ABOVE:
             for k in range(start + 1, stop):  # only what is inside a wrapper tells where it begins
                 if first_offset(window, k, self._wrappers) <= window.cell(k - 1, layout.LAST_OFFSET):
                     self._push(window, start, k)

@@ -104,7 +104,7 @@ def test_each_log_is_read_a_few_times_whatever_the_number_of_batches() -> None:
         for at in range(1, 3 * count - 1, 3):
             own[at - 1], own[at] = torn(parts[at - 1]), at_offset(parts[at], at + (3 << 30))
         CountedSource.count = 0
-        assert len(found(own, parts)) == count
+        assert sum(was != true for was, true in found(own, parts)) == count
         reads.append(CountedSource.count / len(b"".join(parts)))
     assert reads[1] < 2 * reads[0]
 

@@ -262,6 +262,43 @@ def test_a_batch_too_high_takes_nothing_from_those_behind_it(tmp_path: Path) -> 
         assert spans["divergent"] == []
 
 
+def test_a_batch_that_begins_in_the_next_segment_takes_nothing_from_the_one_behind_it(tmp_path: Path) -> None:
+    parts = [batch(offset, [b"v%d" % offset]) for offset in range(5)]
+    odd = (1 + (1 << 24)).to_bytes(8, "big") + parts[1][8:]
+    files = {name(0): torn(parts[0]) + odd + parts[2], name(3): parts[3] + parts[4]}
+    source = str(write(tmp_path / "plain-0", files))
+    assert values(run(tmp_path, [source]), tmp_path) == dict(list(enumerate(parts))[1:])
+    assert doubtful(tmp_path) == [(0, 0, ["B01"])]
+
+
+def test_a_batch_too_high_between_torn_ones_takes_no_offset_from_a_neighbour_that_it_does_not_touch(
+    tmp_path: Path,
+) -> None:
+    parts = [batch(offset, [b"v%d" % offset]) for offset in range(7)]
+    odd = (1 + (1 << 24)).to_bytes(8, "big") + parts[2][8:]  # one bit from the offset after that of the first batch
+    log = b"".join([parts[0], torn(parts[1]), odd, torn(parts[3]), *parts[4:]])
+    got = values(run(tmp_path, [str(write(tmp_path / "plain-0", {name(0): log}))]), tmp_path)
+    assert sorted(got) == [0, 4, 5, 6]
+
+
+def test_epochs_that_a_checkpoint_confirms_are_looked_up_in_one_walk() -> None:
+    class Counted(BytesSource):
+        count = 0
+
+        def read_into(self, position: int, target: memoryview) -> int:
+            Counted.count += len(target)
+            return super().read_into(position, target)
+
+    reads = []
+    for groups in (50, 400):
+        epochs = [2 * group + 1 + high for group in range(groups) for high in (0, 1_000_000, 1_000_000)]
+        log = b"".join(batch(offset, [b"v"], epoch=epoch) for offset, epoch in enumerate(epochs))
+        Counted.count = 0
+        read_log(Counted(log), 0, OPTIONS.limits, lambda offset: 2 * (offset // 3) + 1)
+        reads.append(Counted.count / len(log))
+    assert reads[1] < 2 * reads[0]
+
+
 def test_a_loss_that_reaches_over_smaller_ones_of_another_copy_is_seen_behind_them(tmp_path: Path) -> None:
     parts = [batch(offset, [b"v%d" % offset]) for offset in range(9)]
     gone = [b"\x07" * len(part) for part in parts]
