@@ -17,6 +17,7 @@ from rich.text import Text
 from kdump.item import Progress
 from kdump.render.terminal.columns import TableColumn, fitting, shortened, write_table
 from kdump.render.terminal.progress import Bar
+from kdump.render.terminal.sentences import fitted
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.terminal import run_in_terminal
 
@@ -79,6 +80,19 @@ def test_sentences_on_stdout_are_wrapped_and_commands_are_whole(args: list[str],
     assert [line for line in wide if " " in line.strip() and "kdump " not in line] == []
     commands = [[line for line in lines if ": kdump " in line] for lines in (plain.splitlines(), seen.lines)]
     assert commands[0] == commands[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("  a sentence of some words", "  a sentence of some\n    words"),
+        ("note: to do it: kdump verify --quiet PATH", "note: to do it: kdump verify --quiet PATH"),
+        ("see /a/path/longer/than/the/terminal now", "see\n  /a/path/longer/than/the/terminal\n  now"),
+        ("short", "short"),
+    ],
+)
+def test_a_sentence_breaks_between_words_and_a_command_nowhere(text: str, shown: str) -> None:
+    assert fitted(text, 20) == shown
 
 
 def test_the_verdict_stands_first() -> None:

@@ -26,4 +26,4 @@ def fitted(text: str, columns: int) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return "\n".join(wrap.wrap(text))
+    return "\n".join(wrap.wrap(text.lstrip(" ")))
