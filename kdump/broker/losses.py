@@ -260,6 +260,19 @@ class LossFold:
         return len(self._ranges) >= _MOST
 
 
+def below(ranges: Sequence[LostRange], bound: int | None) -> tuple[LostRange, ...]:
+    """Return ranges of a log without the offsets of the next one: a wrong header claims those.
+
+    Args:
+        ranges: of a log.
+        bound: base offset of the next log; None after the last one.
+    """
+    if bound is None:
+        return tuple(ranges)
+    kept = (one for one in ranges if one.first < bound)
+    return tuple(one if one.last < bound else one._replace(last=bound - 1, records=None) for one in kept)
+
+
 def first_offset(log: Source, position: int, max_uncompressed_bytes: int, max_batch_bytes: int) -> int | None:
     """Return the first offset of the legacy wrapper at a position, by its records; None where they cannot be read.
 

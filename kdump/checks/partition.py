@@ -138,8 +138,9 @@ class PartitionCheck:
                 read[one.kind] = one
             elif job.only is None:
                 yield one
-        self._end = max(self._end, facts.end_offset)
-        self._losses.reached(facts.end_offset)
+        bounds = [facts.end_offset] if job.next_base is None else [facts.end_offset, job.next_base]
+        self._end = max(self._end, min(bounds))  # what lies above the next segment's base offset is a wrong header
+        self._losses.reached(self._end)
         self._is_read = facts.is_read
         self._is_damaged |= facts.damaged
         self._has_epochs = self._has_epochs or facts.has_epochs

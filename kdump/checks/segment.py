@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.broker.losses import LossFold, first_offset
+from kdump.broker.losses import LossFold, below, first_offset
 from kdump.broker.producer.replay import ProducerFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary, times_of
@@ -190,7 +190,7 @@ class _SegmentCheck:
         """Yield what readers do not get, as far as it is known; at the end all of it."""
         fold = self._losses
         if fold is not None and (is_end or fold.is_full):
-            ranges = tuple(fold.ranges())
+            ranges = below(fold.ranges(), self._job.next_base)
             if ranges or self._is_short:
                 yield LostInLog(self._path, ranges, self._is_short)
 

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kdump.item import Certainty, Loss
+from kdump.checks.options import VerifyOptions
+from kdump.checks.run import verify
+from kdump.item import Certainty, Loss, PartitionChecked
 from kdump.render.text.losses import LossSum
 from tests.support.damage_cases import damage_cases, edited
 from tests.support.loss_check import plan_problems, problems_of, start_problems
+from tests.support.partitions import name
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.scenes import GOLDENS, SCENES, said
 
@@ -128,6 +131,30 @@ def test_a_partition_that_suffers_with_others_names_what_took_the_directory_offl
     file.write_bytes(b"0\n1\nhello\n")
     causes = [row["cause"] for row in rows(tree, "--start", "all") if row["type"] == "prediction"]
     assert causes == [{"code": "K03", "file": str(file)}] * 3
+
+
+@pytest.mark.parametrize("hurt", [False, True], ids=["alone", "with a damaged batch behind it"])
+def test_a_wrong_offset_at_the_end_of_a_segment_neither_makes_nor_hides_a_loss_above_the_next_one(
+    hurt: bool, tmp_path: Path
+) -> None:
+    tree = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "logdir")
+    log = tree / "plain-0" / name(0, "log")
+    data = bytearray(log.read_bytes())
+    at = following = 0
+    while following < len(data):
+        at, following = following, following + int.from_bytes(data[following + 8 : following + 12], "big") + 12
+    data[at + 4] ^= 32  # of the base offset of the last batch
+    log.write_bytes(data)
+    first = int.from_bytes(data[at : at + 8], "big") ^ 1 << 29
+    if hurt:
+        later = tree / "plain-0" / name(119, "log")
+        spoiled = bytearray(later.read_bytes())
+        spoiled[900] ^= 1
+        later.write_bytes(spoiled)
+    found = sorted((one[2], one[3]) for one in losses(tree))
+    assert found == [(first, 118), *([(131, 132)] if hurt else [])]
+    ends = [one.end_offset for one in verify([str(tree)], VerifyOptions()) if isinstance(one, PartitionChecked)]
+    assert ends == [297]
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,19 @@ def test_nor_a_sentence_of_salvage_or_a_run_of_carve(tmp_path: Path) -> None:
     assert "  kdump salvage runs/RUN... --to DIR --name TOPIC-N" in seen.lines
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("  a sentence of some words", "  a sentence of some\n    words"),
+        ("note: to do it: kdump verify --quiet PATH", "note: to do it: kdump verify --quiet PATH"),
+        ("see /a/path/longer/than/the/terminal now", "see\n  /a/path/longer/than/the/terminal\n  now"),
+        ("short", "short"),
+    ],
+)
+def test_a_sentence_breaks_between_words_and_a_command_nowhere(text: str, shown: str) -> None:
+    assert fitted(text, 20) == shown
+
+
 def test_the_verdict_stands_first() -> None:
     rows = [line for line in run_in_terminal(["verify", "."], NODE, 80).lines if " offsets " in line]
     assert rows

@@ -28,7 +28,7 @@ def fitted(text: str, columns: int) -> str:
     words, last = (text, "") if command is None else (text[: command.start()], command[0])
     first = text[: len(text) - len(text.lstrip(" "))]
     lines = textwrap.wrap(
-        _QUOTED.sub(lambda found: found[0].replace(" ", _BLANK), words),
+        _QUOTED.sub(lambda found: found[0].replace(" ", _BLANK), words.lstrip(" ")),
         max(columns, _LEAST),
         initial_indent=first,
         subsequent_indent=f"{first}  ",
