@@ -130,7 +130,7 @@ def test_nor_a_sentence_of_salvage_or_a_run_of_carve(tmp_path: Path) -> None:
     ("text", "shown"),
     [
         ("  a sentence of some words", "  a sentence of some\n    words"),
-        ("note: to do it: kdump verify --quiet PATH", "note: to do it: kdump verify --quiet PATH"),
+        ("note: to do it: kdump verify --quiet PATH", "note: to do it:\n  kdump verify --quiet PATH"),
         ("see /a/path/longer/than/the/terminal now", "see\n  /a/path/longer/than/the/terminal\n  now"),
         ("short", "short"),
     ],
