@@ -17,6 +17,7 @@ from kdump.find.answers import Answers, BatchRecords, Sentences
 from kdump.find.lookup_audit import LookupAudit
 from kdump.find.query import Ask
 from kdump.finding import Code, Finding, Severity
+from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import LookupAnswer
@@ -252,8 +253,13 @@ class Finder:
         found = self._lookup.max_timestamp()
         is_limited = isinstance(found, Refused) and bool(found.limit)
         self._way.check_max(self._lookup, nothing=not (is_limited or isinstance(found, FoundRecord)))
-        is_served = isinstance(found, FoundRecord) and found.offset >= self._partition.start_offset
-        self._newest = found.timestamp if isinstance(found, FoundRecord) and is_served else NO_TIMESTAMP
+        self._newest = NO_TIMESTAMP
+        if isinstance(found, FoundRecord):
+            self._newest = found.timestamp if found.offset >= self._partition.start_offset else NO_TIMESTAMP
+        elif isinstance(found, Refused) and found.limit and found.place is not None:  # its records are beyond a limit
+            batch = self._lookup.batch_at(*found.place)
+            if isinstance(batch, FoundBatch) and batch.cell(layout.LAST_OFFSET) >= self._partition.start_offset:
+                self._newest = batch.cell(layout.MAX_TIMESTAMP)
 
     def _read(self, query: Query) -> LookupAnswer:
         found = self._lookup.read(query.number)
