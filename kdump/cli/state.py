@@ -18,11 +18,12 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import color_option, console_of
-from kdump.cli.options.times import time_of
+from kdump.cli.options.times import clock_of, time_of
 from kdump.exit_status import Exit, RunStatus
 from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
+from kdump.render.escape import escape
 from kdump.render.shell import command_line, named
 from kdump.render.times import iso
 from kdump.state.empty_answer import EmptyAnswer, Question
@@ -89,7 +90,10 @@ def when(option: str, text: str) -> int | None:
     """
     if text.strip() == END:
         return None
-    return time_of(option, text, other="; the end is 'end'")
+    moment = time_of(option, text, other="; the end is 'end'")
+    if moment > clock_of(option, None):
+        say(f"kdump: {option}: {escape(text)} is in the future: the answer is what was written until now")
+    return moment
 
 
 def time_words(first: int | None, *last: int | None) -> str:

@@ -331,6 +331,14 @@ def test_a_wrong_use_opens_nothing(args: list[str], tmp_path: Path) -> None:
     assert run.exit == 2
 
 
+def test_an_answer_for_the_future_is_said_to_be_that_of_now(tmp_path: Path) -> None:
+    root = str(log_dir(tmp_path, at(0, T, commit("g", 0, 7))))
+    now, future = (run_kdump(["groups", root, *args], tmp_path) for args in (["--at", "end"], ["--at", "2999-01-01"]))
+    assert (future.exit, future.stdout) == (now.exit, now.stdout)
+    assert b"--at: 2999-01-01 is in the future: the answer is what was written until now" in future.stderr
+    assert b"in the future" not in now.stderr
+
+
 # --- the kernel -----------------------------------------------------------------------------------------------
 def test_the_kernel_keeps_the_newest_value_of_known_keys_and_stops_at_all_others() -> None:
     rng = random.Random(1)

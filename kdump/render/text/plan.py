@@ -66,7 +66,7 @@ def plan_lines(plan: Planned, *, grouped: bool) -> Iterator[str]:
     for announced in plan.announces:
         yield f"note: {escape(announced)}"
     if plan.is_refused:
-        yield f"nothing was changed in {escape(plan.directory)}, and nothing will be"
+        yield f"nothing was changed in {escape(plan.directory)}; --apply would change nothing either"
     elif not plan.operations and plan.unread:
         what = f"{counted(plan.unread, 'file')} could not be read"
         yield f"not judged: {what} in {escape(plan.directory)}; run as the owner of the files"
