@@ -235,7 +235,7 @@ class PartitionSteps:
 
     def _restored(self, why: Finding) -> tuple[str | None, str]:
         """The step that is better than all others."""
-        stop = "stop the broker, move the directory away, and let it be replicated again"
+        stop = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
         return None, f"restore {self._path} {FROM_ANOTHER} ({_place(why)}): {stop}"
 
     def _of_cut(self, cut: _Segment, cause: Finding) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:

@@ -490,7 +490,7 @@ def test_an_export_of_what_is_not_there_leaves_nothing(table: str, tmp_path: Pat
 def test_a_directory_without_kafka_files_is_said_with_those_below_it(table: str, status: int, tmp_path: Path) -> None:
     write(tmp_path / "above" / "logs" / "t-0", segment(0, [batch(0)]))
     run = export("--table", table, "--to", tmp_path / "out", tmp_path / "above")
-    told = f"kdump: {tmp_path / 'above'}: no Kafka files here; log directories below: {tmp_path / 'above' / 'logs'}"
+    told = f"kdump: {tmp_path / 'above'}: no Kafka files here; did you mean {tmp_path / 'above' / 'logs'}?"
     assert told in run.output.splitlines()
     assert run.exit_code == status
     assert not (tmp_path / "out").exists()

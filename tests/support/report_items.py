@@ -189,7 +189,7 @@ def large(partitions: int, damaged: int, findings: int) -> Iterator[Item]:
         path = f"/var/lib/kafka/data/orders-{at}"
         number += 3
         where = f"B01 crc-mismatch at byte 51380224 of {path}/{31007:020}.log"
-        how = "stop the broker, move the directory away, and let it be replicated again"
+        how = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
         restored = f"restore {path} from another replica, if one is sound ({where}): {how}"
         saved = "writes all that is intact, what lies behind the damage too, to a new directory"
         cut = f"cuts the log at the first damage, {where} (offset 40112): all that is intact behind it goes too"
