@@ -116,15 +116,24 @@ def _rows(chunk: Chunk) -> Iterator[array[int]]:
 
 
 def _hash(chunk: Chunk, row: array[int]) -> bytes:
-    """What tells a record from any other one."""
-    found = blake2b(digest_size=_HASH)
-    if chunk.cut is None:
-        found.update(chunk.view[row[layout.R_AT] : row[layout.R_END]])
+    """What tells a record from any other one, whatever its batch counts its timestamp from.
+
+    The cleaner of each broker puts its own delete horizon into a batch, and all timestamps count from that then.
+    """
+    found, view = blake2b(digest_size=_HASH), chunk.view
+    if chunk.window.cell(row[layout.R_BATCH], layout.MAGIC) < layout.MAGIC_V2:
+        found.update(view[row[layout.R_AT] : row[layout.R_END]])
         return found.digest()
-    cut = chunk.cut
     found.update(repr((row[layout.R_ATTRIBUTES], row[layout.R_TIMESTAMP])).encode())
-    for part in encoded(cut):
-        found.update(part)
+    if chunk.cut is not None:
+        for part in encoded(chunk.cut):
+            found.update(part)
+        return found.digest()
+    sizes = row[layout.R_KEY_SIZE], row[layout.R_VALUE_SIZE], row[layout.R_HEADER_COUNT]
+    found.update(repr(sizes).encode())
+    for at, size in ((row[layout.R_KEY_AT], sizes[0]), (row[layout.R_VALUE_AT], sizes[1])):
+        found.update(view[at : at + max(0, size)])
+    found.update(view[row[layout.R_HEADERS_AT] : row[layout.R_END]])
     return found.digest()
 
 

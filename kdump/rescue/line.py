@@ -406,7 +406,7 @@ class Line:
         same = [one for one in group if one is best or _is_same(one, best)]
         others = [one for one in group if one not in same]
         for one in others:
-            self._other_side(one, best)
+            self._other_side(one, best, len(group))
         if best.first <= self._last:
             for one in same:
                 self._overlaps(one)
@@ -430,12 +430,13 @@ class Line:
             best = self._better(best, other)
         return best
 
-    def _other_side(self, one: Cursor, best: Cursor) -> None:
-        """What becomes of a batch that was not taken."""
+    def _other_side(self, one: Cursor, best: Cursor, most: int) -> None:
+        """What becomes of a batch that was not taken; the last pairs, so many at most, are of its offset."""
         k, b = one.k, best.k
         if one.lasts[k] == best.lasts[b] and one.crcs[k] == best.crcs[b] and one.sizes[k] == best.sizes[b]:
             return  # the same bytes under another epoch
-        if self.pairs and self.pairs[-1].other == one.side():
+        side = one.side()
+        if any(pair.other == side for pair in self.pairs[-most:]):
             return
         self._diverge_one(one)
 

@@ -484,6 +484,26 @@ def test_a_key_that_has_a_newer_record_is_not_revived(alone: bool, tmp_path: Pat
     assert [row for row in rows_of(made) if row["type"] == "revived"] == []
 
 
+@pytest.mark.parametrize("nodes", ["12", "21", "13", "31", "23", "32", "123", "321"])
+def test_intact_replicas_that_each_broker_cleaned_by_itself_are_one_line(nodes: str, tmp_path: Path) -> None:
+    """The delete horizons of their batches differ, and with it what their timestamps count from."""
+    clean = FIXTURES / "kafka-4.3.1" / "clean"
+    for topic in ("compact-0", "compacttxn-0"):
+        sources = [str(at) for n in nodes if (at := clean / f"node{n}" / topic).is_dir()]
+        if len(sources) < 2:
+            continue
+        run = run_kdump(["salvage", *sources, "--to", topic, "--format", "json"], tmp_path)
+        rows = rows_of(run)
+        assert run.exit == 0
+        assert not [row for row in rows if row["type"] in ("divergent", "revived") or row.get("certainty") == "lost"]
+        (done,) = (row for row in rows if row["type"] == "salvage")
+        alone = []
+        for at in sources:
+            run = run_kdump(["salvage", at, "--to", f"{at[-12:].replace('/', '-')}-alone", "--format", "json"], tmp_path)
+            alone += [row for row in rows_of(run) if row["type"] == "salvage"]
+        assert (done["batches"], done["records"]) == max((one["batches"], one["records"]) for one in alone)
+
+
 def test_a_batch_too_high_cleans_no_offsets_away(tmp_path: Path) -> None:
     """Between it and the batch before it the log lacks nothing that is behind it."""
     whole = [batch(offset, [Record(b"v", key=b"k%d" % offset)]) for offset in range(8)]
