@@ -41,7 +41,7 @@ from kdump.state.cluster_config import cluster_settings
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
-from kdump.storage.paths import is_remote
+from kdump.storage.paths import is_dir, is_remote
 from kdump.usage.options import by_partition
 from kdump.usage.run import PlacedRows, usage_units
 
@@ -211,7 +211,8 @@ def _complain(line: str) -> None:
 
 def _left_out(problem: OpenFailure, roots: Sequence[Root]) -> None:
     """Say what is left out; that a path of the user leads nowhere, or a store does not answer, is a mistake instead."""
-    if (problem.missing or is_remote(problem.path)) and any(problem.path == root.path for root in roots):
+    is_nowhere = is_remote(problem.path) or (problem.missing and not is_dir(problem.path))
+    if is_nowhere and any(problem.path == root.path for root in roots):
         raise OptionError(problem.sentence)
     _complain(problem.sentence)
 
