@@ -19,7 +19,7 @@ from crc32c import crc32c
 from kdump.format.source import BytesSource
 from kdump.rescue.compacted import Cleaned
 from kdump.rescue.log_facts import read_log
-from kdump.rescue.salvage import Wanted, salvage, steps_for
+from kdump.rescue.salvage import Wanted, _steps_before, _without, salvage, steps_for
 from kdump.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import Damage, damage_cases
@@ -428,6 +428,64 @@ def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
     assert done.steps[0].why.startswith("stop the broker that is to have __cluster_metadata-0")
     assert "only one log may go on" in done.steps[-1].why
+
+
+# --- what it went on without --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("other", "told", "status"),
+    [
+        ("typo/plain-0", "typo/plain-0 (no such file)", 10),
+        ("empty", "empty (no Kafka files here)", 10),
+        ("shut/plain-0", "shut/plain-0 (could not be read)", 5),
+        ("closed/plain-0", f"closed/plain-0/{name(0)} (could not be read)", 5),
+    ],
+)
+def test_a_result_that_may_lack_what_a_source_has_is_not_told_as_complete(
+    other: str, told: str, status: int, tmp_path: Path
+) -> None:
+    files = {name(0): batch(0), "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"}
+    for broker in ("good", "shut", "closed"):
+        write(tmp_path / broker / "plain-0", files)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "shut" / "plain-0").chmod(0)
+    (tmp_path / "closed" / "plain-0" / name(0)).chmod(0)
+    command = ["salvage", "good/plain-0", other, "--to"]
+    why = f"went on without {told}: run it again with it, and another --to, before you use this"
+    done = unprivileged(*command, "out", cwd=tmp_path)
+    assert done.exit == status
+    lines = done.stdout.decode().splitlines()
+    assert "  nothing is lost of what was read" in lines
+    assert [line for line in lines if line.startswith("  next 1")] == [f"  next 1: {why}"]
+    assert lines[-2] == "not complete: 1 partition: plain-0 (next 1 of each says why)"
+    rows = rows_of(unprivileged(*command, "out2", "--format", "json", cwd=tmp_path))
+    assert rows[-2] == {"type": "step", "n": 1, "command": None, "why": why, "instead": []}
+    assert rows[-3]["type"] == "salvage"
+
+
+def test_a_partition_that_only_another_directory_keeps_shut_is_told_as_complete(tmp_path: Path) -> None:
+    write(tmp_path / "logdir", {f"plain-{number}/{name(0)}": batch(0) for number in range(2)})
+    write(tmp_path / "other", {f"plain-1/{name(0)}": batch(0)})
+    (tmp_path / "other" / "plain-1").chmod(0)
+    text = unprivileged("salvage", "logdir", "other", "--to", "out", cwd=tmp_path).stdout.decode()
+    assert text.count("went on without other/plain-1 (could not be read)") == 1
+    assert "not complete: 1 partition: plain-1 (" in text
+
+
+def test_bytes_that_the_disk_does_not_read_are_told_before_the_next_steps(tmp_path: Path) -> None:
+    source = str(write(tmp_path / "plain-0", {name(0): batch(0)}))
+    problem = OpenFailure(f"{source}/{name(0)}", "read", "bytes 0..9 cannot be read: Input/output error")
+    steps = list(_steps_before(_without([problem, problem])))
+    assert [step.why.partition(":")[0] for step in steps] == [
+        f"went on without {source}/{name(0)} (some bytes could not be read)"
+    ]
+
+
+@pytest.mark.parametrize("source", ["emptyd", "notk"])
+def test_a_source_without_kafka_files_is_said_to_be_one(source: str, tmp_path: Path) -> None:
+    (tmp_path / "emptyd").mkdir()
+    write(tmp_path / "notk", {"README": b"x"})
+    done = run_kdump(["salvage", source, "--to", "out"], tmp_path)
+    assert (done.exit, done.stderr.decode()) == (10, f"kdump: {source}: no Kafka files here\n")
 
 
 # --- where it cannot write --------------------------------------------------------------------------------------
