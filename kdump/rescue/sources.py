@@ -282,10 +282,23 @@ def _of_log_dir(
         logs = _logs_of(inner, source)
         if not is_partition_name(name):
             if logs:
-                why = "is on its way out, or no partition that a broker serves: name it alone, with --name"
-                problems.append(OpenFailure(path, "skipped", f"{path}: {why}"))
+                problems.append(OpenFailure(path, "skipped", f"{path}: {_why_out(name)}: name it alone, with --name"))
         elif logs:
             yield Copy(PartitionDir(path, log_dir, inner), logs, name)
+
+
+_OUT = {
+    "delete": "a broker was about to delete it (-delete)",
+    "stray": "a broker took it for a stray (-stray)",
+    "future": "a copy on its way to another log directory, not finished (-future)",
+}
+
+
+def _why_out(name: str) -> str:
+    """Say why a directory is not taken with its log directory."""
+    found = parse_partition(name)
+    state = "" if found is None else found.state
+    return _OUT.get(state, "not the name of a partition that a broker serves, TOPIC-N")
 
 
 def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure]) -> Iterator[Copy]:
