@@ -383,5 +383,5 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
         yield SalvageStep(
             None,
             "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
-            "nobody ends, and the command that aborts them: read what they wrote before",
+            "nobody ends, and the command that aborts them: before you abort one, look at what it wrote",
         )

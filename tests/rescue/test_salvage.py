@@ -184,6 +184,32 @@ def test_different_batches_of_one_epoch_are_refused_with_both_sides(tmp_path: Pa
     assert b"x5" in got[5]
 
 
+def test_partitions_that_are_refused_are_named_at_the_end(tmp_path: Path) -> None:
+    for broker, mark in ((1, b"v"), (2, b"x")):
+        for number in (0, 2):
+            write(tmp_path / f"broker{broker}" / f"plain-{number}", {name(0): batch(0, [mark])})
+        write(tmp_path / f"broker{broker}" / "plain-1", {name(0): batch(0, [b"v"])})
+    done = run_kdump(["salvage", "broker1", "broker2", "--to", "out"], tmp_path)
+    assert done.exit == 12
+    assert done.stdout.splitlines()[-2] == b"refused: 2 partitions: plain-0, plain-2 (why stands above)"
+    assert batches(tmp_path / "out" / "plain-1")
+
+
+@pytest.mark.parametrize(
+    ("directory", "why"),
+    [
+        (f"plain-0.{'0' * 32}-delete", "a broker was about to delete it (-delete)"),
+        (f"plain-0.{'0' * 32}-stray", "a broker took it for a stray (-stray)"),
+        (f"plain-0.{'0' * 32}-future", "a copy on its way to another log directory, not finished (-future)"),
+        ("pl@in-0", "not the name of a partition that a broker serves, TOPIC-N"),
+    ],
+)
+def test_a_directory_that_is_not_taken_has_its_own_reason(directory: str, why: str, tmp_path: Path) -> None:
+    write(tmp_path / "logdir", {f"{directory}/{name(0)}": batch(0), f"plain-1/{name(0)}": batch(0)})
+    done = run_kdump(["salvage", "logdir", "--to", "out"], tmp_path)
+    assert (done.exit, done.stderr.decode()) == (0, f"kdump: logdir/{directory}: {why}: name it alone, with --name\n")
+
+
 def test_topic_ids_are_never_mixed(tmp_path: Path) -> None:
     sources = [copy(tmp_path, broker, line((0, 3, 1)), None) for broker in (1, 2)]
     for source, topic_id in zip(sources, ("AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"), strict=True):
@@ -395,6 +421,7 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     assert "do not delete only the line: line 2 of the file counts the entries" in steps[3]
     assert steps[4] == "start them; reset groups that had committed an offset above 1"
     assert "kdump transactions --hanging" in steps[5]
+    assert steps[5].endswith(": before you abort one, look at what it wrote")
     ended = done.salvaged.replace(open_transactions=())
     assert [step.why for step in steps_for(ended, done.path, 1, has_id=True)] == [
         *(steps[0], steps[2]),
@@ -750,7 +777,8 @@ def test_what_a_former_run_has_made_is_kept_and_said_to_be(tmp_path: Path) -> No
         text = run_kdump(command[:4], tmp_path)
         assert text.stdout.startswith(b"kept from a former run: plain-0")
         assert b"remove out/plain-0 or name another --to" in text.stdout
-        assert text.stderr == again.stderr
+        assert text.stderr == b""
+        assert text.stdout.count(b"its sources were not read again") == 1
     shutil.rmtree(tmp_path / "out" / "plain-0")
     assert run_kdump(command, tmp_path).stdout == first.stdout
 

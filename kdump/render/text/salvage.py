@@ -29,6 +29,7 @@ class SalvageTotals:
         self.errors = self.warnings = self.notes = 0
         self.unchecked: list[tuple[str | None, str]] = []
         self.without: list[tuple[str, str]] = []
+        self.refused: list[str] = []
 
     def see(self, item: object) -> None:
         """Take one item into account."""
@@ -51,6 +52,8 @@ class SalvageTotals:
             self.unchecked.append((item.path, item.sentence))
         elif isinstance(item, SalvageRefused):
             self.unchecked.append((item.partition or None, item.why))
+            if item.partition and not item.failed:
+                self.refused.append(item.partition)
 
     def numbers(self) -> dict[str, int]:
         """Return the numbers of a summary by their names; files and bytes are those of the logs that were written."""
@@ -129,9 +132,6 @@ class SalvageText:
         if isinstance(item, SalvageDone):
             for line in self._lines(item):
                 self._write(f"{self._escape(line)}\n")
-            if not item.is_new:
-                for note in item.notes:
-                    self._error(f"kdump: {note}")
         else:
             tell(item, self._error)
 
@@ -172,6 +172,8 @@ class SalvageText:
         if self._totals.without:
             told = _counted_names([name for name, _ in self._totals.without])
             self._write(f"{self._escape(f'not complete: {told} (next 1 of each says why)')}\n")
+        if self._totals.refused:
+            self._write(f"{self._escape(f'refused: {_counted_names(self._totals.refused)} (why stands above)')}\n")
         numbers = self._totals.numbers()
         wanted = ("partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown")
         self._write(f"salvaged {' '.join(f'{name}={numbers[name]}' for name in wanted)}\n")
