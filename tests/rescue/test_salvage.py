@@ -516,15 +516,21 @@ def test_a_source_without_kafka_files_is_said_to_be_one(source: str, tmp_path: P
 
 
 # --- where it cannot write --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("to", ["no/such", "file/out", "closed/out"])
-def test_a_directory_that_cannot_be_made_is_said_once_for_all_partitions(to: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("to", "why"),
+    [
+        ("no/such", "no: no such directory, and --to goes into it; make it first: mkdir -p no"),
+        ("file/out", "file: Not a directory"),
+        ("closed/out", "closed/out: cannot be made: Permission denied"),
+    ],
+)
+def test_a_directory_that_cannot_be_made_is_said_once_for_all_partitions(to: str, why: str, tmp_path: Path) -> None:
     write(tmp_path / "logdir", {f"plain-{number}/{name(0)}": batch(0) for number in range(3)})
     (tmp_path / "file").touch()
     (tmp_path / "closed").mkdir(mode=0o500)
     done = unprivileged("salvage", "logdir", "--to", to, cwd=tmp_path)
     assert done.exit == 13
-    (said,) = done.stderr.decode().splitlines()
-    assert said.startswith(f"kdump: {to.partition('/')[0]}: ")
+    assert done.stderr.decode() == f"kdump: {why}\n"
 
 
 # --- what the options decide ------------------------------------------------------------------------------------
