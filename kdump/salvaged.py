@@ -115,6 +115,7 @@ class SalvageDone(Value):
         steps: what to do next.
         is_new: it was made now; False where a run before this one had made it.
         changed: of what was made before: the logs and directories that changed since.
+        without: what could not be read and may have had more of it, each with the reason.
     """
 
     salvaged: Salvaged
@@ -127,6 +128,7 @@ class SalvageDone(Value):
     steps: tuple[SalvageStep, ...]
     is_new: bool
     changed: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 class SalvageRefused(Value):

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from kdump.render.text.salvage import SalvageJson, SalvageText
 
 _LARGEST = 2**31 - 1
+_NO_HALF = ": nothing half-written has its final name; the same command goes on"
+_NEW_DOUBTFUL = ", with a new file for --doubtful"
 
 
 def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) -> Any:  # noqa: ANN401 (as click has it)
@@ -100,7 +102,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     2 wrong use.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
-    bar = bar_of("salvage")
+    bar = bar_of("salvage", after=_NO_HALF if given["doubtful"] is None else _NO_HALF + _NEW_DOUBTFUL)
     options = SalvageOptions(
         given["segment_bytes"],
         _preferred(given),

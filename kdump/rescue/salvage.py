@@ -81,17 +81,18 @@ def salvage(
         return
     doubtful = None
     parts = list(works.items())
+    unread = {name: _problems_of(name, found.problems, sources) for name in works}
 
     def make(number: int) -> Iterator[SalvageItem | bytes]:
         name, work = parts[number]
-        return iter(()) if name in whole else _partition(work, target, options, ops)
+        return iter(()) if name in whole else _partition(work, target, options, ops, unread[name])
 
     try:
         doubtful = None if options.doubtful is None else DoubtfulFile(options.doubtful, ops)
         with in_order(range(len(parts)), make, options.jobs, total=_total(works) if options.progress else None) as made:
             for (name, work), items in zip(parts, made, strict=False):
                 if name in whole:
-                    yield _as_before(target, work)
+                    yield _as_before(target, work, unread[name])
                 yield from _named_at_last(name, items, target, doubtful)
         if doubtful is not None:
             doubtful.close()
@@ -179,7 +180,7 @@ def _is_named_file(copy: Copy) -> bool:
 
 
 def _partition(
-    work: PartitionSalvage, target: Target, options: SalvageOptions, ops: FileOps
+    work: PartitionSalvage, target: Target, options: SalvageOptions, ops: FileOps, unread: Sequence[OpenFailure]
 ) -> Iterator[SalvageItem | bytes]:
     """Make a partition under temporary names; lines for the doubtful file are bytes."""
     try:
@@ -195,7 +196,7 @@ def _partition(
         line = work.line()
         writer = LineWriter(work, line, target, options, ops)
         writer.judge_transactions()
-        yield from _written(work, writer, target, options, ops)
+        yield from _written(work, writer, target, ops, _without([*unread, *work.problems]))
     except RefusalError as error:
         yield SalvageRefused(work.name, str(error), failed=False)
     except ChangedError as error:
@@ -207,7 +208,7 @@ def _partition(
 
 
 def _written(
-    work: PartitionSalvage, writer: LineWriter, target: Target, options: SalvageOptions, ops: FileOps
+    work: PartitionSalvage, writer: LineWriter, target: Target, ops: FileOps, without: tuple[str, ...]
 ) -> Iterator[SalvageItem]:
     target.open()
     need, free = int(writer.size * _SPARE) + _SMALL, target.free()
@@ -225,7 +226,7 @@ def _written(
     finally:
         staging.close()
     path = os.path.join(target.path, work.name)
-    steps = tuple(steps_for(writer.result, path, writer.start_by_checkpoint, has_id=work.metadata() is not None))
+    steps = steps_for(writer.result, path, writer.start_by_checkpoint, has_id=work.metadata() is not None)
     yield SalvageDone(
         writer.result,
         path,
@@ -234,8 +235,9 @@ def _written(
         writer.ranges_unknown,
         writer.diverged,
         tuple(work.notes),
-        steps,
+        (*_steps_before(without), *steps),
         is_new=True,
+        without=without,
     )
 
 
@@ -244,7 +246,7 @@ def _sentence(error: OSError) -> str:
     return f"{where}{error.strerror or error}"
 
 
-def _as_before(target: Target, work: PartitionSalvage) -> SalvageDone:
+def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFailure]) -> SalvageDone:
     """What a run before this one has made; the sources are not read again."""
     name = work.name
     records = unknown = diverged = 0
@@ -260,14 +262,16 @@ def _as_before(target: Target, work: PartitionSalvage) -> SalvageDone:
     result = _salvaged_of(last)
     path = os.path.join(target.path, name)
     has_id = os.path.exists(os.path.join(path, FileKind.PARTITION_METADATA.value))
-    steps = tuple(steps_for(result, path, _log_start_in(path, result), has_id=has_id))
+    without = _without(unread)
+    steps = (*_steps_before(without), *steps_for(result, path, _log_start_in(path, result), has_id=has_id))
     rows = target.rows_path(name)
     changed = tuple(work.changed_since(os.stat(rows).st_mtime_ns))
     note = f"{name}: kept from a former run, its sources were not read again"
     if changed:
         note += f", and {changed[0]}{' and others' if changed[1:] else ''} changed since"
     note += f"; to make it from them as they are now, remove {path} or name another --to"
-    return SalvageDone(result, path, rows, records, unknown, diverged, (note,), steps, is_new=False, changed=changed)
+    done = SalvageDone(result, path, rows, records, unknown, diverged, (note,), steps, is_new=False, changed=changed)
+    return done.replace(without=without)
 
 
 def _log_start_in(path: str, result: Salvaged) -> int | None:
@@ -297,6 +301,32 @@ def _salvaged_of(row: dict[str, object]) -> Salvaged:
         number("offsetsLost"),
         tuple(OpenedTransaction(one["producerId"], one["producerEpoch"], one["firstOffset"]) for one in opened),
     )
+
+
+def _problems_of(name: str, problems: Iterable[OpenFailure], sources: Sequence[str]) -> list[OpenFailure]:
+    """What could not be read and may have had more of a partition: a source of the user, or a directory of its name."""
+    return [one for one in problems if one.kind != "skipped" and (one.path in sources or base_name(one.path) == name)]
+
+
+def _without(problems: Iterable[OpenFailure]) -> tuple[str, ...]:
+    """Name what salvage went on without, each with the reason."""
+    return tuple(dict.fromkeys(f"{one.path} ({_reason(one)})" for one in problems))
+
+
+def _reason(problem: OpenFailure) -> str:
+    if problem.missing:
+        return "no Kafka files here" if os.path.isdir(problem.path) else "no such file"
+    return "some bytes could not be read" if problem.kind == "read" else "could not be read"
+
+
+def _steps_before(without: Sequence[str]) -> Iterator[SalvageStep]:
+    """Yield what comes before all else where the result may lack what a source has."""
+    if without:
+        more = len(without) - _TOLD
+        told = f"{', '.join(without[:_TOLD])}{f' and {more} more' if more > 0 else ''}"
+        them = "it" if len(without) == 1 else "them"
+        why = f"went on without {told}: run it again with {them}, and another --to, before you use this"
+        yield SalvageStep(None, why)
 
 
 def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: bool) -> Iterator[SalvageStep]:
@@ -353,5 +383,5 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
         yield SalvageStep(
             None,
             "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
-            "nobody ends, and the command that aborts them: read what they wrote before",
+            "nobody ends, and the command that aborts them: before you abort one, look at what it wrote",
         )

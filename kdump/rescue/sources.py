@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import FileKind
-from kdump.storage.directory import DirectoryListing
+from kdump.storage.directory import DirectoryListing, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases, parse_name, parse_partition, run_base
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name, is_dir, parent, real
-from kdump.storage.segment import Segment
+from kdump.storage.segment import Segment, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -155,7 +155,7 @@ class Copy:
                 if snapshot is not None and snapshot.error is None:
                     known.append(found.base_offset or 0)
         if self.logs and self.logs[-1].base is not None:
-            with OpenFileCache() as cache, suppress(OSError):
+            with OpenFileCache() as cache, suppress(OSError, UnreadableError):
                 segment = self.segment(self.logs[-1], cache)
                 known.extend((finding.last_offset or -1) + 1 for finding in segment.check_end(end - 1, None))
         return max(known)
@@ -270,7 +270,10 @@ def _of_log_dir(
     source: str, listing: DirectoryListing, known: dict[str, LogDir], problems: list[OpenFailure]
 ) -> Iterator[Copy]:
     log_dir = known.setdefault(real(source), LogDir(source))
-    for path in listing.partitions():
+    partitions = listing.partitions()
+    if not partitions and not listing.contents(is_partition=False).files:
+        problems.append(no_kafka_files(source))
+    for path in partitions:
         inner = DirectoryListing(path)
         if inner.error is not None:
             problems.append(OpenFailure(path, "permission", f"{path}: cannot be listed: {inner.error.strerror}"))
@@ -279,10 +282,23 @@ def _of_log_dir(
         logs = _logs_of(inner, source)
         if not is_partition_name(name):
             if logs:
-                why = "is on its way out, or no partition that a broker serves: name it alone, with --name"
-                problems.append(OpenFailure(path, "skipped", f"{path}: {why}"))
+                problems.append(OpenFailure(path, "skipped", f"{path}: {_why_out(name)}: name it alone, with --name"))
         elif logs:
             yield Copy(PartitionDir(path, log_dir, inner), logs, name)
+
+
+_OUT = {
+    "delete": "a broker was about to delete it (-delete)",
+    "stray": "a broker took it for a stray (-stray)",
+    "future": "a copy on its way to another log directory, not finished (-future)",
+}
+
+
+def _why_out(name: str) -> str:
+    """Say why a directory is not taken with its log directory."""
+    found = parse_partition(name)
+    state = "" if found is None else found.state
+    return _OUT.get(state, "not the name of a partition that a broker serves, TOPIC-N")
 
 
 def _of_file(source: str, known: dict[str, LogDir], problems: list[OpenFailure]) -> Iterator[Copy]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -69,9 +70,12 @@ class Target:
             raise UnfitError(f"{self.path}: lies in the log directory {above}; a broker would take it for its own")
         if not os.path.lexists(self.path):
             above = parent(self.path) or "."
+            if not os.path.lexists(above):
+                why = f"no such directory, and --to goes into it; make it first: mkdir -p {shlex.quote(above)}"
+                raise FileNotFoundError(errno.ENOENT, why, above)
             os.close(os.open(above, _DIRECTORY))
             if not os.access(above, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), above)
+                raise PermissionError(errno.EACCES, f"cannot be made: {os.strerror(errno.EACCES)}", self.path)
             return set()
         if not os.path.isdir(self.path):
             raise UnfitError(f"{self.path}: not a directory; name a new one")

@@ -263,18 +263,19 @@ def test_long_work_shows_a_bar_on_a_terminal_and_nothing_elsewhere(args: list[st
     assert b"%" not in run_kdump(args, NODE).stderr
 
 
-def test_ctrl_c_takes_the_bar_away_and_leaves_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("after", ["", ": the same command goes on"])
+def test_ctrl_c_takes_the_bar_away_and_leaves_one_line(after: str, tmp_path: Path) -> None:
     ours, theirs = os.pipe()
     child = os.fork()
     if not child:  # a process of its own: it ends by the signal
         os.close(ours)
         stream = os.fdopen(theirs, "w")
         stream.isatty = lambda: True  # type: ignore[method-assign]
-        Bar("verify", stream).end_on_interrupt()
+        Bar("verify", stream, after=after).end_on_interrupt()
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(10)
         os._exit(0)
     os.close(theirs)
     with os.fdopen(ours) as said:
-        assert said.read() == "kdump: verify was interrupted\n"
+        assert said.read() == f"kdump: verify was interrupted{after}\n"
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGINT

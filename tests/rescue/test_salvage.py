@@ -19,7 +19,7 @@ from crc32c import crc32c
 from kdump.format.source import BytesSource
 from kdump.rescue.compacted import Cleaned
 from kdump.rescue.log_facts import read_log
-from kdump.rescue.salvage import Wanted, salvage, steps_for
+from kdump.rescue.salvage import Wanted, _steps_before, _without, salvage, steps_for
 from kdump.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import Damage, damage_cases
@@ -182,6 +182,32 @@ def test_different_batches_of_one_epoch_are_refused_with_both_sides(tmp_path: Pa
     assert other in refused[0].why
     got = values(run(tmp_path, [one, other], OPTIONS.replace(prefer=other)), tmp_path)
     assert b"x5" in got[5]
+
+
+def test_partitions_that_are_refused_are_named_at_the_end(tmp_path: Path) -> None:
+    for broker, mark in ((1, b"v"), (2, b"x")):
+        for number in (0, 2):
+            write(tmp_path / f"broker{broker}" / f"plain-{number}", {name(0): batch(0, [mark])})
+        write(tmp_path / f"broker{broker}" / "plain-1", {name(0): batch(0, [b"v"])})
+    done = run_kdump(["salvage", "broker1", "broker2", "--to", "out"], tmp_path)
+    assert done.exit == 12
+    assert done.stdout.splitlines()[-2] == b"refused: 2 partitions: plain-0, plain-2 (why stands above)"
+    assert batches(tmp_path / "out" / "plain-1")
+
+
+@pytest.mark.parametrize(
+    ("directory", "why"),
+    [
+        (f"plain-0.{'0' * 32}-delete", "a broker was about to delete it (-delete)"),
+        (f"plain-0.{'0' * 32}-stray", "a broker took it for a stray (-stray)"),
+        (f"plain-0.{'0' * 32}-future", "a copy on its way to another log directory, not finished (-future)"),
+        ("pl@in-0", "not the name of a partition that a broker serves, TOPIC-N"),
+    ],
+)
+def test_a_directory_that_is_not_taken_has_its_own_reason(directory: str, why: str, tmp_path: Path) -> None:
+    write(tmp_path / "logdir", {f"{directory}/{name(0)}": batch(0), f"plain-1/{name(0)}": batch(0)})
+    done = run_kdump(["salvage", "logdir", "--to", "out"], tmp_path)
+    assert (done.exit, done.stderr.decode()) == (0, f"kdump: logdir/{directory}: {why}: name it alone, with --name\n")
 
 
 def test_topic_ids_are_never_mixed(tmp_path: Path) -> None:
@@ -395,6 +421,7 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     assert "do not delete only the line: line 2 of the file counts the entries" in steps[3]
     assert steps[4] == "start them; reset groups that had committed an offset above 1"
     assert "kdump transactions --hanging" in steps[5]
+    assert steps[5].endswith(": before you abort one, look at what it wrote")
     ended = done.salvaged.replace(open_transactions=())
     assert [step.why for step in steps_for(ended, done.path, 1, has_id=True)] == [
         *(steps[0], steps[2]),
@@ -430,16 +457,80 @@ def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
     assert "only one log may go on" in done.steps[-1].why
 
 
+# --- what it went on without --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("other", "told", "status"),
+    [
+        ("typo/plain-0", "typo/plain-0 (no such file)", 10),
+        ("empty", "empty (no Kafka files here)", 10),
+        ("shut/plain-0", "shut/plain-0 (could not be read)", 5),
+        ("closed/plain-0", f"closed/plain-0/{name(0)} (could not be read)", 5),
+    ],
+)
+def test_a_result_that_may_lack_what_a_source_has_is_not_told_as_complete(
+    other: str, told: str, status: int, tmp_path: Path
+) -> None:
+    files = {name(0): batch(0), "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"}
+    for broker in ("good", "shut", "closed"):
+        write(tmp_path / broker / "plain-0", files)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "shut" / "plain-0").chmod(0)
+    (tmp_path / "closed" / "plain-0" / name(0)).chmod(0)
+    command = ["salvage", "good/plain-0", other, "--to"]
+    why = f"went on without {told}: run it again with it, and another --to, before you use this"
+    done = unprivileged(*command, "out", cwd=tmp_path)
+    assert done.exit == status
+    lines = done.stdout.decode().splitlines()
+    assert "  nothing is lost of what was read" in lines
+    assert [line for line in lines if line.startswith("  next 1")] == [f"  next 1: {why}"]
+    assert lines[-2] == "not complete: 1 partition: plain-0 (next 1 of each says why)"
+    rows = rows_of(unprivileged(*command, "out2", "--format", "json", cwd=tmp_path))
+    assert rows[-2] == {"type": "step", "n": 1, "command": None, "why": why, "instead": []}
+    assert rows[-3]["type"] == "salvage"
+
+
+def test_a_partition_that_only_another_directory_keeps_shut_is_told_as_complete(tmp_path: Path) -> None:
+    write(tmp_path / "logdir", {f"plain-{number}/{name(0)}": batch(0) for number in range(2)})
+    write(tmp_path / "other", {f"plain-1/{name(0)}": batch(0)})
+    (tmp_path / "other" / "plain-1").chmod(0)
+    text = unprivileged("salvage", "logdir", "other", "--to", "out", cwd=tmp_path).stdout.decode()
+    assert text.count("went on without other/plain-1 (could not be read)") == 1
+    assert "not complete: 1 partition: plain-1 (" in text
+
+
+def test_bytes_that_the_disk_does_not_read_are_told_before_the_next_steps(tmp_path: Path) -> None:
+    source = str(write(tmp_path / "plain-0", {name(0): batch(0)}))
+    problem = OpenFailure(f"{source}/{name(0)}", "read", "bytes 0..9 cannot be read: Input/output error")
+    steps = list(_steps_before(_without([problem, problem])))
+    assert [step.why.partition(":")[0] for step in steps] == [
+        f"went on without {source}/{name(0)} (some bytes could not be read)"
+    ]
+
+
+@pytest.mark.parametrize("source", ["emptyd", "notk"])
+def test_a_source_without_kafka_files_is_said_to_be_one(source: str, tmp_path: Path) -> None:
+    (tmp_path / "emptyd").mkdir()
+    write(tmp_path / "notk", {"README": b"x"})
+    done = run_kdump(["salvage", source, "--to", "out"], tmp_path)
+    assert (done.exit, done.stderr.decode()) == (10, f"kdump: {source}: no Kafka files here\n")
+
+
 # --- where it cannot write --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("to", ["no/such", "file/out", "closed/out"])
-def test_a_directory_that_cannot_be_made_is_said_once_for_all_partitions(to: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("to", "why"),
+    [
+        ("no/such", "no: no such directory, and --to goes into it; make it first: mkdir -p no"),
+        ("file/out", "file: Not a directory"),
+        ("closed/out", "closed/out: cannot be made: Permission denied"),
+    ],
+)
+def test_a_directory_that_cannot_be_made_is_said_once_for_all_partitions(to: str, why: str, tmp_path: Path) -> None:
     write(tmp_path / "logdir", {f"plain-{number}/{name(0)}": batch(0) for number in range(3)})
     (tmp_path / "file").touch()
     (tmp_path / "closed").mkdir(mode=0o500)
     done = unprivileged("salvage", "logdir", "--to", to, cwd=tmp_path)
     assert done.exit == 13
-    (said,) = done.stderr.decode().splitlines()
-    assert said.startswith(f"kdump: {to.partition('/')[0]}: ")
+    assert done.stderr.decode() == f"kdump: {why}\n"
 
 
 # --- what the options decide ------------------------------------------------------------------------------------
@@ -712,7 +803,8 @@ def test_what_a_former_run_has_made_is_kept_and_said_to_be(tmp_path: Path) -> No
         text = run_kdump(command[:4], tmp_path)
         assert text.stdout.startswith(b"kept from a former run: plain-0")
         assert b"remove out/plain-0 or name another --to" in text.stdout
-        assert text.stderr == again.stderr
+        assert text.stderr == b""
+        assert text.stdout.count(b"its sources were not read again") == 1
     shutil.rmtree(tmp_path / "out" / "plain-0")
     assert run_kdump(command, tmp_path).stdout == first.stdout
 

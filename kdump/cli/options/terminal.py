@@ -64,18 +64,19 @@ def fitter_of_stdout() -> Callable[[str], str]:
     return lambda text: "".join(f"{fitted(line, columns)}\n" for line in text.removesuffix("\n").split("\n"))
 
 
-def bar_of(verb: str, *, quiet: bool = False) -> Bar | None:
+def bar_of(verb: str, *, quiet: bool = False, after: str = "") -> Bar | None:
     """Return the progress bar; None where nobody looks at it, or nobody wants to.
 
     Args:
         verb: of the work that runs.
         quiet: nobody wants to.
+        after: what is said behind the line that Ctrl-C leaves.
     """
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         return None
     from kdump.render.terminal.progress import Bar
 
     wanted = click.get_current_context().params.get("color")  # a verb without tables has no such option
-    bar = Bar(verb, sys.stderr, no_color=None if wanted is None else _NO_COLOR[wanted])
+    bar = Bar(verb, sys.stderr, no_color=None if wanted is None else _NO_COLOR[wanted], after=after)
     bar.end_on_interrupt()
     return bar

@@ -41,6 +41,7 @@ class Bar:
         stream: the terminal.
         clock: seconds from any start on.
         no_color: as of rich's console: None asks NO_COLOR.
+        after: what is said behind the line that Ctrl-C leaves.
     """
 
     def __init__(
@@ -50,8 +51,10 @@ class Bar:
         clock: Callable[[], float] = time.monotonic,
         *,
         no_color: bool | None = None,
+        after: str = "",
     ) -> None:
         self._verb = verb
+        self._after = after
         self._stream = stream
         self._clock = clock
         self._no_color = no_color
@@ -90,7 +93,7 @@ class Bar:
             if os.getpid() == owner:  # a process that was forked says nothing
                 with suppress(OSError, ValueError):
                     self.hide()
-                    self._stream.write(f"kdump: {self._verb} was interrupted\n")
+                    self._stream.write(f"kdump: {self._verb} was interrupted{self._after}\n")
                     self._stream.flush()
             os.kill(os.getpid(), number)
 

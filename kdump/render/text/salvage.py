@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
-from kdump.item import Certainty, Loss
+from kdump.item import Certainty, Loss, Step
 from kdump.render.escape import escape
-from kdump.render.json.lines import summary_json
+from kdump.render.json.lines import step_json, summary_json
 from kdump.render.json.salvage import former_json
+from kdump.render.terminal.numbers import counted
 from kdump.render.text.losses import LossSum
 from kdump.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
@@ -27,6 +28,8 @@ class SalvageTotals:
         self.offsets_lost = self.records_lost = self.records_unknown = 0
         self.errors = self.warnings = self.notes = 0
         self.unchecked: list[tuple[str | None, str]] = []
+        self.without: list[tuple[str, str]] = []
+        self.refused: list[str] = []
 
     def see(self, item: object) -> None:
         """Take one item into account."""
@@ -40,6 +43,8 @@ class SalvageTotals:
             self.offsets_lost += found.offsets_lost
             self.records_lost += item.records_lost
             self.records_unknown += item.ranges_unknown
+            if item.without:
+                self.without.append((found.partition, item.steps[0].why))
         elif isinstance(item, Finding):
             name = f"{item.severity.value}s"
             setattr(self, name, getattr(self, name) + 1)
@@ -47,6 +52,8 @@ class SalvageTotals:
             self.unchecked.append((item.path, item.sentence))
         elif isinstance(item, SalvageRefused):
             self.unchecked.append((item.partition or None, item.why))
+            if item.partition and not item.failed:
+                self.refused.append(item.partition)
 
     def numbers(self) -> dict[str, int]:
         """Return the numbers of a summary by their names; files and bytes are those of the logs that were written."""
@@ -93,7 +100,10 @@ class SalvageJson:
             tell(item, self._error)
 
     def end(self, status: int) -> None:
-        """Write the summary."""
+        """Write what to do where a source could not be read, and the summary."""
+        whys = dict.fromkeys(why for _, why in self._totals.without)
+        for number, why in enumerate(whys, 1):
+            self._write(f"{step_json(Step(number, None, why))}\n")
         self._write(f"{summary_json(self._totals.numbers(), self._totals.unchecked, status)}\n")
 
 
@@ -122,9 +132,6 @@ class SalvageText:
         if isinstance(item, SalvageDone):
             for line in self._lines(item):
                 self._write(f"{self._escape(line)}\n")
-            if not item.is_new:
-                for note in item.notes:
-                    self._error(f"kdump: {note}")
         else:
             tell(item, self._error)
 
@@ -143,7 +150,8 @@ class SalvageText:
             absent += loss.offsets if loss.certainty is Certainty.ABSENT else 0
         lost = total.sentence()
         # of replicas that are no sources nothing is known
-        yield "  nothing is lost" if lost is None else f"  {lost.partition('; no replica')[0]}"
+        whole = "  nothing is lost of what was read" if item.without else "  nothing is lost"
+        yield whole if lost is None else f"  {lost.partition('; no replica')[0]}"
         if absent:
             yield f"  absent: {absent} offsets: cleaned away, below the log start, or never here"
         if item.diverged:
@@ -161,9 +169,18 @@ class SalvageText:
 
     def end(self, _status: int) -> None:
         """Write what all comes to."""
+        if self._totals.without:
+            told = _counted_names([name for name, _ in self._totals.without])
+            self._write(f"{self._escape(f'not complete: {told} (next 1 of each says why)')}\n")
+        if self._totals.refused:
+            self._write(f"{self._escape(f'refused: {_counted_names(self._totals.refused)} (why stands above)')}\n")
         numbers = self._totals.numbers()
         wanted = ("partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown")
         self._write(f"salvaged {' '.join(f'{name}={numbers[name]}' for name in wanted)}\n")
+
+
+def _counted_names(names: list[str]) -> str:
+    return f"{counted(len(names), 'partition')}: {', '.join(names)}"
 
 
 def tell(item: object, error: Write) -> None:
