@@ -198,7 +198,7 @@ class Repair:
                 say(f"kdump: {taken_back(journal)}")
             return
         fit = fitter_of_stdout()
-        for text in plan_lines(shown, grouped=sys.stdout.isatty()):
+        for text in plan_lines(shown, grouped=sys.stdout.isatty(), quarantine=self._given["quarantine"]):
             self._write(fit(f"{text}\n"))
 
     def _write(self, text: str) -> None:

@@ -603,6 +603,26 @@ def test_a_run_from_the_plan_to_the_undo(tmp_path: Path) -> None:
     assert run("resume", journal[1])[0] == 12
 
 
+def test_the_command_of_a_plan_has_the_quarantine_that_was_named(tmp_path: Path) -> None:
+    partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q q"
+    out = run("reindex", partition, "--index-interval-bytes", 0, "--quarantine", q)[1]
+    again = re.search(r"^to do it: kdump (.*)$", out, re.MULTILINE)
+    assert again is not None
+    assert shlex.split(again[1])[-2:] == ["--quarantine", str(q)]
+    assert run(*shlex.split(again[1]))[0] == 0
+    assert len(journals(q)) == 1
+
+
+def test_a_cut_that_is_refused_for_a_header_names_the_whole_command(tmp_path: Path) -> None:
+    partition = broken_headers(tmp_path / "logs")
+    status, _, said = run("truncate", partition, "--at-damage")
+    assert status == 12
+    command = re.search(r"restore it without loss: kdump (.*)$", said)
+    assert command is not None
+    assert command[1] == f"patch-header {partition / name(0)}"
+    assert run(*shlex.split(command[1]))[0] == 3
+
+
 def test_a_quarantine_is_named_for_its_only_repair(tmp_path: Path) -> None:
     partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q"
     before = seen(partition)
