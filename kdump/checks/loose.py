@@ -63,7 +63,7 @@ def _by_kind(path: str, jobs: Sequence[SegmentJob], options: VerifyOptions) -> I
     if name.kind in _NEED_BASE and name.base_offset is None:
         yield OpenFailure(path, "base", f"{path}: no base offset in the name: a segment is named <20 digits>.log")
     elif name.kind is FileKind.UNKNOWN:
-        yield OpenFailure(path, "type", f"{path}: the name does not tell what this is")
+        yield OpenFailure(path, "type", f"{path}: the name does not tell what this is; kdump dump --type KIND shows it")
     elif name.kind in TEXT_KINDS:
         yield from _grouped(check_text(StateFile(path, name.kind, OpenFileCache())))
     elif name.kind is FileKind.SNAPSHOT:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
@@ -17,8 +18,12 @@ from kdump.render.commentary import fail_to_write, say
 from kdump.render.tally import Tally
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kdump.render.json.carve import CarveJson
     from kdump.render.text.carve import CarveText
+
+P = ParamSpec("P")
 
 
 @click.command(
@@ -69,29 +74,31 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         to, tuple(given["like"]), given["min_batches"], given["max_uncompressed_bytes"], bar is not None, given["jobs"]
     )
     sink = _sink(given["layout"], tally, to)
+    left = f"nothing is left in {to} but whole runs"
     try:
-        for item in carve(list(given["images"]), options, lambda one: f"{run_json(one)}\n"):
-            if isinstance(item, Progress):
+        with closing(carve(list(given["images"]), options, lambda one: f"{run_json(one)}\n")) as items:
+            for item in items:
+                if isinstance(item, Progress):
+                    if bar is not None:
+                        bar.show(item)
+                    continue
                 if bar is not None:
-                    bar.show(item)
-                continue
-            if bar is not None:
-                bar.hide()
-            outcome.see(item)
-            sink(item)
+                    bar.hide()
+                outcome.see(item)
+                sink(item)
+        left = f"all runs are in {to}, and whole"
         if bar is not None:
             bar.hide()
+        sink.end(outcome.exit)
+        _told(sys.stdout.flush)()
     except CarveRefusedError as error:
         say(f"kdump: {error}")
         sys.exit(Exit.REFUSED)
+    except _UntoldError as error:
+        fail_to_write(error.why, left)
     except OSError as error:
-        say(f"kdump: {error.filename or to}: {error.strerror}; nothing is left in {to} but whole runs")
+        say(f"kdump: {error.filename or to}: {error.strerror}; {left}")
         sys.exit(Exit.FAILED)
-    try:
-        sink.end(outcome.exit)
-        sys.stdout.flush()
-    except OSError as error:
-        fail_to_write(error)
     sys.exit(outcome.exit)
 
 
@@ -99,17 +106,34 @@ def _sink(layout: str, tally: Tally, to: str) -> CarveJson | CarveText:
     if layout == "json":
         from kdump.render.json.carve import CarveJson
 
-        return CarveJson(_write, say, tally)
+        return CarveJson(_told(sys.stdout.write), _told(say), tally)
     from kdump.render.text.carve import CarveText
 
     fit = fitter_of_stdout()
     return CarveText(
-        lambda text: _write(fit(text)), say, tally, to, is_seen=sys.stderr is not None and sys.stderr.isatty()
+        _told(lambda text: sys.stdout.write(fit(text))),
+        _told(say),
+        tally,
+        to,
+        is_seen=sys.stderr is not None and sys.stderr.isatty(),
     )
 
 
-def _write(text: str) -> None:
-    try:
-        sys.stdout.write(text)
-    except OSError as error:
-        fail_to_write(error)
+class _UntoldError(Exception):
+    """What was found cannot be told; `why` is the error of the write."""
+
+    def __init__(self, why: OSError) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+def _told(tell: Callable[P, object]) -> Callable[P, None]:
+    """Let the errors of stdout be known from those of the runs."""
+
+    def telling(*args: P.args, **named: P.kwargs) -> None:
+        try:
+            tell(*args, **named)
+        except OSError as error:
+            raise _UntoldError(error) from error
+
+    return telling

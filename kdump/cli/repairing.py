@@ -16,7 +16,7 @@ from kdump.cli.options.terminal import fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked, PartitionChecked
-from kdump.render.commentary import say, say_left
+from kdump.render.commentary import fail_to_write, say, say_left
 from kdump.render.json.lines import finding_json, summary_json
 from kdump.render.shell import command_line, named
 from kdump.render.tally import Tally
@@ -67,6 +67,7 @@ class Repair:
         self._pending = self._severe = False
         self._unclean_warning = False
         self._patched: list[str] = []
+        self._journals: list[str] = []
 
     # --- looking --------------------------------------------------------------------------------------
     def examine(self, paths: list[str], see: Callable[[Finding], None], *, deep: bool) -> Examined:
@@ -162,6 +163,7 @@ class Repair:
         with self.guarded():
             with gracefully():
                 done = apply(plan, self._given["quarantine"], argv_of())
+            self._journals.append(done.journal)
             self._show(plan, path, done.journal)
             self.say_unseen(done.unseen)
             self.wrote(done.patched)
@@ -190,14 +192,23 @@ class Repair:
         path = f"./{path}" if path.startswith("-") else path
         shown = plan.shown((path, *options_of(self._given)), journal, unread)
         if self._json:
-            _write(f"{plan_json(shown)}\n")
+            self._write(f"{plan_json(shown)}\n")
             if journal is not None:
                 say(f"kdump: journal: {journal}")
                 say(f"kdump: {taken_back(journal)}")
             return
         fit = fitter_of_stdout()
-        for text in plan_lines(shown, grouped=sys.stdout.isatty()):
-            _write(fit(f"{text}\n"))
+        for text in plan_lines(shown, grouped=sys.stdout.isatty(), quarantine=self._given["quarantine"]):
+            self._write(fit(f"{text}\n"))
+
+    def _write(self, text: str) -> None:
+        """Write to stdout; where that fails, say which repairs are done: it is no error of theirs."""
+        try:
+            sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+            sys.stdout.buffer.flush()
+        except OSError as error:
+            told = ((f"the repair is done; journal: {one}", taken_back(one)) for one in self._journals)
+            fail_to_write(error, *(sentence for both in told for sentence in both))
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -233,7 +244,7 @@ class Repair:
     # --- afterwards -----------------------------------------------------------------------------------------
     def check(self, paths: list[str]) -> None:
         """Let verify judge the result, and show what is wrong with it."""
-        lines = FindingLines(lambda text: _write(f"{text}\n"))
+        lines = FindingLines(lambda text: self._write(f"{text}\n"))
         for item in _verified(paths, deep=True):
             if isinstance(item, Finding) and (item.code in _ANNOUNCED or item.severity is Severity.NOTE):
                 continue
@@ -244,7 +255,7 @@ class Repair:
                 self._tally.see(item)
                 self._unclean_warning |= item.severity is Severity.WARNING
                 if self._json:
-                    _write(f"{finding_json(item)}\n")
+                    self._write(f"{finding_json(item)}\n")
                 else:
                     lines(item)
 
@@ -252,14 +263,14 @@ class Repair:
         """Write the summary, and what to do about logs that were written in place; return the exit status."""
         code = self._exit()
         if self._json:
-            _write(f"{summary_json(self._tally.totals(), self._tally.unchecked, code)}\n")
+            self._write(f"{summary_json(self._tally.totals(), self._tally.unchecked, code)}\n")
         if self._patched:
             accept = [word for path in self._patched for word in ("--accept", named(path))]
             told = f"where verify --scrub keeps a ledger: {command_line('verify', '--scrub', 'LEDGER', *accept)}"
             if self._json:
                 say(f"kdump: {told}")
             else:
-                _write(f"{told}\n")
+                self._write(f"{told}\n")
         sys.stdout.flush()
         return code
 
@@ -324,8 +335,3 @@ def _verified(paths: list[str], *, deep: bool) -> Iterator[Item]:
     from kdump.checks.run import verify
 
     return verify(paths, VerifyOptions(deep=deep))
-
-
-def _write(text: str) -> None:
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
-    sys.stdout.buffer.flush()

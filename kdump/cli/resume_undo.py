@@ -10,7 +10,7 @@ import click
 from kdump.cli.options.common import fail_on_option, help_option
 from kdump.cli.options.help import Command
 from kdump.cli.repairing import Repair, gracefully
-from kdump.render.commentary import answer
+from kdump.render.commentary import answer, say
 from kdump.render.escape import escape
 
 
@@ -41,7 +41,7 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
         if done.was_done:
             answer(escape(f"{done.directory}: was done already; nothing to do"))
         else:
-            answer(escape(f"done: {done.directory}"))
+            answer(escape(f"done: {done.directory}"), f"the repair of {done.directory} is done")
             repair.say_unseen(done.unseen)
             repair.wrote(done.patched)
         repair.check(done.checked)
@@ -72,14 +72,19 @@ def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what t
     from kdump.repair.resume_undo import undo
 
     repair = Repair({"fail_on": "error", "layout": "text"})
+    ordered: list[str] = []
     with repair.guarded():
-        for path in newest_first(given["journals"]):
+        ordered += newest_first(given["journals"])
+        for number, path in enumerate(ordered, 1):
             with gracefully():
                 done = undo(path)
             if done.was_done:
                 answer(escape(f"{done.directory}: was undone already; nothing to do"))
             else:
-                answer(escape(f"undone: {done.directory} is restored"))
+                told = f"undone: {done.directory} is restored"
+                answer(escape(told), told, *(f"not undone: {one}" for one in ordered[number:]))
                 repair.say_unseen(done.unseen)
                 repair.wrote(done.patched)
+    if not ordered and len(given["journals"]) > 1:
+        say("kdump: nothing was undone")
     sys.exit(repair.end())

@@ -113,7 +113,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         _doubtful(given),
         given["jobs"],
     )
-    sink, special = _sink(given), Exit.OK
+    sink, special, whole = _sink(given), Exit.OK, list[str]()
     try:
         wanted = Wanted(given["to"], given["name"], given["topic_partitions"])
         is_any = False
@@ -128,6 +128,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
                 special = max(special, Exit.FAILED if item.failed else Exit.REFUSED)
             elif isinstance(item, SalvageDone):
                 is_any = True
+                whole.append(item.path)
                 if item.salvaged.offsets_lost:
                     outcome.damaged()
             outcome.see(item)
@@ -140,7 +141,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         sink.end(status)
         sys.stdout.flush()
     except OSError as error:
-        fail_to_write(error)
+        fail_to_write(error, *(f"{path} is salvaged, and whole" for path in whole))
     sys.exit(status)
 
 

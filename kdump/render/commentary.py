@@ -55,22 +55,30 @@ def say_left(path: str, errors: int) -> None:
         say(f"kdump: {path}: {what}; look with kdump verify")
 
 
-def answer(text: str) -> None:
+def answer(text: str, *standing: str) -> None:
     """Write the whole answer to stdout; end where that fails.
 
     Args:
         text: without the end of its last line.
+        standing: as `fail_to_write` takes it.
     """
     try:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
     except OSError as error:
-        fail_to_write(error)
+        fail_to_write(error, *standing)
 
 
-def fail_to_write(error: OSError) -> NoReturn:
-    """Say that the answer cannot be written, and end at once: flushing what is left would fail again."""
+def fail_to_write(error: OSError, *standing: str) -> NoReturn:
+    """Say that the answer cannot be written, and end at once: flushing what is left would fail again.
+
+    Args:
+        error: of the write.
+        standing: what was done all the same, a sentence each.
+    """
     _to_stderr(f"kdump: cannot write the output: {error.strerror}")
+    for sentence in standing:
+        _to_stderr(f"kdump: {sentence}")
     os._exit(Exit.INCOMPLETE)
 
 

@@ -14,6 +14,7 @@ from kdump.broker.truncate import LOADED, CutPoint, cut_at_offset, name_error, t
 from kdump.finding import Finding
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
+from kdump.render.shell import command_line, named
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
 from kdump.repair.plan import Bytes, Change, Plan, names_of
@@ -180,7 +181,8 @@ def _where(directory: str, bases: Sequence[int], target: CutTarget, damage: LogD
         found, patchable = damage.first.get(base), damage.patchable.get(base)
         if patchable is not None and (found is None or (patchable.position or 0) < (found.position or 0)):
             why = f"{patchable.field} of the batch at byte {patchable.position} is wrong, and its value is determined"
-            raise RefusedError(f"{patchable.file}: {why}; restore it without loss: kdump patch-header")
+            mend = command_line("patch-header", named(patchable.file))
+            raise RefusedError(f"{patchable.file}: {why}; restore it without loss: {mend}")
         if found is not None:
             return CutPoint(base, position=found.position)
     return None

@@ -24,7 +24,7 @@ from kdump.value import Value
 from kdump.workers import in_order, processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from kdump.finding import Finding
     from kdump.rescue.runs import Run
@@ -61,7 +61,7 @@ class CarveOptions(Value):
 
 def carve(
     images: list[str], options: CarveOptions, listing: Callable[[CarvedRun], str], ops: FileOps | None = None
-) -> Iterator[CarvedRun | Checked | Finding | OpenFailure | Progress]:
+) -> Generator[CarvedRun | Checked | Finding | OpenFailure | Progress, None, None]:
     """Search images, write the runs, and yield what each is.
 
     Args:

@@ -312,6 +312,15 @@ def test_other_files_are_dumped_after_a_bad_one(bad: str, tree: Path) -> None:
     one_line(run, bad)
 
 
+def test_verify_says_how_to_see_a_file_whose_name_does_not_tell_what_it_is(tree: Path) -> None:
+    (tree / "odd.bin").write_bytes(CLEAN)
+    run = kdump_run("verify", "odd.bin", cwd=tree)
+    assert run.exit == 5
+    told = b"kdump: odd.bin: the name does not tell what this is; kdump dump --type KIND shows it\n"
+    assert run.stderr == told
+    assert dump("--type", "log", "--base-offset", "0", "odd.bin", cwd=tree).exit == 0
+
+
 def test_a_full_disk_is_no_success_and_no_traceback(tree: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(

@@ -196,6 +196,21 @@ def test_a_batch_over_the_limit_ends_with_5(scan: list[str]) -> None:
     assert "--max-batch-bytes" in answer.location["error"]
 
 
+@pytest.mark.parametrize(("command", "asked"), [("find-offset", "177"), ("find-time", "1700000081293")])
+def test_over_a_damaged_batch_with_sound_indexes_the_other_answer_sends_nobody_to_reindex(
+    command: str, asked: str, build: Callable[[str], Path]
+) -> None:
+    tree = build("b-flip-crc-low")
+    answer = Answer([command, "plain-0", asked], tree)
+    assert (answer.exit, answer.codes, answer.location["offset"]) == (3, {"B01", "L13"}, 177)
+    remedy = answer.findings["L13"]["remedy"]
+    assert (
+        "where a batch is damaged, no index is wrong: a consumer gets the broker's answer, and --scan tells" in remedy
+    )
+    assert b"nothing to do in plain-0" in run_kdump(["reindex", "plain-0"], tree).stdout
+    assert Answer([command, "plain-0", asked, "--scan"], tree).location["offset"] == 179
+
+
 # --- times of files -----------------------------------------------------------------------------------------
 def test_a_segment_passed_over_by_its_file_time_is_not_forgotten(build: Callable[[str], Path]) -> None:
     """Its time index is empty and its file is old: the answer of a broker is in the next segment."""

@@ -63,7 +63,7 @@ from tests.support.repair_trees import (
     plan_of_truncate,
     seen,
 )
-from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
+from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump, run_on_full_disk
 from tests.support.segments import TIME, batch
 from tests.support.unprivileged import unprivileged
 from tests.support.verify_runs import codes, findings_of, held, loud
@@ -603,6 +603,26 @@ def test_a_run_from_the_plan_to_the_undo(tmp_path: Path) -> None:
     assert run("resume", journal[1])[0] == 12
 
 
+def test_the_command_of_a_plan_has_the_quarantine_that_was_named(tmp_path: Path) -> None:
+    partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q q"
+    out = run("reindex", partition, "--index-interval-bytes", 0, "--quarantine", q)[1]
+    again = re.search(r"^to do it: kdump (.*)$", out, re.MULTILINE)
+    assert again is not None
+    assert shlex.split(again[1])[-2:] == ["--quarantine", str(q)]
+    assert run(*shlex.split(again[1]))[0] == 0
+    assert len(journals(q)) == 1
+
+
+def test_a_cut_that_is_refused_for_a_header_names_the_whole_command(tmp_path: Path) -> None:
+    partition = broken_headers(tmp_path / "logs")
+    status, _, said = run("truncate", partition, "--at-damage")
+    assert status == 12
+    command = re.search(r"restore it without loss: kdump (.*)$", said)
+    assert command is not None
+    assert command[1] == f"patch-header {partition / name(0)}"
+    assert run(*shlex.split(command[1]))[0] == 3
+
+
 def test_a_quarantine_is_named_for_its_only_repair(tmp_path: Path) -> None:
     partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q"
     before = seen(partition)
@@ -652,10 +672,49 @@ def test_a_pattern_that_names_several_repairs_undoes_them_the_newest_first(tmp_p
     after = fingerprint(tmp_path)
     folders = sorted(Path(one).parent for one in journals(q))
     status, out, said = run("undo", *folders, q / "none")  # one that is not there: none is undone
-    assert (status, out, said) == (10, "", f"kdump: no such file: {q / 'none'}\n")
+    assert (status, out, said) == (10, "", f"kdump: no such file: {q / 'none'}\nkdump: nothing was undone\n")
     assert changed(after, fingerprint(tmp_path)) is None
     assert run("undo", *folders) == (0, 3 * f"undone: {partition} is restored\n", "")
     assert seen(partition) == before
+
+
+CANNOT_WRITE = "kdump: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.parametrize("layout", ["text", "json"])
+@pytest.mark.parametrize("command", SCENARIOS)
+def test_a_repair_that_cannot_write_its_output_says_that_it_is_done(command: str, layout: str, tmp_path: Path) -> None:
+    partition, q = SCENARIOS[command].build(tmp_path / "logs"), tmp_path / "q"
+    before = seen(partition)
+    cut = ("--to-offset", 13) if command == "truncate" else ()
+    given = (command, partition, *cut, "--apply", "--quarantine", q, "--format", layout)
+    done = run_on_full_disk(given, tmp_path)
+    assert seen(partition) != before
+    (journal,) = journals(q)
+    told = f"kdump: the repair is done; journal: {journal}\nkdump: to take it back: kdump undo {journal.parent}\n"
+    assert (done.exit, done.stderr.decode()) == (5, CANNOT_WRITE + told)
+    done = run_on_full_disk(("undo", journal.parent), tmp_path)
+    assert (done.exit, done.stderr.decode()) == (5, f"{CANNOT_WRITE}kdump: undone: {partition} is restored\n")
+    assert seen(partition) == before
+
+
+def test_a_plan_that_cannot_be_written_is_not_said_to_be_done(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    done = run_on_full_disk(("reindex", partition), tmp_path)
+    assert (done.exit, done.stderr.decode()) == (5, CANNOT_WRITE)
+
+
+def test_an_undo_that_cannot_write_its_output_says_what_is_left(tmp_path: Path) -> None:
+    partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q"
+    for offset in (14, 13):
+        run("truncate", partition, "--to-offset", offset, "--apply", "--quarantine", q)
+    folders = sorted(one.parent for one in journals(q))
+    done = run_on_full_disk(("undo", *folders), tmp_path)
+    assert done.exit == 5
+    undone, left = done.stderr.decode().removeprefix(CANNOT_WRITE).splitlines()
+    assert undone == f"kdump: undone: {partition} is restored"
+    assert left in [f"kdump: not undone: {one}" for one in folders]
+    assert run("undo", left.removeprefix("kdump: not undone: "))[0] == 0
 
 
 def test_a_repair_prints_the_command_that_takes_it_back(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from kdump.rescue.runs import RunBuilder
 from tests.support.faults import Full, fails, killed_at
 from tests.support.partitions import write
 from tests.support.repair_trees import Counting, Faulty, Quick
-from tests.support.runs import FIXTURES, run_kdump
+from tests.support.runs import FIXTURES, run_kdump, run_on_full_disk
 from tests.support.segments import batch, message
 from tests.support.whole_batches import whole_batches
 
@@ -381,6 +381,21 @@ def test_carve_writes_only_into_a_new_directory_outside_of_log_dirs(tmp_path: Pa
     assert b"lies in the log directory" in refused(tmp_path, "logs/out")
     assert not (tmp_path / "logs" / "out").exists()
     assert b"does not exist" in refused(tmp_path, "no/such/place")
+
+
+def test_a_carve_that_cannot_write_its_output_says_that_the_runs_are_whole(tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(of(0) + of(1))
+    assert run_kdump(["carve", "image", "--to", "same"], tmp_path).exit == 0
+    run = run_on_full_disk(["carve", "image", "--to", "out"], tmp_path)
+    assert run.exit == 5
+    cannot, left = run.stderr.decode().splitlines()
+    assert cannot == "kdump: cannot write the output: No space left on device"
+    is_all = "carve.jsonl" in os.listdir(tmp_path / "out")
+    assert left == f"kdump: {'all runs are in out, and whole' if is_all else 'nothing is left in out but whole runs'}"
+    assert all(whole_batches(data) for one, data in files(tmp_path / "out").items() if one.startswith("run-"))
+    if not is_all:  # what is left is made again
+        assert run_kdump(["carve", "image", "--to", "out"], tmp_path).exit == 0
+    assert sorted(os.listdir(tmp_path / "out")) == sorted(os.listdir(tmp_path / "same"))
 
 
 def test_what_a_killed_run_has_left_is_made_again(tmp_path: Path) -> None:

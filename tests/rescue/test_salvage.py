@@ -27,7 +27,7 @@ from tests.support.faults import Full, fails, killed_at
 from tests.support.healing import OPTIONS, batches, many
 from tests.support.partitions import checkpoint, marker, name, snapshot, write
 from tests.support.repair_trees import Counting, Faulty, Quick
-from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump
+from tests.support.runs import FIXTURES, changed, copy_tree, fingerprint, run_kdump, run_on_full_disk
 from tests.support.segments import TRANSACTIONAL, Record, batch, message, wrapper
 from tests.support.unprivileged import unprivileged
 
@@ -428,6 +428,20 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
         "on each see that log-start-offset-checkpoint says `plain 0 1`; line 2 counts the entries",
         *steps[3:5],
     ]
+
+
+@pytest.mark.parametrize("layout", ["text", "json"])
+def test_a_salvage_that_cannot_write_its_output_says_what_is_whole(layout: str, tmp_path: Path) -> None:
+    write(tmp_path / "plain-0", {name(0): batch(0, [b"a"])})
+    assert run_kdump(["salvage", "plain-0", "--to", "same"], tmp_path).exit == 0
+    run = run_on_full_disk(["salvage", "plain-0", "--to", "out", "--format", layout], tmp_path)
+    assert run.exit == 5
+    assert run.stderr.startswith(b"kdump: cannot write the output: No space left on device\n")
+    assert run.stderr.endswith(b"kdump: out/plain-0 is salvaged, and whole\n")
+    made, same = (
+        {one.name: one.read_bytes() for one in (tmp_path / to / "plain-0").iterdir()} for to in ("out", "same")
+    )
+    assert made == same
 
 
 def test_a_partition_without_topic_id_is_a_stray_until_somebody_writes_it(tmp_path: Path) -> None:

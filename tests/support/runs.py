@@ -52,6 +52,21 @@ def run_kdump(args: Sequence[str], cwd: Path) -> Run:
     return _server(os.getpid(), os.environ.get("KDUMP_INTERPRETED") == "1").run(args, cwd)
 
 
+def run_on_full_disk(args: Sequence[object], cwd: Path) -> Run:
+    """Run `kdump ARGS...` in `cwd` with a stdout to which nothing can be written."""
+    command = shlex.split(os.environ.get("KDUMP_COMMAND", "")) or [sys.executable, "-P", "-m", "kdump"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*command, *map(str, args)],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    return Run(_as_shells_say(done.returncode), b"", done.stderr)
+
+
 class _Server:
     """A small interpreter that forks a child for each run: forking this one would copy all that it holds."""
 

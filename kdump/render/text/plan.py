@@ -48,12 +48,13 @@ def plan_json(plan: Planned) -> str:
     )
 
 
-def plan_lines(plan: Planned, *, grouped: bool) -> Iterator[str]:
+def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -> Iterator[str]:
     """Yield the lines of a plan.
 
     Args:
         plan: what would be done, or was done.
         grouped: write numbers with separators, for a terminal.
+        quarantine: path that was named for what is replaced; None when none was.
     """
     done = plan.journal is not None
     for one in plan.operations:
@@ -78,7 +79,8 @@ def plan_lines(plan: Planned, *, grouped: bool) -> Iterator[str]:
     else:
         yield f"nothing was changed; plan {plan.plan_id}"
         again = " ".join(map(shell_word, plan.arguments))
-        yield f"to do it: kdump {plan.command} {again} --apply --plan-id {plan.plan_id} --quarantine DIR"
+        aside = shell_word(quarantine) if quarantine else "DIR"
+        yield f"to do it: kdump {plan.command} {again} --apply --plan-id {plan.plan_id} --quarantine {aside}"
 
 
 def taken_back(journal: str) -> str:
