@@ -258,6 +258,14 @@ def test_a_reset_file_has_what_is_committed_and_nothing_else(tmp_path: Path) -> 
     assert reset(path, "--group", "a", "--group", "d e").stdout == b"a,t,0,1\nd e,t,2,3\n"
 
 
+def test_a_reset_says_how_many_of_its_offsets_are_not_exact(tmp_path: Path) -> None:
+    damaged = bytearray(at(2, T, commit("a", 2, 3)))
+    damaged[70] ^= 1
+    run = reset(log_dir(tmp_path, at(0, T, commit("a", 0, 1), commit("a", 1, 2)), bytes(damaged)))
+    assert (run.exit, run.stdout) == (3, b"a,t,0,1\na,t,1,2\n")
+    assert b"kdump: not exact: 2 of 2 offsets in the file: newer commits may be lost or erased" in run.stderr
+
+
 def test_a_group_with_a_newline_in_its_name_is_refused(tmp_path: Path) -> None:
     path = log_dir(tmp_path, at(0, T, commit("a\nb", 0, 1), commit("a\nb", 1, 1), commit("c", 0, 1)))
     run = reset(path)

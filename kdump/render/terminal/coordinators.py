@@ -58,7 +58,7 @@ _TRANSACTIONS = (
 )
 _CHANGES = (
     TableColumn("when", drop=1),
-    TableColumn("offset", right=True, drop=2),
+    TableColumn("record at", right=True, drop=2),
     TableColumn("what", drop=3),
     TableColumn("name", shrink=True),
     TableColumn("field"),

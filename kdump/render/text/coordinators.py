@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
 from kdump.render.escape import escape
+from kdump.render.terminal.numbers import counted
 from kdump.render.text.cluster import cluster_line, shown
 from kdump.render.text.findings import FindingLines
 from kdump.render.times import iso
@@ -190,6 +191,7 @@ class ResetCsv:
         self._named = named
         self._findings = FindingLines(error)
         self._told: set[str] = set()
+        self._written = self._inexact = 0
         self.refused = False
 
     def __call__(self, item: object) -> None:
@@ -204,7 +206,11 @@ class ResetCsv:
             self._error(copies_line(item))
 
     def end(self, _status: int) -> None:
-        """Write nothing more."""
+        """Say how far the file can be trusted: it has no room for that."""
+        if self._inexact:
+            what = f"{self._inexact} of {counted(self._written, 'offset')} in the file"
+            why = "newer commits may be lost or erased; the same command without --reset-csv says which"
+            self._error(f"kdump: not exact: {what}: {why}")
 
     def _commit(self, row: CommitRow) -> None:
         if row.pending or row.group_type == "Share":
@@ -215,6 +221,8 @@ class ResetCsv:
                 self._told.add(row.group)
                 self._error(f"kdump: group {row.group}: its name has a newline, a reset file cannot have it: left out")
             return
+        self._written += 1
+        self._inexact += not row.exact
         cells = [row.topic, str(row.partition), str(row.offset)]
         self._write(",".join(map(_cell, cells if self._named else [row.group, *cells])) + "\n")
 
