@@ -324,8 +324,9 @@ def _steps_before(without: Sequence[str]) -> Iterator[SalvageStep]:
     if without:
         more = len(without) - _TOLD
         told = f"{', '.join(without[:_TOLD])}{f' and {more} more' if more > 0 else ''}"
-        them = "it" if len(without) == 1 else "them"
-        why = f"went on without {told}: run it again with {them}, and another --to, before you use this"
+        they, them = ("it", "it") if len(without) == 1 else ("they", "them")
+        again = f"if {they} can be had, run salvage again with {them}, and another --to, before you use this"
+        why = f"went on without {told}: {again}"
         yield SalvageStep(None, why)
 
 

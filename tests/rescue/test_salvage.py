@@ -491,7 +491,7 @@ def test_a_result_that_may_lack_what_a_source_has_is_not_told_as_complete(
     (tmp_path / "shut" / "plain-0").chmod(0)
     (tmp_path / "closed" / "plain-0" / name(0)).chmod(0)
     command = ["salvage", "good/plain-0", other, "--to"]
-    why = f"went on without {told}: run it again with it, and another --to, before you use this"
+    why = f"went on without {told}: if it can be had, run salvage again with it, and another --to, before you use this"
     done = unprivileged(*command, "out", cwd=tmp_path)
     assert done.exit == status
     lines = done.stdout.decode().splitlines()
