@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from kdump.cli.options.common import help_option
 from kdump.cli.options.complete import manual_names
 from kdump.cli.options.help import Command
-from kdump.cli.options.terminal import columns_of_stdout
 from kdump.render.commentary import answer
-from kdump.render.terminal.sentences import fitted
+from kdump.render.terminal.sentences import columns_of, fitted
 
 _WIDEST = 100
 
@@ -33,7 +34,7 @@ def command(names: tuple[str, ...]) -> None:
     """
     from kdump.render.text.manual import entries, headings, known_names
 
-    columns = columns_of_stdout()
+    columns = columns_of(sys.stdout)
     width = 80 if columns is None else min(columns, _WIDEST)
     found = {name: list(entries(name, width)) for name in dict.fromkeys(names)}
     for name, lines in found.items():

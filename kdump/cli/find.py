@@ -19,7 +19,7 @@ from kdump.cli.options.common import (
 )
 from kdump.cli.options.complete import partitions
 from kdump.cli.options.help import Command
-from kdump.cli.options.terminal import bar_of, columns_of_stdout
+from kdump.cli.options.terminal import bar_of
 from kdump.exit_status import RunStatus
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
@@ -310,8 +310,9 @@ def _sink(path: str, given: dict[str, Any], *, many: bool) -> FindSink:
         from kdump.render.json.find import JsonSink
 
         return JsonSink()
+    from kdump.render.terminal.sentences import columns_of
     from kdump.render.text.find import FindText
 
-    columns = columns_of_stdout()
+    columns = columns_of(sys.stdout)
     careful = columns is not None and not given["raw"]
     return FindText(path, many=many, careful=careful, notes=bool(given["notes"]), columns=columns)

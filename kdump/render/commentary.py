@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, NoReturn
 from kdump.exit_status import Exit
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import counted
-from kdump.render.terminal.sentences import fitted
+from kdump.render.terminal.sentences import columns_of, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-_USUAL = 80  # columns of a terminal that does not tell
 
 _hide: Callable[[str], str] = str
 
@@ -85,13 +83,6 @@ def fail_to_write(error: OSError, *standing: str) -> NoReturn:
 def _to_stderr(line: str) -> None:
     if sys.stderr is not None:  # it is closed
         with suppress(OSError):
-            text = escape(_hide(line))
-            sys.stderr.write(f"{fitted(text, _columns()) if sys.stderr.isatty() else text}\n")
+            text, columns = escape(_hide(line)), columns_of(sys.stderr)
+            sys.stderr.write(f"{text if columns is None else fitted(text, columns)}\n")
             sys.stderr.flush()
-
-
-def _columns() -> int:
-    """The columns of the terminal that stderr is."""
-    with suppress(OSError, ValueError):
-        return int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL)
-    return _USUAL

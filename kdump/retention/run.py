@@ -103,12 +103,12 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
         yield from held
         found.append((directory, partitions))
     buffer = Buffer(BytesSource(b""), _WINDOW)
-    sizes = [sum(map(_size, judged)) if options.progress else 0 for _, judged in found]
-    done, total = 0, sum(sizes)
-    for (directory, judged), size in zip(found, sizes, strict=True):
-        for item in _partitions(directory, judged, buffer, options):
+    sizes = [[_size(one) for one in judged] if options.progress else None for _, judged in found]
+    done, total = 0, sum(sum(own or ()) for own in sizes)
+    for (directory, judged), own in zip(found, sizes, strict=True):
+        for item in _partitions(directory, judged, own, buffer, options):
             yield Progress(done + item.done, total, item.path) if isinstance(item, Progress) else item
-        done += size
+        done += sum(own or ())
 
 
 def _size(partition: PartitionDir) -> int:
@@ -117,20 +117,23 @@ def _size(partition: PartitionDir) -> int:
 
 
 def _partitions(
-    directory: InputDirectory, partitions: Sequence[PartitionDir], buffer: Buffer, options: RetentionOptions
+    directory: InputDirectory,
+    partitions: Sequence[PartitionDir],
+    sizes: Sequence[int] | None,
+    buffer: Buffer,
+    options: RetentionOptions,
 ) -> Iterator[RetentionItem]:
-    """Yield what is said of partitions of one directory, and how many bytes of its logs are done."""
+    """Yield what is said of partitions of one directory, and with their sizes how many bytes of its logs are done."""
 
     def one(number: int) -> Iterator[RetentionItem | _OfCheckpoint]:
         held: list[Finding | OpenFailure | _OfCheckpoint] = []
         directory.log_dir.on_read = partial(_report, held)
         yield from _partition(_Task(partitions[number], buffer, options, held))
-        if options.progress:
-            size = _size(partitions[number])
-            yield Progress(size, size, partitions[number].path)
+        if sizes is not None:
+            yield Progress(sizes[number], sizes[number], partitions[number].path)
 
     told: set[str] = set()
-    total = sum(map(_size, partitions)) if options.progress else None
+    total = None if sizes is None else sum(sizes)
     with in_order(range(len(partitions)), one, options.jobs, total=total) as judged:
         for items in judged:
             for item in items:

@@ -47,20 +47,13 @@ def console_of(given: dict[str, Any]) -> Console | None:
     )
 
 
-def columns_of_stdout() -> int | None:
-    """Return how many columns the terminal has that stdout is; None where it is none."""
-    import shutil
-
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
 def fitter_of_stdout() -> Callable[[str], str]:
     """Return what wraps whole lines by word where stdout is a terminal, and else leaves them as they are."""
-    columns = columns_of_stdout()
+    from kdump.render.terminal.sentences import columns_of, fitted
+
+    columns = columns_of(sys.stdout)
     if columns is None:
         return str
-    from kdump.render.terminal.sentences import fitted
-
     return lambda text: "".join(f"{fitted(line, columns)}\n" for line in text.removesuffix("\n").split("\n"))
 
 

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import re
-import textwrap
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TextIO
 
 _COMMAND = re.compile(r"(?<=: )kdump .*$")
 _TYPED = re.compile(r" *(?:kdump|[$#]) ")
 _QUOTED = re.compile(r"`[^`]+`")
 _BLANK = "\ue000"  # stands for a blank at which no line ends
 _LEAST = 20  # columns, below which every word would have a line
+_USUAL = 80  # columns of a terminal that does not tell
+
+
+def columns_of(stream: TextIO) -> int | None:
+    """Return how many columns the terminal has that a stream is; None where it is none."""
+    if not stream.isatty():
+        return None
+    with suppress(ValueError):
+        if (columns := int(os.environ.get("COLUMNS", ""))) > 0:
+            return columns
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL
+    return _USUAL
 
 
 def fitted(text: str, columns: int) -> str:
@@ -24,6 +42,8 @@ def fitted(text: str, columns: int) -> str:
     """
     if len(text) <= columns or _TYPED.match(text):
         return text
+    import textwrap
+
     command = _COMMAND.search(text)
     words, last = (text, "") if command is None else (text[: command.start()], command[0])
     first = text[: len(text) - len(text.lstrip(" "))]
