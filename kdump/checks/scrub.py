@@ -312,14 +312,14 @@ class _Run:
 
     def _unit(self, turn: Turn) -> ScrubUnit:
         """What a process needs to know of a segment."""
-        return self._unit_of(turn.path, turn.base, turn.next_base, self._ledger.known(turn.number))
+        return self._unit_of(turn.path, turn.base, turn.next_base, turn.size, self._ledger.known(turn.number))
 
-    def _unit_of(self, path: str, base: int, next_base: int, known: Known | None) -> ScrubUnit:
+    def _unit_of(self, path: str, base: int, next_base: int, size: int, known: Known | None) -> ScrubUnit:
         options, directory = self._options, os.path.dirname(path) or os.curdir
         name = parse_partition(base_name(directory))
         partition = None if name is None else (name.topic, name.partition)
         limits = options.resync, options.max_batch_bytes
-        return ScrubUnit(path, base, next_base, known, options.ledger, above(directory), partition, *limits)
+        return ScrubUnit(path, base, next_base, size, known, options.ledger, above(directory), partition, *limits)
 
     # --- what comes back ------------------------------------------------------------------------------------
     def _told(self, result: Finding | OpenFailure) -> Iterator[Item]:
@@ -391,7 +391,8 @@ class _Run:
                 is_clean = is_clean and not is_error and not (isinstance(item, Finding) and item.code in NOT_ALL_READ)
                 yield item
         outcome: ScrubOutcome | None = None
-        for result in scrub_segment(self._unit_of(row.shown, row.base, row.next_base, None)) if is_clean else ():
+        unit = self._unit_of(row.shown, row.base, row.next_base, row.size, None)
+        for result in scrub_segment(unit) if is_clean else ():
             if isinstance(result, ScrubOutcome):
                 outcome = result
             elif isinstance(result, OpenFailure):

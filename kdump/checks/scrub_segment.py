@@ -44,6 +44,7 @@ class ScrubUnit(Value):
         path: of the log.
         base_offset: from the name.
         next_base: base offset of the next segment.
+        size: bytes, when it was listed.
         known: what it was when it was read; None where it was not yet.
         ledger: path of the ledger, as the user wrote it.
         log_dir: the log directory: its cleaner tells there how far it has come.
@@ -55,6 +56,7 @@ class ScrubUnit(Value):
     path: str
     base_offset: int
     next_base: int
+    size: int
     known: Known | None
     ledger: str
     log_dir: str

@@ -34,7 +34,7 @@ from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, FileTurn, Looked
 from kdump.render.commentary import fail_to_write, hidden, say
 from kdump.render.escape import escape
-from kdump.render.text.dump import error_line, error_to, text_sink, write_text
+from kdump.render.text.dump import error_line, error_to, text_sink, wrapping, write_text
 from kdump.storage.names import FileKind, parse_name, parse_partition
 
 if TYPE_CHECKING:
@@ -427,12 +427,12 @@ def _stats_lines(shown: RecordFormat, output: Output | None, listed: Callable[[o
     from kdump.render.text.stats import StatsLines
 
     if output is None:
-        return StatsLines(write_text, error_line, careful=shown.careful, listed=listed)
+        return StatsLines(write_text, wrapping(error_line), careful=shown.careful, listed=listed)
 
     def write(text: str) -> None:
         output.write(text.encode("utf-8", "surrogateescape"))
 
-    return StatsLines(write, error_to(output), careful=shown.careful, listed=listed)
+    return StatsLines(write, wrapping(error_to(output)), careful=shown.careful, listed=listed)
 
 
 def _run(

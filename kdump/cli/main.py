@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from kdump.cli.options.common import help_option
 from kdump.cli.options.help import with_hint
 from kdump.render.commentary import answer
 from kdump.render.escape import escape
+from kdump.render.terminal.sentences import columns_of, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +58,7 @@ _MEANT = {
 }
 """What other tools have, and the command here."""
 
+_SAID = "Error: "  # click writes it before a message
 _HELP = "help"  # without an entry above: `kdump help dump` is `kdump dump -h`
 
 TASKS = {
@@ -124,13 +127,16 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 
 @contextmanager
 def _escaped() -> Iterator[None]:
-    """Escape the arguments in click's messages for a terminal."""
+    """Make click's messages safe for a terminal, and as wide as it."""
     try:
         yield
     except getattr(click.exceptions, "NoArgsIsHelpError", ()):  # its message is the help
         raise
     except click.ClickException as error:
         vars(error)["message"] = escape(error.message)  # final only for type checkers; each subclass shows it
+        columns, said = columns_of(sys.stderr), error.format_message
+        if columns is not None:
+            vars(error)["format_message"] = lambda: fitted(f"{_SAID}{said()}", columns).removeprefix(_SAID)
         raise
 
 

@@ -122,7 +122,8 @@ class RecordFates:
             at = 0 if after is None else bisect_right(after, offset)
             superseded = after[at] if after is not None and at < len(after) else None
             deleted = None if log.log_base is None else self._deleted.get(log.log_base)
-            fates.append(Fate(transactions[k], offset < self._start, superseded, deleted))
+            is_sound = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
+            fates.append(Fate(transactions[k], offset < self._start, superseded, deleted, is_sound))
         return fates
 
     def _learn(self, log: InputFile) -> None:

@@ -137,7 +137,7 @@ class ScrubEngine(LocalScrub):
         work = partial(_scrub, end=end)
 
         def first() -> Iterator[scrub_segment.Result]:
-            sizes = [max(1, 0 if unit.known is None else unit.known.size) for unit in units]
+            sizes = [unit.size for unit in units]
             for one in _run(self._context, "scrub", list(enumerate(units)), sizes, SPLIT_SIZE["findings"], work):
                 if not isinstance(one, Progress):
                     results[one[0]] = one[1]

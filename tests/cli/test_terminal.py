@@ -126,6 +126,51 @@ def test_nor_a_sentence_of_salvage_or_a_run_of_carve(tmp_path: Path) -> None:
     assert "  kdump salvage runs/RUN... --to DIR --name TOPIC-N" in seen.lines
 
 
+def test_findings_of_a_dump_are_wrapped_too_and_kafkas_own_words_are_not(tmp_path: Path) -> None:
+    partition = copy_tree(FIXTURES / "damage" / "intact" / "none" / "logdir" / "plain-0", tmp_path / "t-0")
+    data = bytearray((partition / f"{119:020}.index").read_bytes())
+    files = f"t-0/{119:020}.index"
+    data[7] ^= 1  # the position of the first entry: Kafka's tool dies of it
+    (tmp_path / files).write_bytes(data)
+    for args in (["dump", files], ["dump", "--stats", files], ["dump", "-j", "2", "t-0"]):
+        seen = run_in_terminal(args, tmp_path, 60)
+        long = ("offset: ", "baseOffset: ", "Dumping ", "Mismatches in :", "  kdump ")
+        assert [line for line in seen.lines if len(line) > 60 and not line.startswith(long)] == []
+        assert seen.exit == 3
+    data[7] ^= 1
+    data[3] ^= 1  # its offset: Kafka's tool complains
+    (tmp_path / files).write_bytes(data)
+    as_kafka = run_in_terminal(["dump", "--compat", "4.3", "--files", str(tmp_path / files)], tmp_path, 60)
+    assert f"Mismatches in :{tmp_path / files}" in as_kafka.lines
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["dump", "--follow", "--committed", "."], "--follow shows batches as they come, and"),
+        (["dump", "--topic-partition", "t-0", "."], "no option '--topic-partition': name the directory of"),
+        (["export", ".", "--table", "records", "--to", "x", "--file-format", "xml"], "Invalid value for"),
+        (["repair", "."], "no command 'repair':"),
+    ],
+)
+def test_a_mistake_in_the_use_is_wrapped_and_its_command_is_not(args: list[str], said: str, tmp_path: Path) -> None:
+    seen = run_in_terminal(args, tmp_path, 60)
+    assert seen.exit == 2
+    assert any(line.startswith(f"Error: {said}") for line in seen.lines)
+    assert [line for line in seen.lines if len(line) > 60 and not line.startswith("  kdump ")] == []
+
+
+def test_a_list_of_names_is_shortened_by_whole_names() -> None:
+    out = io.StringIO()
+    columns = (TableColumn("id"), TableColumn("partitions", shrink=True, listed=True))
+    lists = ("orders-0, orders-1, orders-2, payments-17", "a-name-longer-than-the-room-that-is-left, b-0", "a-0, b-0")
+    write_table(
+        Console(file=out, width=34, color_system=None), columns, [[Text("x"), Text(one, end="")] for one in lists]
+    )
+    cells = [line[4:] for line in out.getvalue().splitlines()[1:]]
+    assert cells == ["orders-0, orders-1, 2 more", "a-name-lon…hat-is-left, 1 more", "a-0, b-0"]
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -155,6 +155,16 @@ def test_a_fate_of_nothing_is_said_too() -> None:
     }
 
 
+def test_the_fate_of_a_record_with_a_wrong_crc_says_first_that_no_consumer_gets_it(logdir: Path) -> None:
+    path = logdir / "orders-0" / f"{7:020}.log"
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1  # the key of the record at 10
+    path.write_bytes(bytes(data))
+    run = run_kdump(["dump", "orders-0", "--fate", "--from-offset", "9"], logdir)
+    fates = [line.partition("fate: ")[2] for line in run.stdout.decode().splitlines() if line.startswith("| ")]
+    assert [one.partition(",")[0] for one in fates] == ["[open", "[not readable: wrong CRC"]
+
+
 def test_keys_beyond_the_limit_are_said_to_be_unknown(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.dump.fates._MOST_KEYS", 1)
     from kdump.broker.config import Config

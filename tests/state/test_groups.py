@@ -19,6 +19,7 @@ from tests.support.partitions import checkpoint, write
 from tests.support.partitions import name as file_name
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.segments import Record
+from tests.support.terminal import run_in_terminal
 from tests.support.verify_runs import held
 
 if TYPE_CHECKING:
@@ -143,6 +144,15 @@ def test_compaction_makes_answers_exact_from_its_end_on(
     assert set(of(groups(path), "commit", "exact")) == {True}
     assert set(of(groups(path, "--at", str(expected[0] - 1)), "commit", "exact")) == {False}
     assert set(of(groups(path, "--at", str(expected[0])), "commit", "exact")) == {True}
+
+
+def test_a_table_on_a_terminal_ends_with_how_exact_it_is(tmp_path: Path) -> None:
+    times = {0: T, 1: T + 10, 5: T + 30}  # offsets 2 to 4 are gone
+    path = log_dir(tmp_path, *(at(n, time, commit("g", n, n)) for n, time in times.items()))
+    seen = run_in_terminal(["groups", str(path)], tmp_path)
+    assert "exact: no newer value is lost or erased" in seen.lines
+    seen = run_in_terminal(["groups", str(path), "--at", str(T)], tmp_path)
+    assert "1 of 1 lines are not exact: newer values may be lost or erased" in seen.lines
 
 
 def test_a_batch_with_records_taken_out_is_a_hole_too(tmp_path: Path) -> None:
@@ -292,6 +302,17 @@ def test_start_offsets_of_share_groups_are_those_of_the_share_coordinator() -> N
         ("idem", 0, 0),
         ("wide", 0, 65),
         ("wide", 2, 58),
+    ]
+
+
+def test_on_a_terminal_a_share_group_has_one_table_for_all_its_partitions() -> None:
+    lines = run_in_terminal(["groups", ".", "--group", "grp-share"], NODE).lines
+    assert [line for line in lines if line.startswith("grp-share")] == [lines[0]]
+    assert [line.split()[:2] for line in lines[2:6]] == [
+        ["idem-0", "0"],
+        ["wide-0", "65"],
+        ["wide-1", "44"],
+        ["wide-2", "58"],
     ]
 
 

@@ -18,6 +18,17 @@ _REST = "More"
 _BEFORE_NOW = re.compile(r"-[0-9]+(ms|s|m|h|d)")
 _TIME = re.compile(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
 _TWO_VALUES = {"--diff": "--diff yesterday now"}
+_DIRECTORY = "name the directory of the partition instead: LOGDIR/TOPIC-N"
+_MEANT = {
+    "--topic-partition": _DIRECTORY,
+    "--topic": _DIRECTORY,
+    "--partition": _DIRECTORY,
+    "--offset": "--from-offset N --to-offset N selects by offset",
+    "--json": "it is --format json",
+    "--fix": "kdump verify PATH says which repair fits",
+    "--dry-run": "without --apply a repair is a dry run",
+}
+"""What people try, and what to do where a command has no such option."""
 
 GROUPS = {
     "Input": (
@@ -86,6 +97,9 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             blamed = {word for word in words if word.startswith(error.option_name)}
             before = blamed.pop() if len(blamed) == 1 else ""
+            meant = _MEANT.get(error.option_name)
+            if meant is not None:
+                raise click.UsageError(f"no option '{error.option_name}': {meant}", ctx) from None
             if not _BEFORE_NOW.fullmatch(before) or not any(_TIME.search(one.metavar or "") for one in self.params):
                 raise
             raise click.UsageError(f"'{before}' is no option; did you mean now{before}?", ctx) from None

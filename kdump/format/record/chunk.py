@@ -77,12 +77,14 @@ class Fate(Value):
         below_log_start: no consumer gets it any more.
         superseded_by: offset of the next record of its key that readers get; None where there is none.
         deleted_at: when retention deletes its segment, ms; None for never, or where nobody can tell.
+        is_sound: the CRC of its batch is true; else no consumer gets it.
     """
 
     transaction: str | None
     below_log_start: bool
     superseded_by: int | None
     deleted_at: int | None
+    is_sound: bool = True
 
 
 class Chunk(Value):

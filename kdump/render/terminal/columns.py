@@ -27,12 +27,14 @@ class TableColumn(Value):
         right: numbers are set to the right.
         drop: which goes first when there is no room, the highest; 0 for one that always stays.
         shrink: its cells may be shortened.
+        listed: they are names between commas: whole ones are left out, and counted.
     """
 
     name: str
     right: bool = False
     drop: int = 0
     shrink: bool = False
+    listed: bool = False
 
 
 def shortened(text: str, room: int) -> str:
@@ -43,6 +45,17 @@ def shortened(text: str, room: int) -> str:
     start = chop_cells(text, head)[0] if head else ""
     end = chop_cells(text[::-1], room - 1 - head)[0][::-1]
     return f"{start}…{end}"
+
+
+def _some_of(text: str, room: int) -> str:
+    """Return as many of the names of a list as there is room for, and how many more there are."""
+    names = text.split(", ")
+    for kept in range(len(names) - 1, 0, -1):
+        some = f"{', '.join(names[:kept])}, {len(names) - kept} more"
+        if cell_len(some) <= room:
+            return some
+    more = f", {len(names) - 1} more" if len(names) > 1 else ""
+    return shortened(names[0], room - len(more)) + more if room > len(more) else shortened(text, room)
 
 
 def write_table(console: Console, columns: Sequence[TableColumn], rows: Sequence[Sequence[Text]]) -> None:
@@ -105,7 +118,8 @@ def _has_cells(rows: Sequence[Sequence[Text]], number: int) -> bool:
 
 def _cell(cell: Text, column: TableColumn, width: int) -> Text:
     if cell.cell_len > width:
-        cell = Text(shortened(cell.plain, width), style=cell.style)
+        shorter = _some_of if column.listed else shortened
+        cell = Text(shorter(cell.plain, width), style=cell.style)
     cell = cell.copy()
     blanks = max(0, width - cell.cell_len)
     (cell.pad_left if column.right else cell.pad_right)(blanks)

@@ -1,6 +1,7 @@
 """What groups, transactions and clusters came to, for people at a terminal: aligned tables, numbers with separators.
 
-The facts are those of the plain text; a table is written when the partition of its rows is done.
+The facts are those of the plain text; a table is written when the partition of its rows is done, that of a share group
+at the end: its partitions are in other logs than the group.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _TRANSACTIONS = (
     TableColumn("producer", right=True, drop=1),
     TableColumn("epoch", right=True, drop=2),
     TableColumn("last update", drop=3),
-    TableColumn("partitions", shrink=True),
+    TableColumn("partitions", shrink=True, listed=True),
 )
 _CHANGES = (
     TableColumn("when", drop=1),
@@ -83,6 +84,8 @@ class CoordinatorTable:
         self._safe: Callable[[str], str] = str if raw else escape
         self._groups: dict[str, GroupRow] = {}
         self._commits: list[CommitRow] = []
+        self._shares: list[GroupRow | CommitRow] = []
+        self._told = self._inexact = 0  # rows that say whether they are exact, and those that are not
         self._transactions: list[TransactionRow] = []
         self._changes: list[ChangeRow] = []
         self._cluster: list[ClusterRow] = []
@@ -96,7 +99,9 @@ class CoordinatorTable:
     def __call__(self, item: object) -> None:
         """Write one item."""
         rows = self._held.get(type(item))
-        if isinstance(item, GroupRow):
+        if isinstance(item, GroupRow | CommitRow) and item.group_type == "Share":
+            self._shares.append(item)
+        elif isinstance(item, GroupRow):
             self._groups[item.group] = item
         elif rows is not None:
             rows.append(item)
@@ -120,11 +125,23 @@ class CoordinatorTable:
             self._error(f"kdump: {item.sentence}")
 
     def end(self, _status: int) -> None:
-        """Write what is held."""
+        """Write what is held, and how far it can be trusted."""
         self._flush()
+        self._groups.update((row.group, row) for row in self._shares if isinstance(row, GroupRow))
+        commits = [row for row in self._shares if isinstance(row, CommitRow)]
+        self._commits.extend(sorted(commits, key=lambda row: (row.group, row.topic, row.partition)))
+        self._flush()
+        if self._inexact:
+            said = f"{self._inexact:,} of {self._told:,} lines are not exact: newer values may be lost or erased"
+            write_sentence(self._console, Text(said, style="yellow"))
+        elif self._told:
+            write_sentence(self._console, Text("exact: no newer value is lost or erased", style="green"))
 
     def _flush(self) -> None:
         """Write the rows of a partition."""
+        exact = [*(row.exact for row in self._commits), *(row.exact for row in self._transactions)]
+        self._told += len(exact)
+        self._inexact += exact.count(False)
         rows = [*self._groups.values(), *self._commits, *self._transactions, *self._changes, *self._cluster]
         if self._console.width < _LEAST:  # nothing may be lost: a line each
             for row in rows:
@@ -170,7 +187,7 @@ class CoordinatorTable:
             return
         rows = []
         for row in self._transactions:
-            partitions = ", ".join(map(self._safe, row.partitions)) + ("" if row.exact else " (not exact)")
+            partitions = ", ".join([*([] if row.exact else ["not exact"]), *map(self._safe, row.partitions)])
             ids = str(row.producer_id), str(row.producer_epoch)
             name = self._safe(row.transactional_id)
             rows.append(texts((row.state, name, *ids, time(row.last_update_timestamp), partitions)))

@@ -34,6 +34,7 @@ from kdump.item import (
     Unknown,
 )
 from kdump.render.escape import escape, escape_bytes
+from kdump.render.terminal.sentences import columns_of, fitted
 from kdump.render.text import _text
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.writer import TextWriter
@@ -113,7 +114,9 @@ def text_sink(
     if redactor is not None and not shown.contents and (shown.key or shown.payload):
         contents = partial(_hidden_fields, shown, redactor)
     writer = _writer(shown, dialect, sys.stdout.buffer.write if output is None else output.write, redactor)
-    return TextSink(writer, error_to(output), dialect, contents, listed, careful=shown.careful, iso=shown.iso)
+    error = error_to(output)
+    sentence = error if shown.compat else wrapping(error)
+    return TextSink(writer, error, sentence, dialect, contents, listed, careful=shown.careful, iso=shown.iso)
 
 
 def error_to(output: Output | None) -> Callable[[str], None]:
@@ -121,6 +124,12 @@ def error_to(output: Output | None) -> Callable[[str], None]:
     if output is None:
         return error_line
     return lambda line: output.error(line.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def wrapping(error: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what writes sentences as `error` does, as wide as the terminal where stderr is one."""
+    columns = columns_of(sys.stderr)
+    return error if columns is None else lambda line: error(fitted(line, columns))
 
 
 def text_writer(*, careful: bool) -> TextWriter:
@@ -243,7 +252,8 @@ class TextSink:
 
     Args:
         writer: takes what belongs on stdout.
-        error: takes one line for stderr.
+        error: takes one line for stderr in Kafka's words.
+        sentence: takes one line for stderr in ours.
         dialect: the release whose layout it is.
         contents: at the start of each file, what makes the text of its keys and payloads; None for UTF-8.
         listed: tells which findings and failures are said.
@@ -255,6 +265,7 @@ class TextSink:
         self,
         writer: TextWriter,
         error: Callable[[str], None],
+        sentence: Callable[[str], None],
         dialect: Dialect,
         contents: Callable[[], Contents | None] | None = None,
         listed: Callable[[object], bool] = lambda _item: True,
@@ -266,11 +277,12 @@ class TextSink:
         self._iso = iso
         self._writer = writer
         self._error = error
+        self._sentence = sentence
         self._dialect = dialect
         self._contents = contents
         self._complaints = Complaints(dialect)
         self._listed = listed
-        self._findings = FindingLines(self._stderr)
+        self._findings = FindingLines(partial(self._stderr, to=sentence))
 
     def __call__(self, item: Item) -> str | None:
         """Write one item.
@@ -297,7 +309,7 @@ class TextSink:
         elif isinstance(item, SnapshotError | SanityFailed):
             self._stderr(item.message)
         elif isinstance(item, OpenFailure):
-            self._stderr(f"kdump: {escape(item.sentence)}")
+            self._stderr(f"kdump: {escape(item.sentence)}", self._sentence)
         elif isinstance(item, Unknown):
             self._stderr(self._name(f"Ignoring unknown file {item.path}"))
         elif isinstance(item, Died):
@@ -362,9 +374,9 @@ class TextSink:
         """Write how Kafka's tool ends when it dies; nothing is said of what it had found."""
         self._stderr(f'Exception in thread "main" {exception}')
 
-    def _stderr(self, line: str) -> None:
+    def _stderr(self, line: str, to: Callable[[str], None] | None = None) -> None:
         self._writer.flush()  # stdout first: on a terminal the two are one
-        self._error(line)
+        (to or self._error)(line)
 
     def _texts(self, item: Item) -> Iterable[str]:
         if isinstance(item, OffsetEntries):

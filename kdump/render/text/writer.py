@@ -29,7 +29,8 @@ _LINE = 2048  # more than a line without its key, payload and header keys
 
 def fate_text(fate: Fate) -> bytes:
     """Return what is said of what became of a record, as ` fate: [committed, superseded at offset 9]`."""
-    words = [fate.transaction] if fate.transaction is not None else []
+    words = [] if fate.is_sound else ["not readable: wrong CRC"]
+    words += [fate.transaction] if fate.transaction is not None else []
     words += ["below the log start"] if fate.below_log_start else []
     words += [f"superseded at offset {fate.superseded_by}"] if fate.superseded_by is not None else []
     words += [f"retention deletes it from {iso(fate.deleted_at)} on"] if fate.deleted_at is not None else []
