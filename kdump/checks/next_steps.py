@@ -327,7 +327,7 @@ class _Segment:
         if isinstance(source, OpenFailure):
             return None
         with source:
-            headers = HeaderPatches(source, self.job.base_offset)
+            headers = HeaderPatches(source, self.job.base_offset, self.job.next_base)
             try:
                 refused = headers.solve(by_checkpoint(self.log, self._errors))
             except OSError:
@@ -367,11 +367,9 @@ class _Segment:
         if not self.is_unsound(finding) or _cause(finding) in (*_WITNESSED, *_FOREIGN) or self.can_be_indexed:
             return finding
         if self.damage:
-            once = (
-                f"once the {self.damage[0].code.name} of its log is settled: a restore, salvage and a cut settle both"
-            )
+            once = f"after its log ({self.damage[0].code.name}): a restore, salvage or truncate does both"
         else:
-            once = "once patch-header has mended its log"
+            once = "after patch-header has mended its log"
         return finding.replace(values={**finding.values, "once": once})
 
     @property

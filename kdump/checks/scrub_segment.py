@@ -234,6 +234,7 @@ class _Scrub:
                 source,
                 report,
                 segment=unit.base_offset,
+                next_base=unit.next_base,
                 hints=Segment(unit.path, unit.base_offset, cache, follow=False).hints,
                 max_batch_bytes=unit.max_batch_bytes,
                 resync=unit.resync,

@@ -245,6 +245,7 @@ class _SegmentCheck:
             log,
             self._report,
             segment=job.base_offset,
+            next_base=job.next_base,
             hints=self._hints,
             max_batch_bytes=options.max_batch_bytes,
             resync=options.resync,

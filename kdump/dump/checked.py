@@ -223,6 +223,7 @@ def open_walk(
         source,
         findings.append,
         segment=base,
+        next_base=file.directory.next_base(base) if file.name.is_live else None,
         hints=file.segment.hints,
         max_batch_bytes=options.max_batch_bytes,
         border=Border(position=start, floor=base - 1),

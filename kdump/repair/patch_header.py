@@ -96,7 +96,8 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
             raise RefusedError(source.sentence)
         with source:
             before = _state(directory, name)
-            headers = HeaderPatches(source, found.base_offset or 0)
+            base = found.base_offset or 0
+            headers = HeaderPatches(source, base, next((one for one in bases if one > base), None))
             why = headers.solve(by_checkpoint(path, findings))
         refused += [f"{path}: {one}" for one in why]
         if headers.patches and before is not None and not why:

@@ -137,22 +137,27 @@ def test_a_partition_that_suffers_with_others_names_what_took_the_directory_offl
 def test_a_wrong_offset_at_the_end_of_a_segment_neither_makes_nor_hides_a_loss_above_the_next_one(
     hurt: bool, tmp_path: Path
 ) -> None:
+    """The batch before it is damaged too: alone, its true offset is known, and nothing is lost."""
     tree = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "logdir")
     log = tree / "plain-0" / name(0, "log")
     data = bytearray(log.read_bytes())
-    at = following = 0
+    before = at = following = 0
     while following < len(data):
-        at, following = following, following + int.from_bytes(data[following + 8 : following + 12], "big") + 12
+        before, at = at, following
+        following += int.from_bytes(data[following + 8 : following + 12], "big") + 12
+    first, spoilt = (int.from_bytes(data[one : one + 8], "big") for one in (at, before))
     data[at + 4] ^= 32  # of the base offset of the last batch
     log.write_bytes(data)
-    first = int.from_bytes(data[at : at + 8], "big") ^ 1 << 29
+    assert losses(tree) == []
+    data[at - 1] ^= 1
+    log.write_bytes(data)
     if hurt:
         later = tree / "plain-0" / name(119, "log")
         spoiled = bytearray(later.read_bytes())
         spoiled[900] ^= 1
         later.write_bytes(spoiled)
     found = sorted((one[2], one[3]) for one in losses(tree))
-    assert found == [(first, 118), *([(131, 132)] if hurt else [])]
+    assert found == [(spoilt, first - 1), (first, 118), *([(131, 132)] if hurt else [])]
     ends = [one.end_offset for one in verify([str(tree)], VerifyOptions()) if isinstance(one, PartitionChecked)]
     assert ends == [297]
 

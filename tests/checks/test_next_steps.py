@@ -202,7 +202,7 @@ def test_the_index_of_a_damaged_log_says_what_settles_it(tmp_path: Path) -> None
     for path in (partition, partition / name(119, "index")):
         found = next(one for one in loud_findings(path) if one.code is Code.X04)
         assert found.repair is None
-        assert found.remedy.startswith("rebuild the index, once the B01 of its log is settled: ")
+        assert found.remedy.startswith("rebuild the index, after its log (B01): ")
     refused = run_kdump(["reindex", str(partition)], tmp_path)
     assert refused.exit == 12
     damage = next(one for one in loud_findings(partition) if one.code is Code.B01)

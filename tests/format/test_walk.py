@@ -541,6 +541,47 @@ def test_a_run_that_is_skipped_leaves_what_its_batches_one_by_one_leave(is_lost:
     assert told[0] == told[1]
 
 
+def last_of_a_segment(first: int, next_base: int) -> tuple[list[Finding], int | None]:
+    """What is found where the batches 0..9 and one of four offsets from `first` on lie before a segment."""
+    found: list[Finding] = []
+    fold = OffsetFold("x.log", found.append, 0, next_base)
+    fold.push(HeaderFacts(0, 90, 0, 9, 0, trusted=True))
+    fold.push(HeaderFacts(90, 90, first, first + 3, 0, trusted=True))
+    fold.finish()
+    return found, fold.last
+
+
+@pytest.mark.parametrize("first", [10 ^ 1 << bit for bit in range(63)] + [11, 14, 1000, 2, 0])
+def test_the_next_segment_tells_the_base_offset_of_the_last_batch(first: int) -> None:
+    (found,), last = last_of_a_segment(first, next_base=14)
+    assert (found.code in (Code.O02, Code.O03), found.expected, last) == (True, 10, 13)
+
+
+@pytest.mark.parametrize(
+    ("first", "next_base", "codes", "expected"),
+    [
+        (10, 14, [], None),
+        (10, 30, [], None),  # compaction has taken what came behind it
+        (20, 30, [Code.O04], None),  # and what lay before it
+        (10 ^ 64, 30, [Code.O03], 10),  # one bit: it reaches into the next segment
+        (
+            10 ^ 16 ^ 64,
+            30,
+            [Code.O04],
+            None,
+        ),  # two bits, and where it ended nobody knows: the overlap is told by others
+        (8, 30, [Code.O03], 10),
+        (10, 12, [], None),  # it stands behind the batches before it: which of them is wrong nobody knows
+    ],
+)
+def test_a_segment_may_end_below_the_next_one(
+    first: int, next_base: int, codes: list[Code], expected: int | None
+) -> None:
+    found, _ = last_of_a_segment(first, next_base)
+    assert [one.code for one in found] == codes
+    assert [one.expected for one in found] == [expected] * len(found)
+
+
 def test_only_plausible_epochs_are_silent() -> None:
     """Of all single bits, what is not told are 33 bits of leader epochs, and none where there are no epochs."""
     silent = {

@@ -304,6 +304,28 @@ def test_header_fields_that_are_determined_are_restored_byte_for_byte(case: Case
     assert log.read_bytes() == before
 
 
+@pytest.mark.parametrize("bit", [0, 2, 6, 7, 9, 31, 40, 62, 63])
+def test_the_base_offset_of_the_last_batch_of_a_closed_segment_is_restored(bit: int, tmp_path: Path) -> None:
+    log = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "logs") / "plain-0" / name(119)
+    before = bytearray(log.read_bytes())
+    at = last_batch(before)
+    before[at + 7 - bit // 8] ^= 1 << bit % 8
+    log.write_bytes(before)
+    found = findings_of(log)
+    assert loud(found)[0].split()[1] in ("O01", "O02", "O03")
+    assert len(loud(found)) == 1
+    apply_plan(plan_patches(str(log), found), tmp_path / "q")
+    assert log.read_bytes() == (DAMAGE / "intact" / "none" / "logdir" / "plain-0" / name(119)).read_bytes()
+
+
+def last_batch(log: bytes | bytearray) -> int:
+    """The position of the last batch."""
+    at = end = 0
+    while end < len(log):
+        at, end = end, end + 12 + int.from_bytes(log[end + 8 : end + 12], "big")
+    return at
+
+
 def test_headers_are_cased() -> None:
     assert len(HEADERS) > 25
     assert {case.name for case in HEADERS} > AMBIGUOUS

@@ -41,6 +41,7 @@ class HeaderChecks:
         file: the path as the user wrote it.
         report: takes each finding.
         segment: base offset of the file, layout.UNKNOWN when it has none.
+        next_base: base offset of the next segment; None where there is none, or nobody knows.
 
     Attributes:
         follow_producers: look at sequences; off for topics where they say nothing.
@@ -48,10 +49,10 @@ class HeaderChecks:
     Reports: B05-B09, B11, O01-O05, E01-E03, P01, P02.
     """
 
-    def __init__(self, file: str, report: Report, segment: int) -> None:
+    def __init__(self, file: str, report: Report, segment: int, next_base: int | None = None) -> None:
         self._file = file
         self._report = report
-        self.offsets = OffsetFold(file, report, segment)
+        self.offsets = OffsetFold(file, report, segment, next_base)
         self.epochs = EpochFold(file, report)
         self._sequences = SequenceFold(file, report)
         self.follow_producers = True

@@ -32,6 +32,7 @@ class HeaderPatches:
     Args:
         source: the log.
         base: offset of the segment.
+        next_base: of the next segment; None for the last one.
 
     Attributes:
         patches: by position of the field.
@@ -39,9 +40,10 @@ class HeaderPatches:
         end_before: that of the log as it is.
     """
 
-    def __init__(self, source: Source, base: int) -> None:
+    def __init__(self, source: Source, base: int, next_base: int | None = None) -> None:
         self._source = source
         self._base = base
+        self._next_base = next_base
         self.patches: dict[int, Patch] = {}
         self.end: int | None = None
         self.end_before: int | None = None
@@ -97,7 +99,7 @@ class HeaderPatches:
             if finding.severity is Severity.ERROR or is_of_header(finding):
                 found.append(finding)
 
-        walk = CheckedWalk(log, keep, segment=self._base, max_batch_bytes=_MAX_BATCH)
+        walk = CheckedWalk(log, keep, segment=self._base, next_base=self._next_base, max_batch_bytes=_MAX_BATCH)
         for _ in walk.windows():
             if len(found) > _MOST_ERRORS:
                 break

@@ -2,7 +2,9 @@
 
 Strategy: a base offset is outside the CRC, so one wrong bit shows only against the neighbours. The fold keeps the last
 good batch and holds back a batch that does not follow it until the next one is there: the two tell whether the held
-batch is wrong (it fits neither, or only one of them while the next follows the good one) or offsets are missing.
+batch is wrong (it fits neither, or only one of them while the next follows the good one) or offsets are missing. After
+the last batch of a closed segment the base offset of the next one takes that part: no batch may reach it, and where the
+last batch would end right before it as the next after the good one, that is what its base offset was.
 """
 
 from __future__ import annotations
@@ -74,6 +76,7 @@ class OffsetFold:
         file: the path as the user wrote it.
         report: takes each finding.
         segment: base offset of the file, layout.UNKNOWN when it has none.
+        next_base: base offset of the next segment; None where there is none, or nobody knows.
 
     Attributes:
         last: the last offset that is known to be right, None before the first batch.
@@ -83,10 +86,11 @@ class OffsetFold:
     Reports: O01-O04, B07.
     """
 
-    def __init__(self, file: str, report: Report, segment: int) -> None:
+    def __init__(self, file: str, report: Report, segment: int, next_base: int | None = None) -> None:
         self._file = file
         self._report = report
         self._segment = segment
+        self._next_base = next_base
         self._good: HeaderFacts | None = None
         self._held: HeaderFacts | None = None
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
@@ -190,6 +194,8 @@ class OffsetFold:
             self._out_of_range(held, after)
         elif self._good is None:
             self._first(held, after)
+        elif self._overruns(held, after):
+            self._wrong(held, after)
         elif self._adjoins(held) or (self._follows(held) and _is_before(held, after)):
             self._gap(held)
             self._accept(held)
@@ -210,11 +216,17 @@ class OffsetFold:
 
         Compaction leaves it so. It is wrong only when the batch after it is not above it and says what it was.
         """
-        if not _is_before(held, after) and self._expected(held, after) is not None:
+        is_before = _is_before(held, after) and not self._overruns(held, after)
+        if not is_before and self._expected(held, after) is not None:
             self._wrong(held, after)
         else:
             self._accept(held)
             self._lost = False
+
+    def _overruns(self, held: HeaderFacts, after: HeaderFacts | None) -> bool:
+        """Whether the last batch reaches into the next segment, and what it was is known."""
+        is_over = after is None and self._next_base is not None and held.last >= self._next_base
+        return is_over and self._expected(held, after) is not None
 
     def _is_blamed(self, held: HeaderFacts, after: HeaderFacts) -> bool:
         """Whether the held batch is the wrong one of two. A wrapper may hold any offsets: it needs a reason."""
@@ -255,6 +267,8 @@ class OffsetFold:
         first = held.last if held.first is None else held.first
         if self._good is not None and first <= self._good.last:
             why = f"is not above the last offset {self._good.last} before it"
+        elif after is None:
+            why = f"is not below the next segment, which begins at {self._next_base}"
         else:
             why = "lies above the batch after it"
         self._blame(Code.O03, held, after, first, {"why": why})
@@ -319,6 +333,10 @@ class OffsetFold:
         by_after = None
         if after is not None and after.trusted and after.first is not None:
             by_after = after.first - delta - 1
+        elif after is None and self._next_base is not None and held.first is not None:
+            by_after = self._next_base - delta - 1
+            if by_before is not None and by_before < by_after:
+                by_after = None  # a segment may end below the next one
         if not all(one is None or 0 <= one <= layout.LARGEST_OFFSET - max(0, delta) for one in (by_before, by_after)):
             return None
         if by_before is not None and by_after is not None:

@@ -76,6 +76,7 @@ class CheckedWalk:
         source: the log.
         report: takes each finding, before the batches after it are handed out.
         segment: base offset of the file, layout.UNKNOWN when it has none.
+        next_base: base offset of the next segment; None where there is none, or nobody knows.
         hints: makes the positions that the offset index has, ascending; asked for only after damage.
         max_batch_bytes: a batch over this is not held in memory: its window is not `whole`.
         border: where to begin.
@@ -94,6 +95,7 @@ class CheckedWalk:
         report: Report,
         *,
         segment: int = layout.UNKNOWN,
+        next_base: int | None = None,
         hints: Callable[[], Sequence[int]] = tuple,
         max_batch_bytes: int,
         border: Border | None = None,
@@ -109,7 +111,7 @@ class CheckedWalk:
         self._fresh = self._resync.state
         self._judge = Judge(source, report, self._resync)
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
-        self.checks = HeaderChecks(source.name, report, segment)
+        self.checks = HeaderChecks(source.name, report, segment, next_base)
         self._ended = False
 
     @property

@@ -231,7 +231,8 @@ def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
 def _lost(one: Prediction) -> str:
     if not one.bytes_lost:
         return ""
-    return f"{size(one.bytes_lost)} ({counted(one.records_lost, 'record')})"
+    records = counted(one.records_lost, "record") if one.records_lost else "no readable record"
+    return f"{size(one.bytes_lost)} ({records})"
 
 
 def _done(segments: Iterable[SegmentFate]) -> str:
