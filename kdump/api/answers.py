@@ -53,8 +53,10 @@ def find_offset(path: str | os.PathLike[str], offset: int | str, *, scan: bool =
 
     Raises:
         Error: the partition cannot be read.
-        ValueError: that is not an offset.
+        TypeError, ValueError: that is not an offset.
     """
+    if not isinstance(offset, int | str):
+        raise TypeError(f"offset: {offset!r} is not a whole number")
     return _found(os.fspath(path), offset_query(str(offset)), scan=scan, times=False)
 
 
@@ -69,7 +71,7 @@ def find_time(path: str | os.PathLike[str], time: int | str | datetime, *, scan:
 
     Raises:
         Error: the partition cannot be read.
-        ValueError: that is not a time.
+        TypeError, ValueError: that is not a time.
     """
     text = time if isinstance(time, str) else str(time_of("time", time))
     return _found(os.fspath(path), time_query(text), scan=scan, times=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Error(Exception):
 
 def error_of(problem: OpenFailure) -> Error:
     """Return a problem of a file as what is raised for it."""
-    message = problem.sentence.partition("; say it with --")[0]  # the options of dump are keywords here
+    message = re.split(r"(?:; say it|, or a log\.dir) with --", problem.sentence)[0]  # an option is a keyword here
     return Error(message, problem.path, _HINTS.get(problem.kind, ""))
 
 

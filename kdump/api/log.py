@@ -9,7 +9,7 @@ from weakref import WeakSet
 
 from kdump.api.columns import batch_columns, record_columns, record_list
 from kdump.api.errors import raise_first
-from kdump.api.select import selection_of
+from kdump.api.select import selection_of, whole
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES, DumpOptions
 from kdump.finding import Finding
 from kdump.format.batch import layout
@@ -109,6 +109,7 @@ class Log:
 
     Raises:
         Error: there is no such path.
+        TypeError, ValueError: a keyword makes no sense.
     """
 
     def __init__(
@@ -123,11 +124,13 @@ class Log:
         self.path = os.fspath(path)
         if not os.path.lexists(self.path):
             raise_first([OpenFailure(self.path, "missing", f"{self.path}: no such file or directory")])
+        if kind not in (None, "log", "checkpoint"):
+            raise ValueError(f"kind: {kind!r} is neither 'log' nor 'checkpoint'")
         self._options = DumpOptions(
-            base_offset=base_offset,
+            base_offset=None if base_offset is None else whole(0)("base_offset", base_offset),
             kind=kind,
-            max_batch_bytes=max_batch_bytes,
-            max_uncompressed_bytes=max_uncompressed_bytes,
+            max_batch_bytes=whole(1)("max_batch_bytes", max_batch_bytes),
+            max_uncompressed_bytes=whole(1)("max_uncompressed_bytes", max_uncompressed_bytes),
         )
         self._findings: list[Finding] | None = None
         self._readings: WeakSet[Chunks] = WeakSet()

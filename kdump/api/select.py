@@ -70,7 +70,9 @@ def selection_of(wanted: Selected) -> Selection | None:
     return Selection(**fields) if fields else None
 
 
-def _whole(least: int) -> Callable[[str, object], int]:
+def whole(least: int) -> Callable[[str, object], int]:
+    """Return what reads a whole number that is not below another."""
+
     def read(name: str, value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"{name}: {value!r} is not a whole number")
@@ -82,7 +84,7 @@ def _whole(least: int) -> Callable[[str, object], int]:
 
 
 def _numbers(name: str, value: object) -> tuple[int, ...]:
-    return tuple(_whole(-1)(name, one) for one in _several(value))
+    return tuple(whole(-1)(name, one) for one in _several(value))
 
 
 def time_of(name: str, value: object) -> int:
@@ -135,13 +137,13 @@ def _several(value: Any) -> Iterable[Any]:  # noqa: ANN401 (one value, or severa
 
 
 _READERS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
-    "from_offset": ("from_offset", _whole(0)),
-    "to_offset": ("to_offset", _whole(0)),
+    "from_offset": ("from_offset", whole(0)),
+    "to_offset": ("to_offset", whole(0)),
     "from_time": ("from_time", time_of),
     "to_time": ("to_time", time_of),
-    "from_position": ("from_position", _whole(0)),
-    "limit": ("limit", _whole(1)),
-    "tail": ("tail", _whole(1)),
+    "from_position": ("from_position", whole(0)),
+    "limit": ("limit", whole(1)),
+    "tail": ("tail", whole(1)),
     "key": ("keys", _keys),
     "key_regex": ("patterns", _patterns),
     "value_regex": ("value_patterns", _patterns),

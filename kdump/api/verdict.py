@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from kdump.api.errors import raise_first
-from kdump.api.select import time_of
+from kdump.api.select import time_of, whole
 from kdump.checks.options import VerifyOptions
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.finding import Finding
@@ -28,7 +28,7 @@ class Verdict:
     Iterating it gives the findings as they are made; a second time, those that were made.
 
     Attributes:
-        path: the paths.
+        paths: as they were given.
     """
 
     def __init__(self, paths: list[str], options: VerifyOptions) -> None:
@@ -135,16 +135,16 @@ def verify(
 
     Raises:
         Error: while it reads: there is no such path. What else cannot be read is in `summary["unchecked"]`.
-        ValueError: there is no such start.
+        TypeError, ValueError: a keyword makes no sense.
     """
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
     options = VerifyOptions(
         deep=not shallow,
         resync=resync,
         contiguous=contiguous,
-        jobs=jobs,
-        max_batch_bytes=max_batch_bytes,
-        max_uncompressed_bytes=max_uncompressed_bytes,
+        jobs=whole(0)("jobs", jobs),
+        max_batch_bytes=whole(1)("max_batch_bytes", max_batch_bytes),
+        max_uncompressed_bytes=whole(1)("max_uncompressed_bytes", max_uncompressed_bytes),
     )
     if start is not None:
         from kdump.broker.config import Config

@@ -40,7 +40,11 @@ _OFFSET = click.IntRange(min=0, max=2**63 - 1)
     help="Only this topic; may be given again.",
 )
 @click.option(
-    "--check", "checks", multiple=True, metavar="LOGDIR", help="Compare a broker's log.dir with it; may be given again."
+    "--check",
+    "checks",
+    multiple=True,
+    metavar="LOGDIR",
+    help="Compare a broker's log.dir with this state; may be given again.",
 )
 @state_options
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)

@@ -77,7 +77,7 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
 @click.option(
     "--epochs", type=click.Path(), metavar="FILE", help="The leader-epoch-checkpoint of a replica known to be good."
 )
-@click.option("--below-log-start", is_flag=True, help="Batches below the log start offset too.")
+@click.option("--below-log-start", is_flag=True, help="Keep batches below the log start offset too.")
 @click.option(
     "--segment-bytes", type=click.IntRange(1024, _LARGEST), default=SEGMENT_BYTES, show_default=True, metavar="N",
     help="The largest log of the result, bytes.",

@@ -28,7 +28,7 @@ from kdump.state.transactions import TransactionOptions, transactions
 @click.option("--hanging", is_flag=True, help="Only transactions that hang: no marker will ever end them.")
 @state_options
 def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the options above say)
-    """Say what the coordinators of transactions have, and which transactions block the readers of partitions.
+    """Say what state transactions are in, which are open, what they block, and which hang.
 
     PATH is a log.dir or a partition directory; without __transaction_state among them nobody can tell what hangs. Of
     several copies of a partition the newest is read. Nothing is ever created, changed or locked. Exit status: 0 done (a

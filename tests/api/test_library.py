@@ -11,12 +11,15 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import kdump
 from tests.support.runs import FIXTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 INTACT = FIXTURES / "damage" / "intact" / "none" / "logdir"
 PLAIN = INTACT / "plain-0"
@@ -223,6 +226,32 @@ def test_a_selection_that_makes_no_sense_is_refused_before_anything_is_read(
 ) -> None:
     with pytest.raises(error):
         kdump.records(PLAIN, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error"),
+    [
+        (lambda: kdump.Log(PLAIN, kind="index"), ValueError),
+        (lambda: kdump.Log(PLAIN, base_offset=-1), ValueError),
+        (lambda: kdump.Log(PLAIN, max_batch_bytes=0), ValueError),
+        (lambda: kdump.Log(PLAIN, max_uncompressed_bytes="1M"), TypeError),  # type: ignore[arg-type]
+        (lambda: kdump.verify(PLAIN, jobs=-1), ValueError),
+        (lambda: kdump.verify(PLAIN, max_batch_bytes=0), ValueError),
+        (lambda: kdump.find_offset(PLAIN, 1.5), TypeError),  # type: ignore[arg-type]
+    ],
+)
+def test_a_keyword_that_makes_no_sense_is_refused_before_anything_is_read(
+    ask: Callable[[], object], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        ask()
+
+
+@pytest.mark.parametrize("find", [kdump.find_offset, kdump.find_time])
+def test_an_error_of_the_library_names_no_option_of_a_command(find: Callable[..., object]) -> None:
+    with pytest.raises(kdump.Error, match=r"name a partition directory$") as raised:
+        find(INTACT, 1)
+    assert "--" not in str(raised.value)
 
 
 # --- values -------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,19 @@ def test_a_key_of_json_is_known_with_its_type_and_sentences(name: str) -> None:
     lines = explain(name).splitlines()
     assert lines[:2] == ["hiddenRecords (a key of prediction in JSON)", "  integer"]
     assert "hiddenRecords" in lines[2]
+
+
+def test_every_key_of_json_is_explained_by_a_sentence_that_names_it() -> None:
+    """But for those of kdump cluster, which are fields of Kafka's own records: their type says of which."""
+    unexplained = []
+    for name in known_names():
+        for block in "\n".join(entries(name)).split("\n\n"):
+            heading, *lines = block.splitlines()
+            said = " ".join(lines[1:])
+            key = re.match(r"(\w+) \(a key of \w+ in JSON\)", heading)
+            if key and key[1] != "type" and not re.search(rf"\b{key[1]}\b|fields of \w+Record|\(\w+Record\)", said):
+                unexplained.append(heading)
+    assert unexplained == []
 
 
 def test_a_key_of_several_types_and_a_word_that_is_both_show_all() -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _FINDINGS, _JSON = "kdump-findings.7", "kdump-json.5"
+_COMMON = "Keys of several types"
 _SHORT = len("b1")
 _UNWRAPPED = 1_000_000  # columns
 _EXAMPLE = "An example, with other files than yours:"
@@ -31,10 +32,11 @@ _STANDS_FOR = {"bytes": 'text, or {"base64": ...} where it is not UTF-8'}
 
 
 class _Line(NamedTuple):
-    """One line of a page: its macro, "" for text, and what the reader sees of the rest."""
+    """One line of a page: its macro, "" for text, and what the reader sees of the rest; marked: the words set off."""
 
     macro: str
     text: str
+    marked: str
 
 
 def known_names() -> list[str]:
@@ -134,11 +136,14 @@ def _chapters(name: str) -> dict[str, list[_Line]]:
 
 def _parsed(line: str) -> _Line:
     if not line.startswith("."):
-        return _Line("", _plain(line))
+        return _Line("", _plain(line), _plain(line))
     macro, _, rest = line[1:].partition(" ")
-    words = re.findall(r'"([^"]*)"|(\S+)', rest)
-    joint = "" if macro in _JOINED else " "
-    return _Line(macro, _plain(joint.join(quoted or word for quoted, word in words)))
+    words = [_plain(quoted or word) for quoted, word in re.findall(r'"([^"]*)"|(\S+)', rest)]
+    if macro in _JOINED:  # its fonts take turns, R is that of text
+        marked = [word if macro[at % 2] == "R" else _NAMED + word for at, word in enumerate(words)]
+        return _Line(macro, "".join(words), "".join(marked))
+    text = " ".join(words)
+    return _Line(macro, text, _NAMED + text if macro in ("B", "I") else text)
 
 
 def _plain(text: str) -> str:
@@ -158,7 +163,7 @@ def _told(lines: Iterable[_Line], width: int) -> Iterator[str]:
     """Yield paragraphs, indented; tags begin theirs, examples stay as they are."""
     words: list[str] = []
     is_tag = is_example = False
-    for line in (*lines, _Line("PP", "")):
+    for line in (*lines, _Line("PP", "", "")):
         if line.macro in ("PP", "TP", "TQ", "IP", "EX", "EE"):
             if words:
                 yield ""
@@ -217,10 +222,12 @@ def _keys(schema: object) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _about(key: str, schema: dict[str, Any], lines: list[_Line], width: int) -> Iterator[str]:
-    """Yield what a key may be, and the sentences that name it."""
+    """Yield what a key may be, and the sentences that name it: of its type, else of the keys of several types."""
     kinds = dict.fromkeys(_kind(what) for name, what in _keys(schema) if name == key)
     yield from _wrapped("; ".join(kinds), "  ", width)
-    for sentence in _sentences(_prose(lines), key):
+    said = _prose(lines)
+    found = [*_sentences(said, key)] or [*_sentences(_chapters(_JSON)[_COMMON], key)]
+    for sentence in found or [" ".join(line.text for line in said)]:
         yield from _wrapped(sentence, "  ", width)
 
 
@@ -243,7 +250,7 @@ def _kind(what: dict[str, Any]) -> str:
 
 def _sentences(lines: Iterable[_Line], key: str) -> Iterator[str]:
     """Yield the sentences of prose that set a key off, each with what follows on it."""
-    text = " ".join(f"{_NAMED}{line.text}" if line.macro in ("I", "IR", "B", "BR") else line.text for line in lines)
+    text = " ".join(line.marked for line in lines)
     is_about = False
     for sentence in re.split(r"(?<=[.:]) +(?=[A-Z\1`])", text):
         names = re.findall(rf"{_NAMED}(\w+)", sentence)
