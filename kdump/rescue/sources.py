@@ -187,8 +187,8 @@ def find_copies(sources: Iterable[str]) -> Found:
                 _join(copies, copy)
             continue
         listing = DirectoryListing(source)
-        if listing.error is not None:
-            problems.append(OpenFailure(source, "permission", f"{source}: cannot be listed: {listing.error.strerror}"))
+        if listing.failure is not None:
+            problems.append(listing.failure)
         elif _logs_of(listing) or _runs_of(listing):
             copies.extend(_of_directory(source, source, listing, log_dirs))
         else:
@@ -275,8 +275,8 @@ def _of_log_dir(
         problems.append(no_kafka_files(source))
     for path in partitions:
         inner = DirectoryListing(path)
-        if inner.error is not None:
-            problems.append(OpenFailure(path, "permission", f"{path}: cannot be listed: {inner.error.strerror}"))
+        if inner.failure is not None:
+            problems.append(inner.failure)
             continue
         name = base_name(path)
         logs = _logs_of(inner, source)

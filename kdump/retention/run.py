@@ -96,7 +96,7 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
         skipped = [] if directory.is_partition else directory.contents.skipped
         for one in skipped:
             kind = "permission" if one.path == path else "skipped"
-            held.append(OpenFailure(one.path, kind, f"{one.path}: {one.reason}: not looked at"))
+            held.append(OpenFailure(one.path, kind, one.sentence))
         partitions = [] if any(one.path == path for one in skipped) else directory.partitions
         if not (partitions or held):
             held.append(no_kafka_files(path).replace(kind="other"))
