@@ -266,13 +266,17 @@ def _told(listing: DirectoryListing) -> dict[str, tuple[str | None, str]]:
     return found
 
 
+def _no_partition(source: str) -> OpenFailure:
+    return OpenFailure(source, "missing", f"{source}: no partition in this log.dir; see whether its volume is mounted")
+
+
 def _of_log_dir(
     source: str, listing: DirectoryListing, known: dict[str, LogDir], problems: list[OpenFailure]
 ) -> Iterator[Copy]:
     log_dir = known.setdefault(real(source), LogDir(source))
     partitions = listing.partitions()
-    if not partitions and not listing.contents(is_partition=False).files:
-        problems.append(no_kafka_files(source))
+    if not partitions:
+        problems.append(_no_partition(source) if listing.contents(is_partition=False).files else no_kafka_files(source))
     for path in partitions:
         inner = DirectoryListing(path)
         if inner.failure is not None:
