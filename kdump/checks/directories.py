@@ -12,7 +12,6 @@ from kdump.finding import Code, Finding
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile
 from kdump.storage.partition_dir import InputDirectory
-from kdump.storage.paths import may_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +38,7 @@ class DirectoryCheck:
         self._directory = directory = InputDirectory(path)
         self.log_dir = directory.log_dir
         self.partitions = [PartitionCheck(one) for one in directory.partitions]
-        self.is_broker_directory = bool(self.partitions or directory.contents.files or not may_list(path))
+        self.is_broker_directory = bool(self.partitions or directory.contents.files or directory.failure)
 
     def check(self) -> Iterator[Item]:
         """Yield what is wrong with the files of a log directory itself, and what its checkpoints say of partitions."""

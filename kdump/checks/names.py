@@ -36,7 +36,7 @@ def check_names(found: Contents) -> Iterator[Finding | OpenFailure]:
         yield _check_skipped(skipped)
         name = os.path.basename(skipped.path)
         if skipped.reason in (A_LINK, NO_FILE) and (parse_name(name).is_live or parse_partition(name) is not None):
-            yield OpenFailure(skipped.path, "symlink", f"{skipped.path}: not read: {skipped.reason}")
+            yield OpenFailure(skipped.path, "symlink", skipped.sentence)
 
 
 def _check_name(path: str) -> Finding | None:
@@ -68,8 +68,8 @@ def _check_skipped(skipped: Skipped) -> Finding | OpenFailure:
         return Finding(Code.F11, skipped.path)
     if skipped.reason == IN_A_PARTITION:
         return _leftover(skipped.path, "a directory: no broker looks into it", Severity.NOTE)
-    if skipped.reason.startswith("cannot"):
-        return OpenFailure(skipped.path, "read", f"{skipped.path}: not read: {skipped.reason}")
+    if skipped.is_out_of_reach:
+        return OpenFailure(skipped.path, "read", skipped.sentence)
     return Finding(Code.F04, skipped.path, values={"why": skipped.reason})
 
 

@@ -27,7 +27,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import log_dir_around
 from kdump.storage.names import parse_partition
 from kdump.storage.partition_dir import InputDirectory
-from kdump.storage.paths import above, base_name, may_list, real
+from kdump.storage.paths import above, base_name, real
 from kdump.value import Value
 from kdump.workers import in_order
 
@@ -187,8 +187,8 @@ class _Place:
         if directory is None:
             yield from self._enter_file(ledger)
             return
-        if not may_list(path):
-            yield OpenFailure(path, "permission", f"{path}: cannot be listed: permission denied")
+        if directory.failure is not None:
+            yield directory.failure
             return
         if not (self.partitions or directory.contents.files):
             yield no_kafka_files(path)
@@ -196,8 +196,8 @@ class _Place:
         complete: list[str] = []
         for one in self.partitions:  # none is held longer than this
             listing = DirectoryListing(one)
-            if listing.error is not None:
-                yield OpenFailure(one, "permission", f"{one}: cannot be listed: {listing.error.strerror}")
+            if listing.failure is not None:
+                yield listing.failure
                 continue
             ledger.enter(self._counted(_rows(one, listing)))
             complete.append(one)

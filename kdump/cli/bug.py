@@ -1,4 +1,4 @@
-"""The report of a bug in kdump: an unexpected exception."""
+"""The report of a bug in kdump: an unexpected exception; of a package that is not installed, one line."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import suppress
 from kdump.exit_status import Exit
 
 _MOST = 500  # characters of a message: it may hold what was read
+_OTHER_NAMES = {"snappy": "python-snappy"}  # of packages, by what is imported
 
 
 def report_bug(error: BaseException) -> int:
@@ -26,10 +27,29 @@ def report_bug(error: BaseException) -> int:
     """
     with suppress(OSError, ValueError, AttributeError):  # stdout or stderr is closed
         sys.stdout.flush()
+    missing = _missing_package(error)
     with suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write("".join(f"{line}\n" for line in bug_lines(error)))
+        lines = bug_lines(error) if missing is None else [_to_install(missing)]
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
         sys.stderr.flush()
-    return Exit.BUG
+    return Exit.BUG if missing is None else Exit.USAGE
+
+
+def _missing_package(error: BaseException) -> str | None:
+    """Return what is to be installed for an import that failed; None for any other error."""
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return None
+    name = error.name.partition(".")[0]
+    return None if name == "kdump" or name in sys.stdlib_module_names else _OTHER_NAMES.get(name, name)
+
+
+def _to_install(package: str) -> str:
+    from kdump.render.shell import shell_word
+
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    is_clone = os.path.exists(os.path.join(source, "pyproject.toml"))
+    what, python = shell_word(source if is_clone else package), shell_word(sys.executable or "python3")
+    return f"kdump: the Python package {package} is not installed; to install it: {python} -m pip install {what}"
 
 
 def bug_lines(error: BaseException) -> list[str]:

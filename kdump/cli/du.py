@@ -142,11 +142,10 @@ def _sink(layout: str, tally: Tally) -> UsageJson | UsageText:
         from kdump.render.json.usage import UsageJson
 
         return UsageJson(_write, say, tally)
-    import shutil
-
+    from kdump.render.terminal.sentences import columns_of
     from kdump.render.text.usage import UsageText
 
-    return UsageText(_write, say, tally, shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+    return UsageText(_write, say, tally, columns_of(sys.stdout))
 
 
 def _write(text: str) -> None:

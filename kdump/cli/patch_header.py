@@ -78,8 +78,7 @@ def _directory(repair: Repair, path: str) -> None:
 def _log(repair: Repair, path: str) -> None:
     from kdump.repair.patch_header import plan_patches
 
-    if not os.path.lexists(path):
-        raise FileNotFoundError(2, "no such file", path)
+    os.lstat(path)
     findings: list[Finding] = []
     examined = repair.examine([path], findings.append, deep=False)
     repair.carry_out(plan_patches(path, findings), path, examined, _with_indexes(path))

@@ -24,7 +24,7 @@ from kdump.render.text.findings import FindingLines
 from kdump.render.text.plan import plan_json, plan_lines, taken_back
 from kdump.repair.errors import FailedError, RefusedError, SeveralError
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.paths import did_you_mean
+from kdump.storage.paths import did_you_mean, why_not
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -68,6 +68,7 @@ class Repair:
         self._unclean_warning = False
         self._patched: list[str] = []
         self._journals: list[str] = []
+        self._told: set[str] = set()  # what was said of paths that cannot be read, and the paths
 
     # --- looking --------------------------------------------------------------------------------------
     def examine(self, paths: list[str], see: Callable[[Finding], None], *, deep: bool) -> Examined:
@@ -86,7 +87,7 @@ class Repair:
                 see(item)
             elif isinstance(item, OpenFailure):
                 found.unread += not item.missing
-                say(f"kdump: {item.sentence}")
+                self._say_unread(item)
             elif isinstance(item, PartitionChecked):
                 found.end_offset = item.end_offset
             self._count(item)
@@ -115,7 +116,7 @@ class Repair:
                 reasons[directory].see(item)
             elif isinstance(item, OpenFailure):
                 found.unread += not item.missing
-                say(f"kdump: {item.sentence}")
+                self._say_unread(item)
             elif isinstance(item, PartitionChecked):
                 found.end_offset = item.end_offset
                 known = reasons.get(item.path.rstrip(os.sep))
@@ -123,6 +124,10 @@ class Repair:
                 found, reasons = Examined(self.fail_on), {}
         self._take(found)  # of the log directory itself
         say_left(path, found.severities[Severity.ERROR])
+
+    def _say_unread(self, failure: OpenFailure) -> None:
+        say(f"kdump: {failure.sentence}")
+        self._told |= {failure.path, failure.sentence}
 
     def _take(self, found: Examined) -> None:
         """Let what was found count: nothing is done about it."""
@@ -216,7 +221,8 @@ class Repair:
         try:
             yield
         except RefusedError as error:
-            say(f"kdump: {error.sentence}")
+            if error.sentence not in self._told:
+                say(f"kdump: {error.sentence}")
             if isinstance(error, SeveralError):
                 for folder, is_undone in error.folders:
                     command = command_line(str(click.get_current_context().info_name), named(folder))
@@ -229,7 +235,9 @@ class Repair:
             say(f"kdump: no such file: {error.filename}{did_you_mean(str(error.filename))}")
             self.outcome.nothing()
         except OSError as error:
-            say(f"kdump: {error.filename or 'a file'}: {error.strerror or error}")
+            if error.filename not in self._told:
+                path = str(error.filename or "a file")
+                say(f"kdump: {path}: {why_not(path, error)}")
             self.outcome.unreadable()
 
     @property

@@ -65,8 +65,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     demand_quarantine(given)
     repair, path = Repair(given, cuts=True), os.fspath(given["path"])
     with repair.guarded():
-        if not os.path.lexists(path):
-            raise FileNotFoundError(2, "no such file", path)
+        os.lstat(path)
         _run(repair, path, given)
     sys.exit(repair.end())
 

@@ -6,7 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.storage.directory import no_kafka_files
+from kdump.storage.directory import NO_FILE, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import FileKind, java_name, parse_name, run_base
@@ -101,10 +101,10 @@ def _in_directory(path: str) -> Iterator[InputFile | OpenFailure]:
         skipped += one.contents.skipped
         leftovers += one.contents.leftovers
     for problem in skipped:
-        out_of_reach = problem.reason.startswith(("cannot", "not a regular"))
+        out_of_reach = problem.is_out_of_reach or problem.reason == NO_FILE
         unread |= out_of_reach
         kind = "read" if out_of_reach else "skipped"
-        yield OpenFailure(problem.path, kind, f"{problem.path}: not read: {problem.reason}")
+        yield OpenFailure(problem.path, kind, problem.sentence)
     if directory.is_log_dir and not (directory.partitions or directory.contents.files or leftovers or unread):
         yield no_kafka_files(path)
     if leftovers:

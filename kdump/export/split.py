@@ -168,7 +168,7 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: WantedLogs) -> Itera
             continue
         directory = InputDirectory(path)
         contents = directory.contents
-        unread = any(one.reason.startswith("cannot") for one in contents.skipped)
+        unread = any(one.is_out_of_reach for one in contents.skipped)
         if directory.is_log_dir and not (directory.partitions or contents.files or unread):
             yield no_kafka_files(path)
         if directory.is_log_dir:
@@ -182,12 +182,12 @@ def logs_of(paths: Sequence[str], origins: Origins, wanted: WantedLogs) -> Itera
 
 def _not_followed(found: Contents) -> Iterator[OpenFailure]:
     """Files that may have rows, but are not followed."""
-    for path, reason in ((skipped.path, skipped.reason) for skipped in found.skipped):
-        name = parse_name(os.path.basename(path))
+    for one in found.skipped:
+        name = parse_name(os.path.basename(one.path))
         is_log = name.is_live and name.kind is FileKind.LOG
-        is_wanted = is_log or parse_partition(os.path.basename(path)) is not None
-        if reason.startswith("cannot") or (reason in (A_LINK, NO_FILE) and is_wanted):
-            yield OpenFailure(path, "read", f"{path}: not read: {reason}")
+        is_wanted = is_log or parse_partition(os.path.basename(one.path)) is not None
+        if one.is_out_of_reach or (one.reason in (A_LINK, NO_FILE) and is_wanted):
+            yield OpenFailure(one.path, "read", one.sentence)
 
 
 def _logs(

@@ -27,7 +27,7 @@ from kdump.storage.log_dir import LogDir
 from kdump.storage.names import SWAP
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
-from kdump.storage.paths import is_dir, parent
+from kdump.storage.paths import base_name, is_dir, parent
 from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ def open_partition(path: str, report: Report) -> PartitionDir:
     partition = PartitionDir(path, LogDir(parent(path)))
     partition.demand_listing()
     if not partition.bases:
-        why = "no segment is here; name a partition directory, or a log.dir with --topic-partition"
-        raise UnreadableError(OpenFailure(path, "other", f"{path}: {why}"))
+        raise UnreadableError(_no_log(partition))
     for name in sorted(one for one in partition.listing.names if one.endswith(tuple(_UNFINISHED))):
         severity, why = _UNFINISHED[os.path.splitext(name)[1]]
         report(Finding(Code.F08, partition.listing.join(name), values={"why": why}, severity_override=severity))
@@ -73,6 +72,18 @@ def open_partition(path: str, report: Report) -> PartitionDir:
         if file.error is not None:
             raise file.error
     return partition
+
+
+def _no_log(directory: PartitionDir) -> OpenFailure:
+    """Why nothing can be asked of a directory: status 10 where nothing is there, 5 where partitions are."""
+    path, partitions = directory.path, directory.listing.partitions()
+    if partitions:
+        which = f"--topic-partition {base_name(partitions[0])}"
+        why = f"this is a log.dir: say which partition of it, for example {which}"
+        return OpenFailure(path, "other", f"{path}: {why}")
+    what = "directory" if directory.parsed is None else "partition directory"
+    why = f"no segment in this {what}; name a partition directory, or a log.dir with --topic-partition TOPIC-N"
+    return OpenFailure(path, "missing", f"{path}: {why}")
 
 
 def _no_segment(path: str) -> OpenFailure:

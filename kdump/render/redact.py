@@ -25,7 +25,7 @@ from kdump.storage.names import (
     parse_name,
     parse_partition,
 )
-from kdump.storage.paths import DID_YOU_MEAN
+from kdump.storage.paths import AS_OWNER, DID_YOU_MEAN
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class Redactor:
         if isinstance(item, Finding):
             return self._finding(item)
         if isinstance(item, OpenFailure):  # a name that the user has not named is not known here
-            item = item.replace(sentence=item.sentence.partition(DID_YOU_MEAN)[0])
+            item = item.replace(sentence=item.sentence.partition(DID_YOU_MEAN)[0].partition(AS_OWNER)[0])
         if isinstance(item, Checkpoint):
             return item.replace(entries=_Entries(item.entries, self))
         known = _FIELDS.get(kind, {})

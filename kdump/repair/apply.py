@@ -42,6 +42,7 @@ from kdump.repair.lock import DirectoryLock, users_of
 from kdump.repair.quarantine import Quarantine
 from kdump.repair.schema import CUT
 from kdump.storage.fsops import FileOps
+from kdump.storage.paths import as_owner
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -78,16 +79,18 @@ def apply(plan: Plan, quarantine: str, argv: list[str], means: Means | None = No
         guard.check_plan(plan, directory)
         unseen = guard.check_users(plan, directory, means.look)
         _check_room(plan, quarantine)
-        with _nothing_changed():
+        as_its_owner = as_owner(plan.directory)
+        with _nothing_changed(as_its_owner):
             mark = os.urandom(4).hex()
             entries = [describe(change, directory, mark) for change in plan.changes]
             fields = _fields(plan, argv, lock, entries)
             owner = os.fstat(directory).st_uid
+        with _nothing_changed("; name a place for --quarantine where you may write"):
             place = Quarantine.make(quarantine, plan.partition, plan.command, owner, means.ops)
             stack.callback(place.close)
         work = Work(fields, directory, place, means.ops)
         try:
-            with _nothing_changed():
+            with _nothing_changed(as_its_owner):
                 work.plan([None if one.content is None else one.content.data for one in plan.changes])
                 if lock.is_missing:
                     lock.secure()
@@ -136,14 +139,14 @@ def _check_room(plan: Plan, quarantine: str) -> None:
 
 
 @contextmanager
-def _nothing_changed() -> Iterator[None]:
-    """Errors within it have changed nothing."""
+def _nothing_changed(without_right: str) -> Iterator[None]:
+    """Errors within it have changed nothing; where rights are missing the sentence ends with what to do."""
     try:
         yield
     except OSError as error:
         sentence = f"{sentence_of(error)}; nothing was changed"
         if error.errno in _NO_RIGHT:
-            raise RefusedError(f"{sentence}: run as the owner of the files, who keeps their rights") from error
+            raise RefusedError(f"{sentence}{without_right}") from error
         raise FailedError(sentence) from error
 
 

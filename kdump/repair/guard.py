@@ -13,6 +13,7 @@ from kdump.repair.plan import names_of
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.log_dir import is_log_dir
 from kdump.storage.names import parse_name
+from kdump.storage.paths import as_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,7 +150,7 @@ def _demand_owner(plan: Plan, change: Change, now: FileState | None, like: FileS
         names = f"{change.name} and {change.like}"
         raise RefusedError(f"{plan.directory}: {names} belong to different owners; give them to one: chown")
     if os.geteuid() != 0 and (owner.uid != os.geteuid() or owner.gid not in {os.getegid(), *os.getgroups()}):
-        raise RefusedError(f"{_path(plan, change.name)}: belongs to another user; run as the owner of the files")
+        raise RefusedError(f"{_path(plan, change.name)}: belongs to another user{as_owner(_path(plan, change.name))}")
 
 
 def _demand_finished(plan: Plan) -> None:

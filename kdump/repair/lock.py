@@ -27,7 +27,7 @@ from kdump.format.kinds import FileKind
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.file_state import state_of, state_of_open
 from kdump.storage.log_dir import is_log_dir
-from kdump.storage.paths import above
+from kdump.storage.paths import above, as_owner
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -187,7 +187,8 @@ class DirectoryLock:
 
     def _unknown(self, error: OSError) -> str:
         why = f"cannot be locked ({error.strerror}), so nobody knows whether a broker is running"
-        return f"{self._path}: {why}; work on a copy, or run as the owner of the files"
+        owner = f"{as_owner(self._path)}, or" if isinstance(error, PermissionError) else ";"
+        return f"{self._path}: {why}{owner} work on a copy"
 
 
 class Users(Value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -46,16 +46,18 @@ class Quarantine:
         path: of the directory, without links.
         fd: its descriptor; closed with the quarantine.
         ops: makes the calls.
+        has_made_root: the directory that it lies in was made for it.
 
     Attributes:
         path: the same.
         fd: its descriptor.
     """
 
-    def __init__(self, path: str, fd: int, ops: FileOps) -> None:
+    def __init__(self, path: str, fd: int, ops: FileOps, *, has_made_root: bool = False) -> None:
         self.path = path
         self.fd = fd
         self._ops = ops
+        self._has_made_root = has_made_root
 
     @classmethod
     def make(cls, root: str, partition: str, command: str, owner: int, ops: FileOps) -> Self:
@@ -72,10 +74,13 @@ class Quarantine:
             RefusedError: others could put something in the place of what lies in the root.
         """
         root = os.path.realpath(root)
-        if not os.path.isdir(root):
-            _make_directory(os.path.dirname(root), os.path.basename(root), ops)
-        above = os.open(root, DIRECTORY | os.O_NOFOLLOW)
-        try:
+        has_made_root = not os.path.isdir(root)
+        with ExitStack() as made:  # goes again where something fails
+            if has_made_root:
+                made.callback(_remove_directory, root, ops)
+                _make_directory(os.path.dirname(root), os.path.basename(root), ops)
+            above = os.open(root, DIRECTORY | os.O_NOFOLLOW)
+            made.callback(os.close, above)
             owners = {os.geteuid(), 0, *(() if os.geteuid() else (owner,))}
             demand_ours(root, state_of_open(above), owners, sticky=True)
             stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{_ODD.sub('_', partition)}-{command}"
@@ -83,18 +88,16 @@ class Quarantine:
             while state_of(above, name) is not None:
                 number += 1
                 name = f"{stem}-{number}"
+            path = os.path.join(root, name)
+            made.callback(_remove_directory, path, ops)
             ops.make_directory(above, name)
             ops.sync(above)
             fd = os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
-        finally:
-            os.close(above)
-        place = cls(os.path.join(root, name), fd, ops)
-        try:
-            demand_ours(place.path, state_of_open(fd), {os.geteuid()})
-        except BaseException:
-            place.close()
-            raise
-        return place
+            made.callback(os.close, fd)
+            demand_ours(path, state_of_open(fd), {os.geteuid()})
+            made.pop_all()
+        os.close(above)
+        return cls(path, fd, ops, has_made_root=has_made_root)
 
     def save(self, name: str, source: int, start: int, end: int, sha256: str) -> None:
         """Save the bytes [start, end) of a file, and read back what was written.
@@ -153,7 +156,7 @@ class Quarantine:
         self._ops.sync(self.fd)
 
     def discard(self) -> None:
-        """Remove it, as far as that can be done: nothing was changed.
+        """Remove it, and the directory that was made for it, as far as that can be done: nothing was changed.
 
         The journal goes first: without it nobody takes the rest for more than it is.
         """
@@ -161,16 +164,24 @@ class Quarantine:
             names = sorted(os.listdir(self.fd), key=lambda name: (not name.startswith("journal"), name))
             for name in names:
                 self._ops.remove(self.fd, name)
-            parent = open_directory(os.path.dirname(self.path))
-            try:
-                self._ops.remove_directory(parent, os.path.basename(self.path))
-            finally:
-                os.close(parent)
+            _remove_directory(self.path, self._ops)
+        if self._has_made_root:
+            _remove_directory(os.path.dirname(self.path), self._ops)
 
     def close(self) -> None:
         """Close the directory; a second time does nothing."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
+            os.close(fd)
+
+
+def _remove_directory(path: str, ops: FileOps) -> None:
+    """Remove a directory, if it is empty: another repair may have begun in it."""
+    with suppress(OSError):
+        fd = open_directory(os.path.dirname(path))
+        try:
+            ops.remove_directory(fd, os.path.basename(path))
+        finally:
             os.close(fd)
 
 

@@ -187,8 +187,8 @@ def find_copies(sources: Iterable[str]) -> Found:
                 _join(copies, copy)
             continue
         listing = DirectoryListing(source)
-        if listing.error is not None:
-            problems.append(OpenFailure(source, "permission", f"{source}: cannot be listed: {listing.error.strerror}"))
+        if listing.failure is not None:
+            problems.append(listing.failure)
         elif _logs_of(listing) or _runs_of(listing):
             copies.extend(_of_directory(source, source, listing, log_dirs))
         else:
@@ -266,17 +266,21 @@ def _told(listing: DirectoryListing) -> dict[str, tuple[str | None, str]]:
     return found
 
 
+def _no_partition(source: str) -> OpenFailure:
+    return OpenFailure(source, "missing", f"{source}: no partition in this log.dir; see whether its volume is mounted")
+
+
 def _of_log_dir(
     source: str, listing: DirectoryListing, known: dict[str, LogDir], problems: list[OpenFailure]
 ) -> Iterator[Copy]:
     log_dir = known.setdefault(real(source), LogDir(source))
     partitions = listing.partitions()
-    if not partitions and not listing.contents(is_partition=False).files:
-        problems.append(no_kafka_files(source))
+    if not partitions:
+        problems.append(_no_partition(source) if listing.contents(is_partition=False).files else no_kafka_files(source))
     for path in partitions:
         inner = DirectoryListing(path)
-        if inner.error is not None:
-            problems.append(OpenFailure(path, "permission", f"{path}: cannot be listed: {inner.error.strerror}"))
+        if inner.failure is not None:
+            problems.append(inner.failure)
             continue
         name = base_name(path)
         logs = _logs_of(inner, source)

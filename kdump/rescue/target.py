@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kdump.rescue.sources import is_partition_name
+from kdump.storage.directory import cannot_list
 from kdump.storage.log_dir import log_dir_around
 from kdump.storage.paths import parent, real
 
@@ -86,7 +87,7 @@ class Target:
         try:
             entries = set(os.listdir(self.path))
         except OSError as error:
-            raise UnfitError(f"{self.path}: cannot be listed: {error.strerror}") from None
+            raise UnfitError(cannot_list(self.path, error).sentence) from None
         for entry in sorted(entries):
             if entry.startswith(_TEMPORARY):
                 continue

@@ -28,7 +28,7 @@ from kdump.value import Value
 from kdump.workers import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.cleaner.cleaner import LastRecord
@@ -96,14 +96,15 @@ def retention(paths: list[str], options: RetentionOptions) -> Iterator[Retention
         skipped = [] if directory.is_partition else directory.contents.skipped
         for one in skipped:
             kind = "permission" if one.path == path else "skipped"
-            held.append(OpenFailure(one.path, kind, f"{one.path}: {one.reason}: not looked at"))
+            held.append(OpenFailure(one.path, kind, one.sentence))
         partitions = [] if any(one.path == path for one in skipped) else directory.partitions
         if not (partitions or held):
             held.append(no_kafka_files(path).replace(kind="other"))
         yield from held
         found.append((directory, partitions))
     buffer = Buffer(BytesSource(b""), _WINDOW)
-    sizes = [[_size(one) for one in judged] if options.progress else None for _, judged in found]
+    passes = 1 + options.clean  # the offset map is made first, then the segments are filtered
+    sizes = [[passes * _size(one) for one in judged] if options.progress else None for _, judged in found]
     done, total = 0, sum(sum(own or ()) for own in sizes)
     for (directory, judged), own in zip(found, sizes, strict=True):
         for item in _partitions(directory, judged, own, buffer, options):
@@ -128,7 +129,9 @@ def _partitions(
     def one(number: int) -> Iterator[RetentionItem | _OfCheckpoint]:
         held: list[Finding | OpenFailure | _OfCheckpoint] = []
         directory.log_dir.on_read = partial(_report, held)
-        yield from _partition(_Task(partitions[number], buffer, options, held))
+        for item in _partition(_Task(partitions[number], buffer, options, held)):
+            if sizes is not None or not isinstance(item, Progress):
+                yield item
         if sizes is not None:
             yield Progress(sizes[number], sizes[number], partitions[number].path)
 
@@ -189,7 +192,7 @@ def _partition(task: _Task) -> Iterator[RetentionItem | _OfCheckpoint]:
     try:
         files = LogFiles(directory, task.held.append, task.options.max_batch_bytes)
         if files.bases:
-            rows = _rows(LogReader(files, task.buffer), task)
+            rows = yield from _rows(LogReader(files, task.buffer), task)
         else:
             task.held.append(OpenFailure(path, "other", f"{path}: no segment is here"))
     except UnreadableError as error:
@@ -204,14 +207,16 @@ def _partition(task: _Task) -> Iterator[RetentionItem | _OfCheckpoint]:
     yield from rows
 
 
-def _rows(reader: LogReader, task: _Task) -> list[RetentionItem]:
-    """The items of a partition: compaction first, as it reads what retention needs."""
+def _rows(reader: LogReader, task: _Task) -> Generator[Progress, None, list[RetentionItem]]:
+    """Return the items of a partition: compaction first, as it reads what retention needs."""
     options, files = task.options, reader.files
     options = options.replace(config=options.config.on(files.topic, task.directory.log_dir))
     config = options.config.of_topic(files.topic)
     files.check_names()
     largest: dict[int, int] = {}
-    compacted = _compacted(reader, config, options, largest, task.held.append) if options.compaction else None
+    compacted = None
+    if options.compaction:
+        compacted = yield from _compacted(reader, config, options, largest, task.held.append)
     log = reader.facts(options.log_start_offset, options.high_watermark, largest)
     append = Append(_SMALL_APPEND, options.now, log.end_offset)
     rows: list[RetentionItem] = [
@@ -263,7 +268,7 @@ def _compacted(
     options: RetentionOptions,
     largest: dict[int, int],
     report: Callable[[Finding | OpenFailure], None],
-) -> Compacted:
+) -> Generator[Progress, None, Compacted]:
     timeless = options.clean and config.min_compaction_lag_ms == 0
     files = reader.files
     log = reader.facts(options.log_start_offset, options.high_watermark, {}, timeless=timeless)
@@ -278,7 +283,7 @@ def _compacted(
     if not part.chosen:
         return row.replace(cleaned=[])
     active = last_records(known, options.now, options.config.broker("producer.id.expiration.ms"))
-    return _pass(reader, config, options, log, row, active, largest, report)
+    return (yield from _pass(reader, config, options, log, row, active, largest, report))
 
 
 def _pass(
@@ -290,7 +295,7 @@ def _pass(
     active: Mapping[int, LastRecord],
     largest: dict[int, int],
     report: Callable[[Finding | OpenFailure], None],
-) -> Compacted:
+) -> Generator[Progress, None, Compacted]:
     """Simulate a pass; one that fails leaves what it had not come to as it is."""
     files = reader.files
     count = len(files.bases)
@@ -312,13 +317,13 @@ def _pass(
     cleaned: list[CleanedSegment] = []
     done, before, end, failure = 0, 0, None, ""
     try:
-        end = cleaner.build_map()
+        end = yield from cleaner.build_map()
         sizes = [
             IndexSizes(files.index_size(n, FileKind.INDEX), files.index_size(n, FileKind.TIMEINDEX))
             for n in range(count)
         ]
         for group in groups(log, end, row.part.clean_until_offset, sizes, config):
-            cleaned.append(cleaner.clean(group))
+            cleaned.append((yield from cleaner.clean(group)))
             done = group.stop
             before += sum(log.segments[number].size for number in group)
     except CleaningError as error:
@@ -327,7 +332,7 @@ def _pass(
     try:
         for number in range(done, count - 1):
             if options.collect:
-                cleaned.append(cleaner.untouched(number))
+                cleaned.append((yield from cleaner.untouched(number)))
     except CleaningError as error:
         if not failure:
             _explain(files, error, report)

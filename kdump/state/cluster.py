@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     Named = dict[tuple[str, str], tuple[dict[str, Any], dict[str, SetBy]]]
 
 KEY = (METADATA_TOPIC, 0)
-_NOT_HERE = f"no {METADATA_TOPIC}-0 is here"
+_NOT_HERE = (
+    f"no {METADATA_TOPIC}-0 here; each node has it in one of its log.dirs: its metadata.log.dir, else the first of "
+    "log.dirs"
+)
 _PASSES = 2  # over the log: for its end and its times, and for what is in it
 _OF_TOPICS = ("topic", "partition", "config")
 

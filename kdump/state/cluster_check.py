@@ -84,9 +84,8 @@ def _given(image: MetadataImage, cluster: str | None, path: str) -> _Given | lis
     directory = InputDirectory(path, parent)
     if directory.is_partition:
         return [OpenFailure(path, "other", f"{path}: --check wants a log directory, not a partition directory")]
-    for one in directory.contents.skipped:
-        if one.path == path:
-            return [OpenFailure(path, "permission", f"{path}: {one.reason}: not looked at")]
+    if directory.failure is not None:
+        return [directory.failure]
     log_dir = directory.log_dir
     meta = log_dir.file(FileKind.META_PROPERTIES)
     if log_dir.node is None:

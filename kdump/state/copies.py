@@ -62,7 +62,7 @@ class Copies:
             directory = InputDirectory(path, parent)
             for one in [] if directory.is_partition else directory.contents.skipped:
                 why = "permission" if one.path == path else "skipped"
-                report(OpenFailure(one.path, why, f"{one.path}: {one.reason}: not looked at"))
+                report(OpenFailure(one.path, why, one.sentence))
             directory.log_dir.on_read = partial(_told, report)
             if not (directory.partitions or directory.contents.files or directory.contents.skipped):
                 report(no_kafka_files(path).replace(kind="other"))

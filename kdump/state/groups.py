@@ -40,7 +40,10 @@ if TYPE_CHECKING:
         | OpenFailure
     )
 
-_NOT_HERE = "no partition of __consumer_offsets or __share_group_state is here"
+_NOT_HERE = (
+    f"no partition of {OFFSETS_TOPIC} or {SHARE_TOPIC} here; each group is in one, kdump partition-for GROUP tells in "
+    "which: name the log.dirs of all brokers"
+)
 
 
 class GroupOptions(Value):

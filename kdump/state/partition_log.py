@@ -111,9 +111,8 @@ class PartitionLog:
     ) -> None:
         self.directory = directory
         self.name = directory.name if directory.key is None else "{}-{}".format(*directory.key)
-        if directory.listing.error is not None:
-            why = f"{directory.path}: cannot be listed: {directory.listing.error.strerror}"
-            report(OpenFailure(directory.path, "permission", why))
+        if directory.listing.failure is not None:
+            report(directory.listing.failure)
         self.bases = directory.log_bases
         self._limits = limits
         self._report = report

@@ -16,7 +16,9 @@ from kdump.state.open_transactions import open_transactions
 from kdump.state.partition_log import START, PartitionLog, up_to
 from kdump.state.transaction_coordinator import TransactionCoordinator
 from kdump.state_rows import OpenRow, TransactionRow
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TRANSACTIONS_TOPIC
+from kdump.storage.paths import real
 from kdump.value import Value
 from kdump.workers import in_order
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from kdump.item import Checked, PartitionChecked
     from kdump.state.open_transactions import OpenTransaction
     from kdump.state_rows import CopyChosen, Horizon
-    from kdump.storage.file_source import OpenFailure
     from kdump.storage.partition_dir import PartitionDir
 
     TransactionItem = (
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 _WAITING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _TOOL = "kafka-transactions.sh --bootstrap-server HOST:PORT abort"
+_NOT_HERE = (
+    f"no partition of {TRANSACTIONS_TOPIC} here; each transactional id is in one, kdump partition-for ID tells in "
+    "which: name the log.dirs of all brokers"
+)
 
 
 class TransactionOptions(Value):
@@ -76,8 +81,14 @@ def transactions(paths: list[str], options: TransactionOptions) -> Iterator[Tran
     """
     held: list[Finding | OpenFailure] = []
     copies = Copies(paths, held.append)
+    is_clean = not any(isinstance(one, OpenFailure) and one.kind != "skipped" for one in held)
     yield from _drained(held)
     numbers = copies.of_topic(TRANSACTIONS_TOPIC)
+    if not numbers and is_clean:
+        named = {real(one.path) for some in copies.partitions.values() for one in some}
+        for path in paths:
+            if real(path) not in named:  # who names a partition asks for what is open in it
+                yield OpenFailure(path, "skipped", f"{path}: {_NOT_HERE}")
     keys = [key for key in copies.partitions if key[0] != TRANSACTIONS_TOPIC]
     before = sum(_size(copies, options, (TRANSACTIONS_TOPIC, number)) for number in numbers)
     total = before + sum(_size(copies, options, key) for key in keys) if options.progress else None

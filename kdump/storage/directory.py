@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TEXT_KINDS, FileKind, FileName, has_meaning, log_bases, parse_name, parse_partition
-from kdump.storage.paths import DID_YOU_MEAN, is_dir, is_remote, real
+from kdump.storage.paths import DID_YOU_MEAN, is_dir, is_remote, real, why_not
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ SEGMENT_KINDS = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNI
 NOT_A_PARTITION = "not a partition directory"
 A_LINK, NO_FILE = "a symbolic link", "not a regular file"  # a broker follows the first, and fails on some of the others
 IN_A_PARTITION = "a directory inside a partition directory"
-CANNOT_LIST = "cannot be listed"
 REMOTE_CACHE = "remote-log-index-cache"  # of a log.dir: copies of indexes whose logs are elsewhere
 _LEVELS, _MOST_BELOW, _MOST_NAMED = 2, 500, 3  # where log directories are looked for that a user may have meant
 _LOCK = ".lock"  # of a log.dir; always empty
@@ -36,6 +35,16 @@ class Skipped(Value):
 
     path: str
     reason: str
+
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Whether the system does not give it; else it is left alone on purpose."""
+        return self.reason.startswith("cannot")
+
+    @property
+    def sentence(self) -> str:
+        """One line for the user."""
+        return f"{self.path}: {self.reason}" if self.is_out_of_reach else f"{self.path}: not read: {self.reason}"
 
 
 class FoundFile(NamedTuple):
@@ -98,6 +107,11 @@ class DirectoryListing:
             self.error = error
 
     @property
+    def failure(self) -> OpenFailure | None:
+        """The same as a line for the user."""
+        return None if self.error is None else cannot_list(self.path, self.error)
+
+    @property
     def names(self) -> Iterable[str]:
         """The names of all entries, of whatever kind, in no order."""
         return self._entries.keys()
@@ -133,9 +147,9 @@ class DirectoryListing:
                 else:
                     skipped.append(Skipped(self.join(name), A_LINK if entry.is_symlink() else NO_FILE))
             except OSError as error:
-                skipped.append(Skipped(self.join(name), f"cannot be looked at: {error.strerror}"))
+                skipped.append(Skipped(self.join(name), f"cannot be looked at: {why_not(self.join(name), error)}"))
         if self.error is not None:
-            skipped.append(Skipped(self.path, f"{CANNOT_LIST}: {self.error.strerror}"))
+            skipped.append(Skipped(self.path, _cannot_list(self.path, self.error)))
         return files, directories, skipped
 
     @property
@@ -223,6 +237,21 @@ class DirectoryListing:
         parsed = ((name, parse_partition(name)) for name in self._by_kind[1])
         keys = sorted((found.topic, found.partition, name) for name, found in parsed if found is not None)
         return [self.join(name) for _, _, name in keys]
+
+
+def cannot_list(path: str, error: OSError) -> OpenFailure:
+    """Return why nobody knows what lies in a directory, and what to do.
+
+    Args:
+        path: of the directory, as the user wrote it.
+        error: what the system said.
+    """
+    kind = "permission" if isinstance(error, PermissionError) else "other"
+    return OpenFailure(path, kind, f"{path}: {_cannot_list(path, error)}")
+
+
+def _cannot_list(path: str, error: OSError) -> str:
+    return f"cannot be listed: {why_not(path, error)}"
 
 
 def no_kafka_files(path: str) -> OpenFailure:

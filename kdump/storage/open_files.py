@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.storage.file_source import FileSource, NotRegularError, OpenFailure, first_line
-from kdump.storage.paths import did_you_mean, is_remote
+from kdump.storage.paths import did_you_mean, is_remote, why_not
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,7 +43,7 @@ def _source(path: str, *, follow: bool, devices: bool = False) -> FileSource:
 def _problem(path: str, error: OSError, *, follow: bool) -> OpenFailure:
     if is_remote(path) and not isinstance(error, FileNotFoundError | IsADirectoryError):
         if isinstance(error, PermissionError):
-            return OpenFailure(path, "permission", f"{path}: permission denied by the store")
+            return OpenFailure(path, "permission", f"{path}: {why_not(path, error)}")
         return OpenFailure(path, "other", f"{path}: cannot be opened: {first_line(error)}")
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         sentence = f"no such file: {path}{did_you_mean(path)}"
@@ -57,7 +57,7 @@ def _problem(path: str, error: OSError, *, follow: bool) -> OpenFailure:
     if isinstance(error, NotRegularError):
         return OpenFailure(path, "special", f"{path}: is {error.what}; only regular files are read")
     if isinstance(error, PermissionError):
-        return OpenFailure(path, "permission", f"{path}: permission denied: run as the owner of the file")
+        return OpenFailure(path, "permission", f"{path}: {why_not(path, error)}")
     return OpenFailure(path, "other", f"{path}: cannot be opened: {error.strerror}")
 
 

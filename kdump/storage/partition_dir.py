@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import SEGMENT_KINDS, DirectoryListing
-from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases, parse_partition
 from kdump.storage.open_files import CachedFile
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.format.source import Source
     from kdump.storage.directory import Contents
+    from kdump.storage.file_source import OpenFailure
     from kdump.storage.state_file import StateFile
 
 
@@ -80,10 +80,8 @@ class PartitionDir:
         Raises:
             UnreadableError: it cannot.
         """
-        error = self.listing.error
-        if error is not None:
-            sentence = f"{self.path}: cannot be listed: {error.strerror}"
-            raise UnreadableError(OpenFailure(self.path, "permission", sentence))
+        if self.listing.failure is not None:
+            raise UnreadableError(self.listing.failure)
 
     @property
     def key(self) -> tuple[str, int] | None:
@@ -297,6 +295,11 @@ class InputDirectory:
     def is_log_dir(self) -> bool:
         """Whether it is taken for a log.dir: it has no segment file, and is not named as a partition directory."""
         return self.log_dir.path == self.path
+
+    @property
+    def failure(self) -> OpenFailure | None:
+        """Why it cannot be listed, None where it is."""
+        return self._itself.listing.failure
 
     @property
     def contents(self) -> Contents:

@@ -11,6 +11,8 @@ _ALIKE = 0.8
 
 DID_YOU_MEAN = "; did you mean "
 """Begins the end of a sentence that names what the user has not named."""
+AS_OWNER = "; run as "
+"""Begins the end of a sentence that names a user of this machine."""
 
 
 def is_remote(path: str) -> bool:
@@ -57,9 +59,36 @@ def size(path: str) -> int:
     return os.stat(path, follow_symlinks=False).st_size
 
 
-def may_list(directory: str) -> bool:
-    """Tell whether the user may list a directory; a store says so when it is asked for the listing."""
-    return is_remote(directory) or os.access(directory, os.R_OK | os.X_OK)
+def why_not(path: str, error: OSError) -> str:
+    """Return why the system does not give a file or a directory, and what to do where rights are missing."""
+    if not isinstance(error, PermissionError):
+        return error.strerror or str(error)
+    return "permission denied by the store" if is_remote(path) else f"permission denied{as_owner(path)}"
+
+
+def as_owner(path: str) -> str:
+    """Return as whom to run where rights are missing, as the end of a sentence.
+
+    Args:
+        path: of a file or directory; where nobody tells whose that is, the directory above it counts.
+    """
+    from pwd import getpwuid
+
+    at = os.path.abspath(path)
+    while True:
+        try:
+            owner = os.stat(at).st_uid
+        except OSError:
+            at = os.path.dirname(at)
+            continue
+        break
+    if owner == os.geteuid():
+        return "; you own it: chmod u+rwX gives you the right"
+    try:
+        name = getpwuid(owner).pw_name
+    except KeyError:  # of another machine, or of a container
+        name = f"user {owner}"
+    return f"{AS_OWNER}{name}, who owns it"
 
 
 def above(directory: str) -> str:

@@ -7,8 +7,10 @@ import stat
 from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
+from kdump.storage.directory import cannot_list
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import TEMPORARY, parse_name
+from kdump.storage.paths import why_not
 from kdump.usage.rows import INDEX, LEFTOVER, LOG, OTHER
 from kdump.value import Value
 
@@ -52,7 +54,7 @@ def files_of(path: str, *, leftover: bool = False, without: Container[str] = ())
     except FileNotFoundError:
         return
     except OSError as error:
-        yield OpenFailure(path, "permission", f"{path}: cannot be listed: {error.strerror}")
+        yield cannot_list(path, error)
         return
     for entry in entries:
         below = os.path.join(path, entry.name)
@@ -61,7 +63,7 @@ def files_of(path: str, *, leftover: bool = False, without: Container[str] = ())
         except FileNotFoundError:
             continue
         except OSError as error:
-            yield OpenFailure(below, "permission", f"{below}: cannot be looked at: {error.strerror}")
+            yield OpenFailure(below, "permission", f"{below}: cannot be looked at: {why_not(below, error)}")
             continue
         if stat.S_ISDIR(status.st_mode) and below in without:
             continue

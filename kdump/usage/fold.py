@@ -27,7 +27,7 @@ from kdump.item import Checked, CheckedFile, Growth, Progress, Usage
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.names import OFFSETS_TOPIC, parse_name, parse_partition
 from kdump.storage.open_files import open_source
-from kdump.storage.paths import base_name
+from kdump.storage.paths import base_name, why_not
 from kdump.usage import _sums, rows
 from kdump.usage.files import DiskFile, disk_file, files_of
 from kdump.usage.freeable import freeable, together
@@ -110,7 +110,8 @@ class UsagePart:
         except FileNotFoundError:
             return
         except OSError as error:
-            yield OpenFailure(self.alone, "permission", f"{self.alone}: cannot be looked at: {error.strerror}")
+            why = f"{self.alone}: cannot be looked at: {why_not(self.alone, error)}"
+            yield OpenFailure(self.alone, "permission", why)
 
     @property
     def log_bytes(self) -> int:

@@ -157,11 +157,8 @@ def _roots(paths: Sequence[str]) -> Iterator[tuple[str, list[_Part] | OpenFailur
 
 def _not_counted(path: str) -> OpenFailure:
     """Why nothing of a directory is counted."""
-    error = DirectoryListing(path).error
-    if error is not None:
-        sentence = f"{path}: cannot be listed: {error.strerror}; run as the owner of the files"
-        return OpenFailure(path, "permission", sentence)
-    return no_kafka_files(path).replace(kind="other")  # status 5, as for all that is not counted
+    failure = DirectoryListing(path).failure
+    return failure or no_kafka_files(path).replace(kind="other")  # status 5, as for all that is not counted
 
 
 def _counted(parts: list[_Part], options: UsageOptions) -> Iterator[Item]:

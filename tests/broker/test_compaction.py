@@ -44,8 +44,11 @@ from tests.support.runs import run_kdump
 from tests.support.segments import GZIP, LZ4, SNAPPY, TRANSACTIONAL, ZSTD, Record, batch, message, wrapper
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from kdump.broker.cleaner.cleaned_segment import CleanedSegment
     from kdump.broker.retention_results import Compacted
+    from kdump.item import Progress
 
 NOW = 1_800_000_000_000
 RECOMPRESSED = {"codecs-0", "tombs-0"}  # have batches of snappy or lz4, which Java makes otherwise
@@ -65,9 +68,9 @@ class Written:
                 self.parts: list[bytes] = []
                 super().__init__(*args, write=lambda data: self.parts.append(bytes(data)), **given)
 
-            def clean(self, group: range) -> CleanedSegment:
+            def clean(self, group: range) -> Generator[Progress, None, CleanedSegment]:
                 self.parts = []
-                target = super().clean(group)
+                target = yield from super().clean(group)
                 keep[target.base_offset] = b"".join(self.parts), group
                 return target
 

@@ -70,7 +70,7 @@ NOTE = Finding(Code.F02, INDEX)
 GONE = Finding(Code.F09, TIMES)
 LIMIT = Finding(Code.L12, LOG, 4000, 61, values={"why": "the batch is over --max-batch-bytes"})
 MISSING = OpenFailure("nothing.log", "missing", "no such file: nothing.log")
-DENIED = OpenFailure(EPOCHS, "permission", f"{EPOCHS}: permission denied: run as the owner of the file")
+DENIED = OpenFailure(EPOCHS, "permission", f"{EPOCHS}: permission denied; run as kafka, who owns it")
 SKIPPED = OpenFailure(f"{P}/x", "skipped", f"{P}/x: not read: a directory inside a partition directory")
 
 CLEAN: list[Item] = [SEGMENT, DIRECTORY]
@@ -281,7 +281,7 @@ def test_json_has_the_keys_that_are_promised() -> None:
     assert list(summary.items()) == [
         ("type", "summary"), ("files", 2), ("bytes", 5_000_800), ("batches", 70), ("records", 9000), ("partitions", 1),
         ("errors", 1), ("warnings", 2), ("notes", 1), ("offsetsLost", 0), ("recordsLost", 0), ("recordsUnknown", 0),
-        ("unchecked", [{"file": EPOCHS, "reason": "permission denied: run as the owner of the file"}]), ("exit", 0),
+        ("unchecked", [{"file": EPOCHS, "reason": "permission denied; run as kafka, who owns it"}]), ("exit", 0),
     ]  # fmt: skip
 
 

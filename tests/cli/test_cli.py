@@ -282,7 +282,7 @@ def test_a_file_without_permission_is_one_line_and_5(tree: Path) -> None:
     run = unprivileged("dump", f"error/{ZERO}", f"clean/{ZERO}", cwd=tree)
     assert run.exit == 5
     assert dumped(run) == [f"clean/{ZERO}"]
-    one_line(run, f"error/{ZERO}", "permission", "run as")
+    one_line(run, f"error/{ZERO}", "permission denied; you own it: chmod")
 
 
 def test_a_directory_without_permission_is_one_line_and_5(tree: Path) -> None:

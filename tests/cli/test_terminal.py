@@ -58,6 +58,9 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(place: Path, args: list[s
         ["cluster", "--check", "."],
         ["cluster", "--topic", "none"],
         ["retention", "--pass"],
+        ["du"],
+        ["du", "--by", "key"],
+        ["du", "--full-at", "10G", "--by", "partition"],
     ],
     ids=" ".join,
 )

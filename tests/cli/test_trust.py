@@ -7,14 +7,17 @@ import io
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kdump.__main__ import main
-from kdump.cli.bug import bug_lines
+from kdump.cli.bug import bug_lines, report_bug
 from tests.support.runs import FIXTURES, run_kdump
+from tests.support.unprivileged import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,6 +158,38 @@ def test_a_bug_is_told_with_its_place_and_nothing_raw(tmp_path: Path, monkeypatc
     assert last.startswith(r"kdump: TypeError: '<' not supported in \x1b[31mred\x0aline\u{202e}\x9bxxx")
     assert last.endswith("...: a bug in kdump, not in your files; please report it with the lines above")
     assert all(line.isascii() and line.isprintable() for line in (*lines, last))
+
+
+@pytest.mark.parametrize(
+    ("module", "package"), [("click", "click"), ("rich.cells", "rich"), ("snappy", "python-snappy")]
+)
+def test_a_package_that_is_not_installed_is_one_line_with_how_to_install_it(module: str, package: str) -> None:
+    """It is no bug: `python -m kdump` in a clone where nothing was installed."""
+    lines = [
+        "import sys",
+        f"sys.modules[{module.partition('.')[0]!r}] = None",
+        "from kdump.cli.bug import report_bug",
+        f"sys.exit(report_bug(ModuleNotFoundError('No module named x', name={module!r})))",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "\n".join(lines)], capture_output=True, text=True, check=False, env=ENVIRONMENT
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    told = f"kdump: the Python package {package} is not installed; to install it: .* -m pip install .*\n"
+    assert re.fullmatch(told, done.stderr)
+
+
+def test_a_module_of_kdump_that_is_not_there_is_a_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report_bug(ModuleNotFoundError("No module named 'kdump.gone'", name="kdump.gone")) == 1
+    assert "a bug in kdump" in capsys.readouterr().err
+
+
+def test_without_any_package_kdump_says_what_to_install() -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "kdump", "--version"], capture_output=True, text=True, check=False, env=ENVIRONMENT
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("kdump: the Python package click is not installed; to install it: ")
 
 
 def test_the_cause_of_a_bug_is_told_too_and_an_endless_recursion_is_not_told_whole() -> None:

@@ -322,6 +322,24 @@ def test_nothing_found_is_one_sentence_and_a_status(args: list[str], status: int
     assert sentence in stderr[-1]
 
 
+@pytest.mark.parametrize(("name", "what"), [("empty", "directory"), ("orders-0", "partition directory")])
+def test_a_directory_without_a_segment_has_nothing_there(name: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "leader-epoch-checkpoint").write_text("0\n0\n")
+    for args in (["find-time", name, "2026-01-01"], ["find-offset", name, "5"], ["find-offset", name, "-"]):
+        run = run_kdump(args, tmp_path)
+        assert (run.exit, run.stdout) == (10, b"")
+        told = f"kdump: {name}: no segment in this {what}; name a partition directory, or a log.dir with --topic-p"
+        assert run.stderr.decode().splitlines()[-1].startswith(told)
+
+
+def test_a_log_dir_without_a_partition_named_is_not_read_and_one_of_its_partitions_is_named() -> None:
+    status, stdout, stderr = find("find-offset", ".", "3")
+    assert (status, stdout) == (5, [])
+    (named,) = re.findall(r"^kdump: \.: this is a log\.dir: say which .* example --topic-partition (\S+)$", stderr[-1])
+    assert find("find-offset", ".", "earliest", "--topic-partition", named)[0] in (0, 10)
+
+
 def test_a_log_dir_takes_the_name_of_the_partition() -> None:
     direct = find("find-offset", "plain-0", "45", "--format", "json")
     (line,) = find("find-offset", ".", "45", "--topic-partition", "plain-0", "--format", "json")[1]

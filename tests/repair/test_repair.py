@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -541,7 +542,7 @@ def test_a_signal_while_things_are_prepared_leaves_nothing_behind(number: signal
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -number
     assert seen(partition) == before
-    assert list((tmp_path / "q").iterdir()) == []
+    assert not (tmp_path / "q").exists()
 
 
 def test_a_cut_at_the_log_start_is_refused(tmp_path: Path) -> None:
@@ -801,7 +802,60 @@ def test_a_disk_that_takes_nothing_more_is_exit_13_and_all_is_as_it_was(tmp_path
     for tree in (before, after):
         del tree["."], tree[PARTITION]  # .lock and temporary files came and went
     assert changed(before, after) is None
-    assert list((tmp_path / "q").iterdir()) == []
+    assert not (tmp_path / "q").exists()
+
+
+@pytest.mark.parametrize("is_users", [False, True], ids=["made by the repair", "the user's own"])
+def test_a_repair_that_fails_removes_the_quarantine_that_it_made_and_no_other(is_users: bool, tmp_path: Path) -> None:
+    partition, quarantine = broken_indexes(tmp_path / "logs"), tmp_path / "q"
+    plan = plan_of_reindex(partition)
+    if is_users:
+        quarantine.mkdir()
+    for at in range(1000):
+        failing = Faulty(at, lambda *_, **__: throw(OSError(errno.EIO, "Input/output error")))
+        with pytest.raises(FailedError) as raised:
+            apply(plan, str(quarantine), [], means(failing))
+        if raised.value.journal is not None:  # something may have changed
+            break
+        assert quarantine.exists() == is_users, failing.names
+        assert not is_users or list(quarantine.iterdir()) == [], failing.names
+    assert at > 20
+
+
+def test_a_repair_without_the_right_to_write_names_the_user_to_run_as(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    (tmp_path / "logs" / ".lock").touch()
+    owner = 4321 if os.geteuid() == 0 else os.geteuid()
+    for path in [*partition.rglob("*"), partition]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+        os.chown(path, owner, -1)
+    done = unprivileged("reindex", f"logs/{PARTITION}", "--apply", "--quarantine", "q", cwd=tmp_path)
+    what = "user 4321, who owns it" if os.geteuid() == 0 else "chmod"
+    assert done.exit == 12
+    assert what in done.stderr.decode()
+    assert not (tmp_path / "q").exists()
+
+
+@pytest.mark.parametrize("command", ["reindex", "patch-header", "truncate --at-damage"])
+@pytest.mark.parametrize("named", [PARTITION, f"{PARTITION}/{name(0)}"], ids=["directory", "log"])
+def test_why_a_file_is_not_read_is_said_once(command: str, named: str, tmp_path: Path) -> None:
+    for path in intact(tmp_path / "logs").iterdir():
+        path.chmod(0 if path.name == name(0) else 0o644)
+    done = unprivileged(*command.split(), f"logs/{named}", cwd=tmp_path)
+    assert done.exit in (5, 12)
+    assert done.stderr.decode().count("permission denied") == 1, done.stderr
+
+
+@pytest.mark.parametrize("command", ["reindex", "patch-header", "truncate --at-damage"])
+def test_a_partition_in_a_directory_that_may_not_be_entered_is_not_said_to_be_missing(
+    command: str, tmp_path: Path
+) -> None:
+    intact(tmp_path / "logs")
+    (tmp_path / "logs").chmod(0)
+    done = unprivileged(*command.split(), f"logs/{PARTITION}", cwd=tmp_path)
+    (tmp_path / "logs").chmod(0o755)
+    assert done.exit == 5
+    assert done.stderr.decode().startswith(f"kdump: logs/{PARTITION}: permission denied; you own it")
 
 
 def throw(error: Exception) -> None:

@@ -476,7 +476,8 @@ def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
     ("other", "told", "status"),
     [
         ("typo/plain-0", "typo/plain-0 (no such file)", 10),
-        ("empty", "empty (no Kafka files here)", 10),
+        ("empty", "empty (no partition here)", 10),
+        ("unmounted", "unmounted (no partition here)", 10),
         ("shut/plain-0", "shut/plain-0 (could not be read)", 5),
         ("closed/plain-0", f"closed/plain-0/{name(0)} (could not be read)", 5),
     ],
@@ -488,6 +489,7 @@ def test_a_result_that_may_lack_what_a_source_has_is_not_told_as_complete(
     for broker in ("good", "shut", "closed"):
         write(tmp_path / broker / "plain-0", files)
     (tmp_path / "empty").mkdir()
+    write(tmp_path / "unmounted", {"recovery-point-offset-checkpoint": b"0\n0\n"})
     (tmp_path / "shut" / "plain-0").chmod(0)
     (tmp_path / "closed" / "plain-0" / name(0)).chmod(0)
     command = ["salvage", "good/plain-0", other, "--to"]
@@ -501,6 +503,14 @@ def test_a_result_that_may_lack_what_a_source_has_is_not_told_as_complete(
     rows = rows_of(unprivileged(*command, "out2", "--format", "json", cwd=tmp_path))
     assert rows[-2] == {"type": "step", "n": 1, "command": None, "why": why, "instead": []}
     assert rows[-3]["type"] == "salvage"
+
+
+def test_a_source_without_a_partition_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    write(tmp_path / "disk1", {f"plain-0/{name(0)}": batch(0)})
+    write(tmp_path / "disk2", {"meta.properties": b"version=1\nnode.id=1\n"})
+    done = run_kdump(["salvage", "disk1", "disk2", "--to", "out"], tmp_path)
+    told = "kdump: disk2: no partition in this log.dir; see whether its volume is mounted\n"
+    assert (done.exit, done.stderr.decode()) == (10, told)
 
 
 def test_a_partition_that_only_another_directory_keeps_shut_is_told_as_complete(tmp_path: Path) -> None:

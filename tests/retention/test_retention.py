@@ -468,6 +468,19 @@ def test_cases_of_kafka_are_not_misled(tmp_path: Path) -> None:
             assert codes(run(place, config, case["clock_ms"])) == [], case["id"]
 
 
+def test_progress_of_a_pass_grows_while_a_partition_is_read(tmp_path: Path) -> None:
+    batches = [batch(n, [Record(bytes(20_000), b"%d" % (n % 7))]) for n in range(200)]
+    place = write(tmp_path / "t-0", {name(0): b"".join(batches), name(200): batch(200)})
+    size = sum(log.stat().st_size for log in place.glob("*.log"))
+    asked = options({"cleanup.policy": "compact"}, 1_800_000_000_000, progress=True, compaction=True, clean=True)
+    far = [one for one in retention([str(place)], asked) if isinstance(one, Progress)]
+    assert {one.total for one in far} == {2 * size}
+    assert [one.done for one in far] == sorted(one.done for one in far)
+    assert far[-1].done == 2 * size
+    assert len({one.done for one in far if one.done < size}) > 3, "while the offset map is made"
+    assert len({one.done for one in far if size < one.done < 2 * size}) > 3, "while segments are filtered"
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_counts_the_bytes_of_the_logs_under_all_paths(jobs: int) -> None:
     """A partition that its topic's deletion left behind is not looked at, and does not count."""

@@ -350,8 +350,15 @@ def test_a_log_directory_without_internal_topics_has_nothing_to_say(tmp_path: Pa
     write(tmp_path, {f"t-0/{file_name(0)}": at(0, T, Record())})
     run = run_kdump(["groups", str(tmp_path)], tmp_path)
     assert (run.exit, run.stdout) == (0, b"")
-    assert b"no partition of __consumer_offsets or __share_group_state is here" in run.stderr
-    assert run_kdump(["transactions", str(tmp_path)], tmp_path).exit == 0
+    told = "no partition of __consumer_offsets or __share_group_state here; each group is in one, kdump partition-for "
+    assert run.stderr.decode() == f"kdump: {tmp_path}: {told}GROUP tells in which: name the log.dirs of all brokers\n"
+    run = run_kdump(["transactions", str(tmp_path)], tmp_path)
+    told = "no partition of __transaction_state here; each transactional id is in one, kdump partition-for ID tells in "
+    assert run.stderr.decode().splitlines() == [
+        f"kdump: {tmp_path}: {told}which: name the log.dirs of all brokers", "kdump: no transactions here",
+    ]  # fmt: skip
+    assert run.exit == 0
+    assert run_kdump(["transactions", str(tmp_path / "t-0")], tmp_path).stderr == b"kdump: no transactions here\n"
 
 
 @pytest.mark.parametrize("args", [["--at", "soon"], ["--at", "max"], ["--diff", "1", "x"], []])

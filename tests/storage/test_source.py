@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,10 +15,12 @@ from kdump.storage.directory import Contents, Skipped
 from kdump.storage.file_source import FileShrankError, FileSource, NotRegularError, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
+from kdump.storage.paths import why_not
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+DENIED = "permission denied; you own it: chmod u+rwX gives you the right"
 ZERO = "0" * 20
 TEN = "0" * 18 + "10"
 
@@ -187,6 +190,17 @@ def test_what_changes_between_look_and_open_is_not_read(file: Path, monkeypatch:
         FileSource(str(file))
 
 
+def test_who_may_not_read_is_told_as_whom_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    denied = PermissionError(errno.EACCES, "Permission denied")
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    assert why_not("/", denied) == "permission denied; run as root, who owns it"
+    assert why_not("/nowhere/below", denied) == why_not("/", denied), "the directory above tells whose it is"
+    monkeypatch.setattr(os, "stat", lambda _: SimpleNamespace(st_uid=987_654_321))
+    assert why_not("/", denied) == "permission denied; run as user 987654321, who owns it"
+    assert why_not("s3://bucket/t-0", denied) == "permission denied by the store"
+    assert why_not("/", OSError(errno.EIO, "I/O error")) == "I/O error"
+
+
 def test_an_unreadable_file_is_told_with_what_to_do(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -195,7 +209,7 @@ def test_an_unreadable_file_is_told_with_what_to_do(file: Path, monkeypatch: pyt
     found = problem(file)
     assert (found.kind, found.sentence) == (
         "permission",
-        f"{file}: permission denied: run as the owner of the file",
+        f"{file}: {DENIED}",
     )
 
 
@@ -336,5 +350,5 @@ def test_a_directory_that_cannot_be_listed_is_skipped(tmp_path: Path, monkeypatc
     found = expand(str(tmp_path))
     assert (found.files, found.skipped) == (
         [],
-        [Skipped(str(tmp_path), "cannot be listed: Permission denied")],
+        [Skipped(str(tmp_path), f"cannot be listed: {DENIED}")],
     )

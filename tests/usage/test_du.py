@@ -358,12 +358,12 @@ def test_a_directory_without_permission_is_said_to_be_unreadable(tmp_path: Path)
     (tmp_path / "t-0").mkdir(mode=0)
     run = unprivileged("du", "t-0", cwd=tmp_path)
     assert run.exit == 5
-    assert b"t-0: cannot be listed: Permission denied" in run.stderr
+    assert b"t-0: cannot be listed: permission denied; you own it: chmod u+rwX" in run.stderr
     (tmp_path / "data").mkdir(mode=0)
     run = unprivileged("du", "data", cwd=tmp_path)
     assert (run.exit, run.stderr) == (
         5,
-        b"kdump: data: cannot be listed: Permission denied; run as the owner of the files\n",
+        b"kdump: data: cannot be listed: permission denied; you own it: chmod u+rwX gives you the right\n",
     )
 
 

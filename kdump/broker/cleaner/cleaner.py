@@ -28,10 +28,11 @@ from kdump.format.checksum import crc32c
 from kdump.format.kernels import wire
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import ROWS
+from kdump.item import Progress
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
     from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.record.chunk import Chunk
@@ -152,11 +153,13 @@ class Cleaner:
         offset_map: an empty one.
         collect: keep the batches and the offsets of the records, for whoever lists them.
         write: takes the bytes of each new segment; None where nobody wants them.
-        progress: called with the bytes that were read since the last call.
 
     Attributes:
         largest: by number of a segment that was read to its end the largest timestamp of its batches; -1 for none.
         odd: numbers of segments in which something does not look right.
+
+    Yields:
+        from each method how far the pass is, the bytes that were read up to then.
 
     Raises:
         CleaningError, OSError: from each method.
@@ -170,14 +173,13 @@ class Cleaner:
         *,
         collect: bool,
         write: Callable[[bytes | memoryview], None] | None = None,
-        progress: Callable[[int], None] = lambda _count: None,
     ) -> None:
         self._pass = log_to_clean
         self._logs = logs
         self._map = offset_map
         self._collect = collect
         self._write = write
-        self._progress = progress
+        self._read = 0  # bytes
         self._buffer: Buffer | None = None
         limits = log_to_clean.max_uncompressed_bytes
         self._reader = KafkaRecordReader(limits, max_batch=log_to_clean.max_batch_bytes, cut=KEPT, streams=True)
@@ -191,7 +193,7 @@ class Cleaner:
         self.odd: set[int] = set()
 
     # --- the offset map ---------------------------------------------------------------------------------------
-    def build_map(self) -> int:
+    def build_map(self) -> Generator[Progress, None, int]:
         """Fill the offset map from the dirty part; return the first offset that it does not cover."""
         start, end, bases = self._pass.first_dirty_offset, self._pass.end, self._pass.bases
         first = max(bisect_right(bases, start) - 1, 0)
@@ -212,6 +214,7 @@ class Cleaner:
                         self._map.stop(last if last >= start else _NO_TIME)
                         return self._map.latest + 1
                 before = window.cell(window.count - 1, layout.LAST_OFFSET)
+                yield self._progress(number)
             self._map.covers(after - 1)
         return self._map.latest + 1
 
@@ -232,14 +235,17 @@ class Cleaner:
             largest = max(largest, trusted_time(window))
             if not looks_right(window):
                 self.odd.add(number)
-            yield window
-            self._progress(window.end(window.count) - done)
+            self._read += window.end(window.count) - done
             done = window.end(window.count)
+            yield window
         if walk.failure is not None or walk.position < log.size:
             why = walk.failure or f"{CORRUPT}: Log segment may be corrupt, {log.size - walk.position} bytes left"
             raise CleaningError(why, number, walk.position)
         if position == 0:
             self.largest[number] = largest
+
+    def _progress(self, number: int) -> Progress:
+        return Progress(self._read, 0, self._logs.log(number).name)
 
     def chunks(self, window: Window, number: int, flags: array[int] | None = None) -> Iterator[Chunk]:
         """Yield the records of a window; the pass fails at the first that cannot be read where a broker reads it."""
@@ -276,7 +282,7 @@ class Cleaner:
                 yield k, transactions.data(producer, last)
 
     # --- what stays -------------------------------------------------------------------------------------------
-    def clean(self, group: range) -> CleanedSegment:
+    def clean(self, group: range) -> Generator[Progress, None, CleanedSegment]:
         """Filter some segments into one."""
         target = CleanedSegment(self._pass.bases[group[0]], collect=self._collect)
         for number in group:
@@ -286,9 +292,10 @@ class Cleaner:
             old = self._pass.modified[number] <= self._pass.legacy_horizon
             for window in self._windows(number):
                 WindowFilter(self, target, window, self._decide(window, drop_legacy=old), number).run()
+                yield self._progress(number)
         return target
 
-    def untouched(self, number: int) -> CleanedSegment:
+    def untouched(self, number: int) -> Generator[Progress, None, CleanedSegment]:
         """List a segment that the pass does not touch."""
         target = CleanedSegment(self._pass.bases[number], collect=self._collect)
         for window in self._windows(number):
@@ -297,6 +304,7 @@ class Cleaner:
             for chunk in self.chunks(window, number):
                 self.judge(chunk, flags, stats, target)
             target.add_as_is(window, stats)
+            yield self._progress(number)
         return target
 
     def _decide(self, window: Window, *, drop_legacy: bool) -> array[int]:

@@ -81,8 +81,7 @@ def segments_of(path: str) -> tuple[str, frozenset[int] | None]:
     """
     from kdump.repair.errors import RefusedError
 
-    if not os.path.lexists(path):
-        raise FileNotFoundError(2, "no such file", path)
+    os.lstat(path)
     if os.path.isdir(path):
         os.scandir(path).close()  # one that cannot be listed is not an empty one
         if not partitions_of(path):

@@ -8,6 +8,7 @@ from kdump.finding import Finding, Severity
 from kdump.item import Growth, Usage
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import counted, size
+from kdump.render.terminal.sentences import fitted
 from kdump.render.text.findings import finding_line
 from kdump.render.times import moment
 from kdump.storage.file_source import OpenFailure
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _BAR = 24  # cells of the longest bar
 _SHORT_BAR = 12  # the same, where a row says what retention frees
+_LEAST_NAME = 12  # characters down to which a name is shortened
+_NARROW = 80  # columns, below which no bar is drawn and nothing is aligned
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -52,7 +55,7 @@ class UsageText:
                 self._rows.append(item)
         elif isinstance(item, Growth):
             self._chart()
-            self._write(f"{escape(_growth_line(item))}\n")
+            self._write_fitted(escape(_growth_line(item, self._terminal)))
         elif isinstance(item, Finding):
             if item.severity is not Severity.NOTE:
                 self._error(finding_line(item))
@@ -68,24 +71,31 @@ class UsageText:
         rows, self._rows = self._rows, []
         if not rows:
             return
-        width = max(40, self._terminal or 80)
+        width = self._terminal or _NARROW
         sizes = [_measure(row) for row in rows]
         largest, total = max(1, *sizes), sum(sizes)
         frees = [_frees(row.freeable) for row in rows]
         aside = max(map(len, frees))
         bar = _SHORT_BAR if aside else _BAR
-        room = width - 9 - 6 - bar - 4 - (aside + 2 if aside else 0)
+        room = width - 9 - 6 - (bar + 4 + (aside + 2 if aside else 0) if width >= _NARROW else 2)
         labels = [_shortened(escape(_name(row)), room) for row in rows]
         longest = max(map(len, labels))
         for one, label, free in zip(sizes, labels, frees, strict=True):
-            share = f"{size(one):>9} {100 * one / max(1, total):4.0f}% {_bar(one, largest, bar)}"
-            self._write(f"{share}  {label:<{longest}}  {free}".rstrip() + "\n")
+            share = f"{size(one):>9} {100 * one / max(1, total):4.0f}%"
+            if width < _NARROW:
+                self._write_fitted(f"{share}  {label}  {free}".rstrip())
+            else:
+                self._write(f"{share} {_bar(one, largest, bar)}  {label:<{longest}}  {free}".rstrip() + "\n")
         files = f"in {counted(sum(row.files for row in rows), 'file')}"
         if rows[0].by == "key":
             files = f"of keys and values, uncompressed; {size(sum(row.size for row in rows))} {files}"
         now = sum(row.freeable.size for row in rows if row.freeable is not None)
         said = f"; retention frees {size(now)} now" if any(row.freeable is not None for row in rows) else ""
-        self._write(f"{size(total):>9}        {files}{said}\n")
+        self._write_fitted(f"{size(total):>9}        {files}{said}")
+
+    def _write_fitted(self, line: str) -> None:
+        """Write a line, wrapped by word on a terminal."""
+        self._write(f"{line if self._terminal is None else fitted(line, self._terminal)}\n")
 
 
 def _measure(row: Usage) -> int:
@@ -110,6 +120,7 @@ def _bar(value: int, largest: int, width: int) -> str:
 
 def _shortened(text: str, room: int) -> str:
     """A text that fits, its middle left out."""
+    room = max(room, _LEAST_NAME)
     if len(text) <= room:
         return text
     head = (room - 1) // 2
@@ -147,8 +158,9 @@ def _line(row: Usage) -> str:
     return " ".join(parts)
 
 
-def _growth_line(one: Growth) -> str:
+def _growth_line(one: Growth, width: int | None) -> str:
     name = "(all)" if one.name is None else _name_of(one.name)
+    name = name if width is None else _shortened(name, width - len("growth :  "))
     if one.per_day is None:
         return f"growth {name}: the timestamps tell none"
     span = f"from {_moment(one.from_timestamp)} to {_moment(one.to_timestamp)}"
