@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.api.errors import Error, error_of
-from kdump.api.select import time_of
+from kdump.api.select import number_of, time_of
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.find.finder import Finder, open_partition
 from kdump.find.query import offset_query, time_query
@@ -55,9 +55,8 @@ def find_offset(path: str | os.PathLike[str], offset: int | str, *, scan: bool =
         Error: the partition cannot be read.
         TypeError, ValueError: that is not an offset.
     """
-    if not isinstance(offset, int | str):
-        raise TypeError(f"offset: {offset!r} is not a whole number")
-    return _found(os.fspath(path), offset_query(str(offset)), scan=scan, times=False)
+    text = offset if isinstance(offset, str) else str(number_of("offset", offset))
+    return _found(os.fspath(path), offset_query(text), scan=scan, times=False)
 
 
 def find_time(path: str | os.PathLike[str], time: int | str | datetime, *, scan: bool = False) -> Location | None:

@@ -36,7 +36,7 @@ class Error(Exception):
 
 def error_of(problem: OpenFailure) -> Error:
     """Return a problem of a file as what is raised for it."""
-    message = re.split(r"(?:; say it|, or a log\.dir) with --", problem.sentence)[0]  # an option is a keyword here
+    message = re.split(r"[;,:] [^;,:]* --[a-z]", problem.sentence)[0]  # an option is a keyword here, or needless
     return Error(message, problem.path, _HINTS.get(problem.kind, ""))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypedDict
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex, TypedDict
 
 from kdump.dump.selection import Selection, contradiction
 from kdump.find.query import Ask, time_query
@@ -74,13 +75,19 @@ def whole(least: int) -> Callable[[str, object], int]:
     """Return what reads a whole number that is not below another."""
 
     def read(name: str, value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{name}: {value!r} is not a whole number")
-        if value < least:
-            raise ValueError(f"{name}: {value} is below {least}")
-        return min(value, _MAX_LONG)  # nothing is above it
+        number = number_of(name, value)
+        if number < least:
+            raise ValueError(f"{name}: {number} is below {least}")
+        return min(number, _MAX_LONG)  # nothing is above it
 
     return read
+
+
+def number_of(name: str, value: object) -> int:
+    """Return a whole number, one of NumPy too, as an int."""
+    if not isinstance(value, SupportsIndex) or isinstance(value, bool):
+        raise TypeError(f"{name}: {value!r} is not a whole number")
+    return index(value)
 
 
 def _numbers(name: str, value: object) -> tuple[int, ...]:
@@ -91,8 +98,8 @@ def time_of(name: str, value: object) -> int:
     """Return a time as ms since the epoch; a datetime without a zone is UTC, as a text without one."""
     if isinstance(value, datetime):
         value = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
-    if isinstance(value, int) and not isinstance(value, bool):
-        return max(-_MAX_LONG - 1, min(value, _MAX_LONG))
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        return max(-_MAX_LONG - 1, min(index(value), _MAX_LONG))
     if not isinstance(value, str):
         raise TypeError(f"{name}: {value!r} is not a time: ms since the epoch, a datetime, or text")
     query = time_query(value)
@@ -133,7 +140,7 @@ def _headers(name: str, value: object) -> tuple[tuple[bytes, bytes | None], ...]
 
 
 def _several(value: Any) -> Iterable[Any]:  # noqa: ANN401 (one value, or several)
-    return (value,) if isinstance(value, str | bytes | int | re.Pattern) else value
+    return (value,) if isinstance(value, str | bytes | SupportsIndex | re.Pattern) else value
 
 
 _READERS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
