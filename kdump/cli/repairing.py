@@ -231,7 +231,7 @@ class Repair:
         except FailedError as error:
             say(f"kdump: {error.sentence}")
             self._exits.add(Exit.FAILED if error.journal is None else Exit.PART_WAY)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             say(f"kdump: no such file: {error.filename}{did_you_mean(str(error.filename))}")
             self.outcome.nothing()
         except OSError as error:

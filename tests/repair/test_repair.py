@@ -878,9 +878,11 @@ def test_what_fails_and_what_is_refused_has_its_exit_status() -> None:
 
 @pytest.mark.parametrize("missing", ["reindex", "patch-header", "truncate --at-damage", "undo", "resume"])
 def test_what_is_not_there_is_said(missing: str, tmp_path: Path) -> None:
-    status, _, said = run(*missing.split(), tmp_path / "nowhere")
-    assert status == 10
-    assert said == f"kdump: no such file: {tmp_path / 'nowhere'}\n"
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "nowhere", tmp_path / "file" / "below")[: 1 if missing in ("undo", "resume") else 2]:
+        status, _, said = run(*missing.split(), path)
+        assert status == 10
+        assert said == f"kdump: no such file: {path}\n"
 
 
 @pytest.mark.parametrize(
