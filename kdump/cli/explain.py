@@ -39,7 +39,7 @@ def command(names: tuple[str, ...]) -> None:
     found = {name: list(entries(name, width)) for name in dict.fromkeys(names)}
     for name, lines in found.items():
         if not lines:
-            near = _near(name, known_names())
+            near = _near(name, known_names()) or "; kdump explain lists the codes"
             raise click.UsageError(f"the manual has no finding, no JSON key and no word '{name}'{near}")
     shown = found or {"": headings()}
     if columns is not None:  # examples are whole lines of other commands, else

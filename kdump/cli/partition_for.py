@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from kdump.cli.options.common import help_option
 from kdump.cli.options.help import Command
 from kdump.format.batch import layout
 from kdump.format.java_values import coordinator_partition
-from kdump.render.commentary import answer
+from kdump.render.commentary import answer, say
 
 
 @click.command(
@@ -50,3 +51,5 @@ def command(id_: str, partitions: int, form: str) -> None:
         answer(line("coordinator", {"id": id_, "partition": partition, "partitions": partitions}))
     else:
         answer(str(partition))
+        if click.get_current_context().get_parameter_source("partitions") is ParameterSource.DEFAULT:
+            say(f"kdump: of {partitions} partitions, Kafka's default: --partitions N for a topic with others")

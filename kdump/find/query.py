@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 
 from kdump.render.times import moment as shown_moment
@@ -20,8 +21,13 @@ _DAY = 86_400_000  # ms
 _BELOW_MICROSECOND = r"[.,][0-9]{6}[0-9]*[1-9]"  # digits that Python does not keep
 _SHOWN = 60  # characters shown of an invalid question
 _DAYS = {"today": 0, "yesterday": 1}  # before this one
+_DAY_AND_TIME = re.compile(rf"({'|'.join(_DAYS)})[ T]+(.+)")
 _OF_DAY = re.compile(r"[0-9]{1,2}:[0-9]{2}(:.*|[Zz+-].*)?", re.ASCII)
+_SHORT_HOUR = re.compile(r"([0-9-]+[ T])([0-9]:.*)", re.ASCII)
+_SHORT_ZONE = re.compile(r"[+-][0-9]{2}", re.ASCII)
+_AGO = re.compile(r"-?([0-9]+) ?(ms|s|m|h|d|seconds?|minutes?|hours?|days?)( ago)?")
 _SMALL = 10_000  # ms: nobody means a date by it
+_DATES = range(19700101, 21000101)  # without dashes
 _SECONDS = range(10**9, 10**10)  # 2001 to 2286, where somebody gives seconds
 _LIKELY = range(10**11, 10**13)  # ms, 1973 to 2286: other numbers may be seconds, or a date without its dashes
 
@@ -73,7 +79,7 @@ def time_query(text: str, now: int | None = None) -> Query:
     """Read a question about a time, as every command reads one.
 
     ms since the epoch; ISO 8601, a date alone is its 00:00; 10:00, the last such time before now; today and yesterday,
-    their 00:00; now, now-2h, now+1d; earliest, latest or max. UTC unless a zone is written.
+    their 00:00, or with a time of day; now, now-2h, now+1d; earliest, latest or max. UTC unless a zone is written.
 
     Args:
         text: as the user wrote it.
@@ -95,10 +101,13 @@ def time_query(text: str, now: int | None = None) -> Query:
         return _relative(text, now, *relative.groups())
     try:
         if word in _DAYS:
-            return _taken(text, (now // _DAY - _DAYS[word]) * _DAY)
+            return _taken(text, _day(word, now))
         if _OF_DAY.fullmatch(word):
             return _taken(text, _last(word, now))
-        moment = datetime.fromisoformat(word)
+        on_day = _DAY_AND_TIME.fullmatch(word)
+        if on_day:
+            return _taken(text, _day(on_day[1], now) + _time_of_day(on_day[2]))
+        moment = datetime.fromisoformat(_SHORT_HOUR.sub(r"\g<1>0\2", word))
     except ValueError:
         raise ValueError(
             f"'{_shown(word)}' is not a valid time: ms since the epoch, 2026-11-21, 2026-11-21T14:03:00Z, 10:00, "
@@ -106,13 +115,22 @@ def time_query(text: str, now: int | None = None) -> Query:
         ) from None
     has_zone = moment.tzinfo is not None
     number = _whole_ms(moment if has_zone else moment.replace(tzinfo=UTC), word)
-    return Query(text, Ask.TIME, number) if has_zone else _taken(text, number, zone="UTC, no zone is given")
+    if not has_zone:
+        return _taken(text, number, zone="UTC, no zone is given")
+    is_odd = _SHORT_ZONE.fullmatch(word[-3:])  # 00-04 may be meant as 00:04
+    return _taken(text, number) if is_odd else Query(text, Ask.TIME, number)
 
 
 def _meant(word: str) -> str:
     """Say how to write what is often written otherwise; empty for what nobody can guess."""
-    if re.fullmatch(r"-?[0-9]+(ms|s|m|h|d)", word):
-        return f"; did you mean now-{word.lstrip('-')}?"
+    ago = _AGO.fullmatch(word)
+    if ago:
+        unit = ago[2] if ago[2] in _UNITS else ago[2][0]
+        return f"; did you mean now-{ago[1]}{unit}?"
+    if re.fullmatch(r"@[0-9]{10}", word, re.ASCII):
+        return f"; did you mean {word[1:]}000?"
+    if re.match(r"[0-9]{4}/[0-9]{2}/[0-9]{2}", word, re.ASCII):
+        return f"; did you mean {word.replace('/', '-')}?"
     if re.search(r"[0-9] ?(Z|GMT|UTC)$", word, re.IGNORECASE):
         return "; for UTC write Z right behind the time: 10:00Z"
     if re.search(r"[0-9] ?([A-Za-z]{3,5}|[A-Za-z]+/[A-Za-z_]+)$", word):
@@ -126,16 +144,31 @@ def _whole_ms(moment: datetime, word: str) -> int:
     return -(-microseconds // 1000)
 
 
+def _day(word: str, now: int) -> int:
+    """Return 00:00 of today or yesterday."""
+    return (now // _DAY - _DAYS[word]) * _DAY
+
+
 def _last(word: str, now: int) -> int:
     """Return the last moment before now that has a time of day.
 
     Raises:
         ValueError: it is no time of day.
     """
+    return now - 1 - (now - 1 - _time_of_day(word)) % _DAY
+
+
+def _time_of_day(word: str) -> int:
+    """Return how far a time of day lies behind 00:00 UTC, ms.
+
+    Raises:
+        ValueError: it is no time of day.
+    """
+    if not _OF_DAY.fullmatch(word):
+        raise ValueError
     hours = word if word[2:3] == ":" else f"0{word}"
     here = datetime.fromisoformat(f"{_EPOCH:%Y-%m-%d}T{hours}")
-    of_day = _whole_ms(here if here.tzinfo is not None else here.replace(tzinfo=UTC), word)
-    return now - 1 - (now - 1 - of_day) % _DAY
+    return _whole_ms(here if here.tzinfo is not None else here.replace(tzinfo=UTC), word)
 
 
 def _taken(text: str, number: int, zone: str = "UTC") -> Query:
@@ -165,8 +198,17 @@ def _doubt(number: int) -> str:
     if 0 <= number < _SMALL or number in _LIKELY:
         return ""
     shown = shown_moment(number)
-    hint = f"; seconds? write {number}000" if number in _SECONDS else ""
-    return f"{number} is read as ms since the epoch" + (f": {shown}" if shown else "") + hint
+    return f"{number} is read as ms since the epoch" + (f": {shown}" if shown else "") + _other_form(number)
+
+
+def _other_form(number: int) -> str:
+    """Say how to write what a number may have been meant as; empty for others."""
+    if number in _SECONDS:
+        return f"; seconds? write {number}000"
+    with suppress(ValueError):  # eight digits that are no date
+        if number in _DATES:
+            return f"; a date? write {date.fromisoformat(str(number))}"
+    return ""
 
 
 def _shown(text: str) -> str:

@@ -104,7 +104,7 @@ def test_text_row_names_what_does_not_stay() -> None:
 
 def test_sentence_says_the_loss_last() -> None:
     assert prediction_sentences(ROW, 100) == [
-        "loads, end offset 40 (was 100): cuts 0 at byte 5000, deletes 90",
+        "loads, end offset 40 (was 100): cuts segment 0 at byte 5000, deletes segment 90",
         "60 offsets, 1.0 MB (7 records) lost",
     ]
 

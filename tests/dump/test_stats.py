@@ -208,10 +208,12 @@ def test_groups_of_a_real_broker_lie_where_they_should() -> None:
     assert seen > 50
 
 
-def test_partition_for_prints_the_number_alone() -> None:
+def test_partition_for_prints_the_number_alone_and_says_what_it_assumes() -> None:
     run = run_kdump(["partition-for", "my-group"], NODE)
-    assert (run.exit, run.stdout, run.stderr) == (0, b"12\n", b"")
-    assert run_kdump(["partition-for", "my-group", "--partitions", "7"], NODE).stdout == b"1\n"
+    assert (run.exit, run.stdout) == (0, b"12\n")
+    assert run.stderr == b"kdump: of 50 partitions, Kafka's default: --partitions N for a topic with others\n"
+    run = run_kdump(["partition-for", "my-group", "--partitions", "7"], NODE)
+    assert (run.stdout, run.stderr) == (b"1\n", b"")
     found = json.loads(run_kdump(["partition-for", "--format", "json", "a\U0001f600"], NODE).stdout)
     assert found == {"type": "coordinator", "id": "a\U0001f600", "partition": 16, "partitions": 50}
 

@@ -244,6 +244,8 @@ NOW = 1_795_269_780_000
         ("14:02:30", NOW - 30_000), ("9:00", NOW - 18_180_000), ("10:00+02:00", NOW - 21_780_000),
         ("14:02Z", NOW - 60_000), ("15:30-01:00", NOW + 147 * 60_000 - 86_400_000), ("00:00", NOW - 50_580_000),
         ("today", NOW - 50_580_000), ("yesterday", NOW - 50_580_000 - 86_400_000),
+        ("yesterday 14:03", NOW - 86_400_000), ("today 9:00", NOW - 18_180_000), ("2023-11-14 9:00", 1_699_952_400_000),
+        ("yesterday 14:03+02:00", NOW - 86_400_000 - 7_200_000), ("2026-11-21T14-00", NOW - 180_000),
     ],
 )  # fmt: skip
 def test_a_time_is_ms_iso_or_relative(text: str, number: int) -> None:
@@ -259,7 +261,9 @@ def test_a_time_without_a_zone_is_utc_and_that_is_said() -> None:
     assert time_query("2023-11-14T22:13:20").number == int(moment.timestamp()) * 1000
 
 
-@pytest.mark.parametrize("text", ["now-2h", "now", "10:00", "10:00+02:00", "yesterday", "today"])
+@pytest.mark.parametrize(
+    "text", ["now-2h", "now", "10:00", "10:00+02:00", "yesterday", "today", "yesterday 9:00", "2026-11-21T00-04"]
+)
 def test_the_moment_that_is_taken_for_a_relative_time_is_said(text: str) -> None:
     query = time_query(text, NOW)
     taken = datetime.fromtimestamp(query.number / 1000, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
@@ -270,12 +274,30 @@ def test_the_moment_that_is_taken_for_a_relative_time_is_said(text: str) -> None
     "text",
     [
         "", "x", "now-2", "now-2w", "2023-13-01", "9" * 20, "1.5", "now-99999999999999999999d", "25:00", "10:0",
-        "Yesterday!", "10:00+99:00",
+        "Yesterday!", "10:00+99:00", "yesterday noon", "yesterday 25:00", "tomorrow",
     ],
 )  # fmt: skip
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a valid time|is too far away"):
         time_query(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("2h", "now-2h"), ("2 hours ago", "now-2h"), ("3d ago", "now-3d"), ("90 seconds ago", "now-90s"),
+        ("2026/11/21 00:04", "2026-11-21 00:04"), ("@1795219475", "1795219475000"),
+    ],
+)  # fmt: skip
+def test_a_form_that_people_type_is_answered_with_the_one_that_works(text: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=f"; did you mean {re.escape(hint)}\\?$"):
+        time_query(text)
+
+
+def test_a_number_that_looks_like_a_date_or_seconds_says_how_to_write_it() -> None:
+    assert time_query("20231114").assumed.endswith("1970-01-01T05:37:11.114Z; a date? write 2023-11-14")
+    assert time_query("1700000000").assumed.endswith("; seconds? write 1700000000000")
+    assert "?" not in time_query("20231399").assumed
 
 
 @pytest.mark.parametrize("text", ["", "-1", "x", "1e3", "0x10", str(2**63), "max", "\uff11"])

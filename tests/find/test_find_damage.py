@@ -520,7 +520,7 @@ def test_a_part_of_a_ms_is_rounded_up(text: str, number: int) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("20240101", "20240101 is read as ms since the epoch: 1970-01-01T05:37:20.101Z"),
+        ("20240101", "20240101 is read as ms since the epoch: 1970-01-01T05:37:20.101Z; a date? write 2024-01-01"),
         ("20240101120000", "20240101120000 is read as ms since the epoch: 2611-05-21T10:18:40.000Z"),
         (
             "1700000000",
@@ -537,7 +537,9 @@ def test_a_number_that_may_mean_something_else_is_said(text: str, said: str) -> 
 
 def test_how_a_number_is_read_goes_to_stderr() -> None:
     answer = Answer(["find-time", "plain-0", "20240101"], NODE)
-    assert answer.stderr == ["kdump: 20240101 is read as ms since the epoch: 1970-01-01T05:37:20.101Z"]
+    assert answer.stderr == [
+        "kdump: 20240101 is read as ms since the epoch: 1970-01-01T05:37:20.101Z; a date? write 2024-01-01"
+    ]
 
 
 @pytest.mark.parametrize("text", ["now-" + 5000 * "9" + "d", "now+" + 5000 * "0" + "1s", 5000 * "9"])

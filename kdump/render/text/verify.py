@@ -245,7 +245,7 @@ def _done(segments: Iterable[SegmentFate]) -> str:
 
 def _phrase(action: str, segments: list[SegmentFate]) -> str:
     if action == "truncate":
-        return " and ".join(f"cuts {one.base_offset} at byte {one.size}" for one in segments)
+        return " and ".join(f"cuts segment {one.base_offset} at byte {one.size}" for one in segments)
     words = {
         "rebuild-index": "rebuilds the indexes of",
         "empty": "empties",
@@ -256,4 +256,5 @@ def _phrase(action: str, segments: list[SegmentFate]) -> str:
     }
     names = ", ".join(str(one.base_offset) for one in segments[:_MOST])
     more = f" and {len(segments) - _MOST:,} more" if len(segments) > _MOST else ""
-    return f"{words[action]} {names}{more}"
+    noun = "segment" if len(segments) == 1 else "segments"
+    return f"{words[action]} {noun} {names}{more}"
