@@ -245,7 +245,10 @@ class Redactor:
         if isinstance(item, Finding):
             return self._finding(item)
         if isinstance(item, OpenFailure):  # a name that the user has not named is not known here
-            item = item.replace(sentence=item.sentence.partition(DID_YOU_MEAN)[0].partition(AS_OWNER)[0])
+            sentence = item.sentence
+            for more in (DID_YOU_MEAN, *AS_OWNER):
+                sentence = sentence.partition(more)[0]
+            item = item.replace(sentence=sentence)
         if isinstance(item, Checkpoint):
             return item.replace(entries=_Entries(item.entries, self))
         known = _FIELDS.get(kind, {})

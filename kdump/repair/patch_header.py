@@ -81,8 +81,10 @@ def plan_partition_patches(directory: str, wrong: WrongHeaders) -> Plan:
 
 
 def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> Plan:
-    names = names_of(DirectoryListing(directory or "."))
+    listing = DirectoryListing(directory or ".")
+    names = names_of(listing)
     bases = log_bases(names)
+    logs_here = [base for base in bases if listing.is_regular(f"{base:020}.log")]
     changes: list[Change] = []
     refused: list[str] = []
     end = end_before = None
@@ -97,7 +99,7 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
         with source:
             before = _state(directory, name)
             base = found.base_offset or 0
-            headers = HeaderPatches(source, base, next((one for one in bases if one > base), None))
+            headers = HeaderPatches(source, base, next((one for one in logs_here if one > base), None))
             why = headers.solve(by_checkpoint(path, findings))
         refused += [f"{path}: {one}" for one in why]
         if headers.patches and before is not None and not why:

@@ -289,6 +289,7 @@ class _Walk:
             log,
             self._report,
             segment=layout.UNKNOWN if base is None else base,
+            next_base=next_base,
             hints=hints,
             max_batch_bytes=limits.max_batch_bytes,
         )

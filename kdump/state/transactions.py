@@ -186,6 +186,7 @@ def _judged(
 ) -> Iterator[TransactionItem]:
     log = PartitionLog(directory, options.limits, held.append)
     if not log.bases:
+        yield from _drained(held)
         return
     (cut,) = yield from log.cuts([options.at])
     found = yield from open_transactions(log, cut, options.limits)

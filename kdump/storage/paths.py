@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 from itertools import islice
+from pathlib import Path
 
 _MOST_NAMES = 2000  # of a directory that are looked at for one that was meant
 _ALIKE = 0.8
 
 DID_YOU_MEAN = "; did you mean "
 """Begins the end of a sentence that names what the user has not named."""
-AS_OWNER = "; run as "
-"""Begins the end of a sentence that names a user of this machine."""
+AS_OWNER = ("; run as ", "; you own ")
+"""Each begins the end of a sentence that names a user of this machine, or a directory that nobody has named."""
 
 
 def is_remote(path: str) -> bool:
@@ -74,21 +75,30 @@ def as_owner(path: str) -> str:
     """
     from pwd import getpwuid
 
-    at = os.path.abspath(path)
-    while True:
-        try:
-            owner = os.stat(at).st_uid
-        except OSError:
-            at = os.path.dirname(at)
-            continue
-        break
+    whole = os.path.abspath(path)
+    at = _shut(whole)
+    what = "it" if at == whole else at
+    run_as, you_own = AS_OWNER
+    owner = os.stat(at).st_uid
     if owner == os.geteuid():
-        return "; you own it: chmod u+rwX gives you the right"
+        return f"{you_own}{what}: chmod u+rwX gives you the right"
     try:
         name = getpwuid(owner).pw_name
     except KeyError:  # of another machine, or of a container
         name = f"user {owner}"
-    return f"{AS_OWNER}{name}, who owns it"
+    return f"{run_as}{name}, who owns {what}"
+
+
+def _shut(path: str) -> str:
+    """Return the first directory on the way to a path that may not be entered; else how far the path leads."""
+    at, *names = Path(path).parts
+    for name in names:
+        if not os.access(at, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            return at
+        if not os.path.lexists(os.path.join(at, name)):
+            return at
+        at = os.path.join(at, name)
+    return at
 
 
 def above(directory: str) -> str:

@@ -319,6 +319,27 @@ def test_the_base_offset_of_the_last_batch_of_a_closed_segment_is_restored(bit: 
     assert log.read_bytes() == (DAMAGE / "intact" / "none" / "logdir" / "plain-0" / name(119)).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("base", "log", "right", "wrong"),
+    [
+        ("compacted", "compacted-0/00000000000000000000.log", 487, 483),
+        ("legacy-v0", "ancient-0/00000000000000000134.log", 270, 266),
+    ],
+)
+def test_where_either_of_two_batches_may_be_wrong_none_is_patched(
+    base: str, log: str, right: int, wrong: int, tmp_path: Path
+) -> None:
+    """Behind a hole or a wrapper, a batch that one bit takes too low looks as if the one before were too high."""
+    path = copy_tree(DAMAGE / "intact" / base / "logdir", tmp_path / "logs") / log
+    data = bytearray(path.read_bytes())
+    at = data.index(right.to_bytes(8, "big"))
+    data[at : at + 8] = wrong.to_bytes(8, "big")
+    path.write_bytes(data)
+    plan = plan_patches(str(path), findings_of(path))
+    assert plan.changes == ()
+    assert "nothing tells which" in plan.refused[0]
+
+
 def last_batch(log: bytes | bytearray) -> int:
     """The position of the last batch."""
     at = end = 0

@@ -152,7 +152,7 @@ def test_a_table_on_a_terminal_ends_with_how_exact_it_is(tmp_path: Path) -> None
     seen = run_in_terminal(["groups", str(path)], tmp_path)
     assert "exact: no newer value is lost or erased" in seen.lines
     seen = run_in_terminal(["groups", str(path), "--at", str(T)], tmp_path)
-    assert "1 of 1 lines are not exact: newer values may be lost or erased" in seen.lines
+    assert "not exact: 1 of 1 line: newer values may be lost or erased" in seen.lines
 
 
 def test_a_batch_with_records_taken_out_is_a_hole_too(tmp_path: Path) -> None:

@@ -19,16 +19,17 @@ _BEFORE_NOW = re.compile(r"-[0-9]+(ms|s|m|h|d)")
 _TIME = re.compile(r"\b(TIME|WHEN)\b")  # the metavar of what takes one
 _TWO_VALUES = {"--diff": "--diff yesterday now"}
 _DIRECTORY = "name the directory of the partition instead: LOGDIR/TOPIC-N"
+_OF_PATHS = ("dump", "verify", "retention", "du", "export", "reindex", "truncate", "patch-header")
+_REPAIRS = ("reindex", "truncate", "patch-header")
 _MEANT = {
-    "--topic-partition": _DIRECTORY,
-    "--topic": _DIRECTORY,
-    "--partition": _DIRECTORY,
-    "--offset": "--from-offset N --to-offset N selects by offset",
-    "--json": "it is --format json",
-    "--fix": "kdump verify PATH says which repair fits",
-    "--dry-run": "without --apply a repair is a dry run",
+    "--topic-partition": (_DIRECTORY, _OF_PATHS),
+    "--topic": (_DIRECTORY, _OF_PATHS),
+    "--partition": (_DIRECTORY, _OF_PATHS),
+    "--offset": ("--from-offset N --to-offset N selects by offset", ("dump",)),
+    "--fix": ("kdump verify PATH says which repair fits", ("verify", "dump")),
+    "--dry-run": ("without --apply it is a dry run", _REPAIRS),
 }
-"""What people try, and what to do where a command has no such option."""
+"""What people try, what to do instead, and the commands for which that is so."""
 
 GROUPS = {
     "Input": (
@@ -97,9 +98,11 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             blamed = {word for word in words if word.startswith(error.option_name)}
             before = blamed.pop() if len(blamed) == 1 else ""
-            meant = _MEANT.get(error.option_name)
-            if meant is not None:
+            meant, commands = _MEANT.get(error.option_name, ("", ()))
+            if self.name in commands:
                 raise click.UsageError(f"no option '{error.option_name}': {meant}", ctx) from None
+            if error.option_name == "--json" and any("--format" in one.opts for one in self.params):
+                raise click.UsageError("no option '--json': it is --format json", ctx) from None
             if not _BEFORE_NOW.fullmatch(before) or not any(_TIME.search(one.metavar or "") for one in self.params):
                 raise
             raise click.UsageError(f"'{before}' is no option; did you mean now{before}?", ctx) from None

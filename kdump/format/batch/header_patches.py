@@ -15,6 +15,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
 from kdump.format.batch.walk import CheckedWalk
+from kdump.format.batch.window import header_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +49,7 @@ class HeaderPatches:
         self.end: int | None = None
         self.end_before: int | None = None
         self._positions: set[int] = set()
+        self._has_holes = False
 
     @property
     def batches(self) -> int:
@@ -84,6 +86,7 @@ class HeaderPatches:
             if not wrong:
                 return self._new(first, others)
             refused = [_ambiguous(one) for one in wrong if not isinstance(one.expected, int)]
+            refused += [_either(one) for one in wrong if self._may_be_the_next(one)]
             if refused:
                 return refused
             for finding in wrong:
@@ -98,6 +101,7 @@ class HeaderPatches:
         def keep(finding: Finding) -> None:
             if finding.severity is Severity.ERROR or is_of_header(finding):
                 found.append(finding)
+            self._has_holes = self._has_holes or finding.code is Code.O04
 
         walk = CheckedWalk(log, keep, segment=self._base, next_base=self._next_base, max_batch_bytes=_MAX_BATCH)
         for _ in walk.windows():
@@ -107,6 +111,28 @@ class HeaderPatches:
         self.end = self._base if last is None else last + 1
         self.end_before = self.end if self.end_before is None else self.end_before
         return found
+
+    def _may_be_the_next(self, finding: Finding) -> bool:
+        """Whether one bit of the batch behind one that seems too high explains the same.
+
+        Then a hole is before this batch, as compaction leaves it, and that one is too low. In a log without holes there
+        is none; of a wrapper nobody knows where it begins. What comes behind the two lies above both then.
+        """
+        found, expected, offset = finding.found, finding.expected, finding.offset
+        if finding.code is not Code.O03 or not isinstance(found, int) or not isinstance(expected, int):
+            return False
+        if found <= expected or not (self._has_holes or offset is None):
+            return False
+        last = found if offset is None or finding.last_offset is None else finding.last_offset
+        at = (finding.position or 0) + (finding.length or 0)
+        after = header_at(self._source, at)
+        if after is None or (after[layout.BASE_OFFSET] ^ (last + 1)).bit_count() != 1:
+            return False
+        end = last + 1 + after[layout.LAST_OFFSET] - after[layout.BASE_OFFSET]
+        third = header_at(self._source, at + after[layout.SIZE])
+        if third is None:
+            return self._next_base is None or end < self._next_base
+        return max(third[layout.BASE_OFFSET], third[layout.LAST_OFFSET]) > end
 
     def _patch(self, finding: Finding) -> None:
         assert finding.position is not None
@@ -136,6 +162,11 @@ class HeaderPatches:
 def _ambiguous(finding: Finding) -> str:
     why = f"{finding.field} {finding.found} of the batch at byte {finding.position} is wrong"
     return f"{why}, and nothing determines what it was; another replica has it"
+
+
+def _either(finding: Finding) -> str:
+    why = f"{finding.field} {finding.found} of the batch at byte {finding.position} is too high, or the next one too low"
+    return f"{why}: nothing tells which; another replica does"
 
 
 def by_checkpoint(path: str, findings: Iterable[Finding]) -> dict[int, Finding]:

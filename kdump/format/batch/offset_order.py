@@ -2,9 +2,9 @@
 
 Strategy: a base offset is outside the CRC, so one wrong bit shows only against the neighbours. The fold keeps the last
 good batch and holds back a batch that does not follow it until the next one is there: the two tell whether the held
-batch is wrong (it fits neither, or only one of them while the next follows the good one) or offsets are missing. After
-the last batch of a closed segment the base offset of the next one takes that part: no batch may reach it, and where the
-last batch would end right before it as the next after the good one, that is what its base offset was.
+batch is wrong (it fits neither, or only one of them while the next follows the good one) or offsets are missing. The
+last batch of a closed segment has no next one. Where it reaches into the next segment, which may be a stale one, its
+base offset is wrong only if one bit makes it fit exactly between the good batch and that segment.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ class OffsetFold:
         self._held: HeaderFacts | None = None
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
         self._proven = True  # the good batch follows another one, not damage
+        self._is_end = False  # of the log: no batch comes any more
         self.when_free: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
 
     @property
@@ -155,6 +156,7 @@ class OffsetFold:
 
     def finish(self) -> None:
         """There is no next batch."""
+        self._is_end = True
         self._settle(None)
 
     def _accept(self, one: HeaderFacts) -> None:
@@ -194,7 +196,7 @@ class OffsetFold:
             self._out_of_range(held, after)
         elif self._good is None:
             self._first(held, after)
-        elif self._overruns(held, after):
+        elif self._fits_before_the_next(held):
             self._wrong(held, after)
         elif self._adjoins(held) or (self._follows(held) and _is_before(held, after)):
             self._gap(held)
@@ -216,17 +218,20 @@ class OffsetFold:
 
         Compaction leaves it so. It is wrong only when the batch after it is not above it and says what it was.
         """
-        is_before = _is_before(held, after) and not self._overruns(held, after)
-        if not is_before and self._expected(held, after) is not None:
+        is_wrong = self._fits_before_the_next(held) or not _is_before(held, after)
+        if is_wrong and self._expected(held, after) is not None:
             self._wrong(held, after)
         else:
             self._accept(held)
             self._lost = False
 
-    def _overruns(self, held: HeaderFacts, after: HeaderFacts | None) -> bool:
-        """Whether the last batch reaches into the next segment, and what it was is known."""
-        is_over = after is None and self._next_base is not None and held.last >= self._next_base
-        return is_over and self._expected(held, after) is not None
+    def _fits_before_the_next(self, held: HeaderFacts) -> bool:
+        """Whether one bit of the last batch, which reaches into the next segment, makes it end right before that."""
+        if not self._is_end or self._next_base is None or self._lost or held.first is None:
+            return False
+        first = self._segment if self._good is None else self._good.last + 1
+        fits = first + _span(held) + 1 == self._next_base and held.first != self._next_base
+        return fits and held.last >= self._next_base and (first ^ held.first).bit_count() == 1
 
     def _is_blamed(self, held: HeaderFacts, after: HeaderFacts) -> bool:
         """Whether the held batch is the wrong one of two. A wrapper may hold any offsets: it needs a reason."""
@@ -268,7 +273,7 @@ class OffsetFold:
         if self._good is not None and first <= self._good.last:
             why = f"is not above the last offset {self._good.last} before it"
         elif after is None:
-            why = f"is not below the next segment, which begins at {self._next_base}"
+            why = f"lets its batch reach into the next segment, which begins at {self._next_base}"
         else:
             why = "lies above the batch after it"
         self._blame(Code.O03, held, after, first, {"why": why})
@@ -333,10 +338,8 @@ class OffsetFold:
         by_after = None
         if after is not None and after.trusted and after.first is not None:
             by_after = after.first - delta - 1
-        elif after is None and self._next_base is not None and held.first is not None:
-            by_after = self._next_base - delta - 1
-            if by_before is not None and by_before < by_after:
-                by_after = None  # a segment may end below the next one
+        elif self._fits_before_the_next(held):
+            by_after = (self._next_base or 0) - delta - 1
         if not all(one is None or 0 <= one <= layout.LARGEST_OFFSET - max(0, delta) for one in (by_before, by_after)):
             return None
         if by_before is not None and by_after is not None:

@@ -14,7 +14,7 @@ from kdump.finding import Finding, Severity
 from kdump.item import Checked
 from kdump.render.escape import escape
 from kdump.render.terminal.columns import TableColumn, texts, write_sentence, write_table
-from kdump.render.terminal.numbers import offset_span, size
+from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.text.cluster import cluster_tables
 from kdump.render.text.coordinators import CAUTION, copies_line, row_line, time, value_text
 from kdump.render.text.findings import finding_line
@@ -86,6 +86,7 @@ class CoordinatorTable:
         self._commits: list[CommitRow] = []
         self._shares: list[GroupRow | CommitRow] = []
         self._told = self._inexact = 0  # rows that say whether they are exact, and those that are not
+        self._lacks = False  # something is damaged or unread: whole rows may be missing
         self._transactions: list[TransactionRow] = []
         self._changes: list[ChangeRow] = []
         self._cluster: list[ClusterRow] = []
@@ -116,8 +117,10 @@ class CoordinatorTable:
                 )
                 self._error(f"kdump: {item.partition}: exact since {time(item.exact_from)}: {why}")
         elif isinstance(item, Finding):
+            self._lacks |= item.severity is Severity.ERROR
             write_sentence(self._console, Text(finding_line(item), style=_STYLES[item.severity]))
         elif isinstance(item, OpenFailure):
+            self._lacks |= item.kind != "skipped"
             self._error(f"kdump: {item.sentence}")
         elif isinstance(item, CopyChosen):
             self._error(copies_line(item))
@@ -132,9 +135,9 @@ class CoordinatorTable:
         self._commits.extend(sorted(commits, key=lambda row: (row.group, row.topic, row.partition)))
         self._flush()
         if self._inexact:
-            said = f"{self._inexact:,} of {self._told:,} lines are not exact: newer values may be lost or erased"
+            said = f"not exact: {self._inexact:,} of {counted(self._told, 'line')}: newer values may be lost or erased"
             write_sentence(self._console, Text(said, style="yellow"))
-        elif self._told:
+        elif self._told and not self._lacks:
             write_sentence(self._console, Text("exact: no newer value is lost or erased", style="green"))
 
     def _flush(self) -> None:
@@ -189,7 +192,7 @@ class CoordinatorTable:
         for row in self._transactions:
             partitions = ", ".join([*([] if row.exact else ["not exact"]), *map(self._safe, row.partitions)])
             ids = str(row.producer_id), str(row.producer_epoch)
-            name = self._safe(row.transactional_id)
+            name = self._safe(row.transactional_id) or '""'
             rows.append(texts((row.state, name, *ids, time(row.last_update_timestamp), partitions)))
         write_table(self._console, _TRANSACTIONS, rows)
 
