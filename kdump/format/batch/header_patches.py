@@ -165,8 +165,8 @@ def _ambiguous(finding: Finding) -> str:
 
 
 def _either(finding: Finding) -> str:
-    why = f"{finding.field} {finding.found} of the batch at byte {finding.position} is too high, or the next one too low"
-    return f"{why}: nothing tells which; another replica does"
+    why = f"{finding.field} {finding.found} of the batch at byte {finding.position} is too high"
+    return f"{why}, or that of the next one too low: nothing tells which; another replica does"
 
 
 def by_checkpoint(path: str, findings: Iterable[Finding]) -> dict[int, Finding]:
