@@ -591,7 +591,7 @@ class LineWriter:
                 self._note_tail(one, own)
             gaps = max(gaps, one.facts.gaps)
             lacks = lacks or one.facts.lacks_records
-        return Missing(self._work.name, self._path, spots, is_compacted=lacks or gaps > 1)
+        return Missing(self._work.name, self._path, spots, self._line.last + 1, is_compacted=lacks or gaps > 1)
 
     def _note_tail(self, one: ReadLog, spots: list[Spot]) -> None:
         """Say of bytes behind the last batch of a copy that no offset is known of them, where nothing else does.

@@ -345,8 +345,8 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
     end = result.log_end_offset
     lower = (
         f"in recovery-point-offset-checkpoint and replication-offset-checkpoint lower the number behind "
-        f"`{topic} {number}` to {end} where it is above that; do not delete only the line: line 2 of the file counts "
-        "the entries"
+        f"`{topic} {number}` to {end} where it is above that: until then verify says K01 of it, and that offsets from "
+        f"{end} on are lost; do not delete only the line: line 2 of the file counts the entries"
     )
     if topic == METADATA_TOPIC:
         yield SalvageStep(

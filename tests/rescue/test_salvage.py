@@ -619,6 +619,27 @@ def test_intact_replicas_that_each_broker_cleaned_by_itself_are_one_line(nodes: 
             assert done["logEndOffset"] == one["logEndOffset"]
 
 
+def test_a_compaction_never_explains_the_missing_end_of_a_log(tmp_path: Path) -> None:
+    """What verify calls lost there, salvage does too; gaps between batches stay absent."""
+    for number in (1, 2, 3):
+        node = FIXTURES / "kafka-4.3.1" / "clean" / f"node{number}"
+        partition = copy_tree(node / "compact-0", tmp_path / f"n{number}" / "compact-0")
+        shutil.copy(node / "replication-offset-checkpoint", tmp_path / f"n{number}")
+        os.truncate(partition / name(0), 4000)
+        for path in partition.glob("000000000000000006*"):
+            path.unlink()
+    checked = rows_of(run_kdump(["verify", "--replicas", "n1", "n2", "n3", "--format", "json"], tmp_path))
+    told = [row for row in checked if row["type"] == "loss" and row["certainty"] != "absent"]
+    lost = [(row["offset"], row["lastOffset"]) for row in told]
+    sources = [f"n{number}/compact-0" for number in (1, 2, 3)]
+    rows = rows_of(run_kdump(["salvage", *sources, "--to", "out", "--format", "json"], tmp_path))
+    losses = [row for row in rows if row["type"] == "loss"]
+    ends = [(row["offset"], row["lastOffset"]) for row in losses if row["certainty"] != "absent"]
+    assert (ends[0][0], ends[-1][1]) == (min(lost)[0], max(last for _, last in lost)) == (538, 679)
+    assert all(row["lastOffset"] < 538 for row in losses if row["certainty"] == "absent")
+    assert rows[-2]["offsetsLost"] == 142
+
+
 def test_a_batch_too_high_cleans_no_offsets_away(tmp_path: Path) -> None:
     """Between it and the batch before it the log lacks nothing that is behind it."""
     whole = [batch(offset, [Record(b"v", key=b"k%d" % offset)]) for offset in range(8)]
