@@ -116,6 +116,7 @@ class SalvageDone(Value):
         is_new: it was made now; False where a run before this one had made it.
         changed: of what was made before: the logs and directories that changed since.
         without: what could not be read and may have had more of it, each with the reason.
+        is_part: segments beside those that were named were not read: it is not to be put in place.
     """
 
     salvaged: Salvaged
@@ -129,6 +130,12 @@ class SalvageDone(Value):
     is_new: bool
     changed: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    is_part: bool = False
+
+    @property
+    def why_not_complete(self) -> tuple[SalvageStep, ...]:
+        """The first of the steps: what is to be done before it is used; none where nothing is known to be amiss."""
+        return self.steps[: self.is_part + bool(self.without)]
 
 
 class SalvageRefused(Value):

@@ -20,8 +20,9 @@ from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked, Step
 from kdump.render.shell import command_line, named
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.names import parse_name
+from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import open_source
+from kdump.storage.paths import base_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -65,8 +66,10 @@ class PartitionSteps:
 
     @property
     def _path(self) -> str:
-        """What the commands about all of it name."""
-        return self._only or self._directory.path
+        """What a restore and salvage name: the partition, as one segment of it in its place loses all others."""
+        path = self._directory.path or "."
+        found = parse_partition(base_name(path))
+        return path if self._only is None or (found is not None and not found.state) else self._only
 
     def through(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield items with the repairs of findings, and at the end the steps, numbered from 1 on.
@@ -259,7 +262,7 @@ class PartitionSteps:
                 command_line("truncate", named(cut.log), "--to-position", str(first.position), *flags),
                 why,
             )
-        return better, (command_line("truncate", named(self._path), "--at-damage", *flags), why)
+        return better, (command_line("truncate", named(self._only or self._path), "--at-damage", *flags), why)
 
 
 def _salvage_keeps_more(cut: _Segment, later: Sequence[SegmentJob]) -> bool:

@@ -91,14 +91,17 @@ class Missing:
         partition: its name.
         path: of the directory of the result.
         spots: of all logs.
-        is_compacted: offsets that are simply not there were cleaned away.
+        end: behind the last batch of the line. The active segment is never cleaned: of what is missing from there on
+            no compaction is the reason. Source: LogCleanerManager.cleanableOffsets.
+        is_compacted: offsets before that which are simply not there were cleaned away.
     """
 
-    def __init__(self, partition: str, path: str, spots: Sequence[Spot], *, is_compacted: bool) -> None:
+    def __init__(self, partition: str, path: str, spots: Sequence[Spot], end: int, *, is_compacted: bool) -> None:
         self._partition = partition
         self._path = path
         self._batches = _Spots(one for one in spots if not one.is_gap)
         self._gaps = _Spots(one for one in spots if one.is_gap)
+        self._end = end
         self.is_compacted = is_compacted
 
     def spots(self, first: int, last: int) -> list[Spot]:
@@ -133,9 +136,9 @@ class Missing:
         if at <= last:
             yield self.plain(at, last)
 
-    def plain(self, first: int, last: int, *, is_absent: bool | None = None) -> Loss:
+    def plain(self, first: int, last: int) -> Loss:
         """Return the loss of offsets that no source has."""
-        absent = self.is_compacted if is_absent is None else is_absent
+        absent = self.is_compacted and first < self._end
         certainty = Certainty.ABSENT if absent else Certainty.LOST
         return Loss(self._path, self._partition, None, None, None, first, last, None, certainty, ())
 

@@ -288,6 +288,27 @@ class PartitionSalvage:
         """Whether any batch was found that is well."""
         return any(one.facts.stretches for one in self.read)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all copies could be read, and none has or had a batch, as far as anything beside the logs tells."""
+        return not self.problems and all(copy.is_empty for copy in self._copies)
+
+    @property
+    def parts(self) -> list[Copy]:
+        """The copies of which some segments were named as files, and others not; none where another copy is whole."""
+        return [] if any(copy.is_whole for copy in self._copies) else [copy for copy in self._copies if copy.unread]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether all copies tell its name themselves."""
+        return all(copy.name == self.name for copy in self._copies)
+
+    @property
+    def whole_sources(self) -> tuple[str, ...]:
+        """The paths of the user, with the directory in place of the files where those are not all of it."""
+        paths = [copy.path if copy.unread else log.source for copy in self._copies for log in copy.logs]
+        return tuple(dict.fromkeys(paths))
+
     # --- the log start --------------------------------------------------------------------------------------
     def log_start(self) -> int | None:
         """Return the highest log start offset of the checkpoints that count, None where there is none."""
@@ -552,7 +573,8 @@ class LineWriter:
         self._limit = options.limits.max_batch_bytes
         self._start = work.log_start()
         bases = (one.facts.first if one.facts.is_renamed else one.log.base for one in work.read)
-        self._base = min((base for base in bases if base is not None), default=None)
+        unread = [copy.bases[0] for copy in work.parts]  # what stands there is not in the result, and has rows
+        self._base = min((base for base in (*bases, *unread) if base is not None), default=None)
         self._known_end = work.known_end(line)
         self._missing = self._what_is_missing()
         self._left_out: list[LeftOut] = []
@@ -591,7 +613,7 @@ class LineWriter:
                 self._note_tail(one, own)
             gaps = max(gaps, one.facts.gaps)
             lacks = lacks or one.facts.lacks_records
-        return Missing(self._work.name, self._path, spots, is_compacted=lacks or gaps > 1)
+        return Missing(self._work.name, self._path, spots, self._line.last + 1, is_compacted=lacks or gaps > 1)
 
     def _note_tail(self, one: ReadLog, spots: list[Spot]) -> None:
         """Say of bytes behind the last batch of a copy that no offset is known of them, where nothing else does.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
+from kdump.render.shell import command_line, named
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.partition import ChangedError, LineWriter, PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
@@ -79,6 +80,7 @@ def salvage(
     except OSError as error:
         yield SalvageRefused("", _sentence(error), failed=True)
         return
+    yield from _parts_only(works.values())
     doubtful = None
     parts = list(works.items())
     unread = {name: _problems_of(name, found.problems, sources) for name in works}
@@ -190,8 +192,10 @@ def _partition(
         if options.doubtful is not None:
             yield from doubtful_lines(work.read, options.limits)
         if not work.has_batches:
-            sentence = f"{work.name}: no batch of it was found in {', '.join(work.sources)}"
-            yield OpenFailure(work.name, "missing", sentence)
+            sources, is_empty = ", ".join(work.sources), work.is_empty
+            what = f"empty in {sources}, and nothing there tells of a record: not written"
+            sentence = f"{work.name}: {what if is_empty else f'no batch of it was found in {sources}'}"
+            yield OpenFailure(work.name, "skipped" if is_empty else "missing", sentence)
             return
         line = work.line()
         writer = LineWriter(work, line, target, options, ops)
@@ -226,7 +230,9 @@ def _written(
     finally:
         staging.close()
     path = os.path.join(target.path, work.name)
-    steps = steps_for(writer.result, path, writer.start_by_checkpoint, has_id=work.metadata() is not None)
+    has_id, start, is_part = work.metadata() is not None, writer.start_by_checkpoint, bool(work.parts)
+    before = (*_steps_of_part(work, path), *_steps_before(without))
+    after = () if is_part else steps_for(writer.result, path, start, has_id=has_id)
     yield SalvageDone(
         writer.result,
         path,
@@ -235,9 +241,10 @@ def _written(
         writer.ranges_unknown,
         writer.diverged,
         tuple(work.notes),
-        (*_steps_before(without), *steps),
+        (*before, *after),
         is_new=True,
         without=without,
+        is_part=is_part,
     )
 
 
@@ -263,7 +270,9 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     path = os.path.join(target.path, name)
     has_id = os.path.exists(os.path.join(path, FileKind.PARTITION_METADATA.value))
     without = _without(unread)
-    steps = (*_steps_before(without), *steps_for(result, path, _log_start_in(path, result), has_id=has_id))
+    is_part, before = bool(work.parts), (*_steps_of_part(work, path), *_steps_before(without))
+    after = () if is_part else steps_for(result, path, _log_start_in(path, result), has_id=has_id)
+    steps = (*before, *after)
     rows = target.rows_path(name)
     changed = tuple(work.changed_since(os.stat(rows).st_mtime_ns))
     note = f"{name}: kept from a former run, its sources were not read again"
@@ -271,7 +280,7 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
         note += f", and {changed[0]}{' and others' if changed[1:] else ''} changed since"
     note += f"; to make it from them as they are now, remove {path} or name another --to"
     done = SalvageDone(result, path, rows, records, unknown, diverged, (note,), steps, is_new=False, changed=changed)
-    return done.replace(without=without)
+    return done.replace(without=without, is_part=is_part)
 
 
 def _log_start_in(path: str, result: Salvaged) -> int | None:
@@ -319,6 +328,24 @@ def _reason(problem: OpenFailure) -> str:
     return "some bytes could not be read" if problem.kind == "read" else "could not be read"
 
 
+def _parts_only(works: Iterable[PartitionSalvage]) -> Iterator[OpenFailure]:
+    """Yield for each directory that not all segments of it are read, where its other segments were not named."""
+    for copy in (copy for work in works for copy in work.parts):
+        what = f"only {len(copy.bases) - copy.unread} of {len(copy.bases)} segments read: name the directory for all"
+        yield OpenFailure(copy.path, "skipped", f"{copy.path}: {what}")
+
+
+def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
+    """Yield what comes before all else where segments beside those that were named were not read."""
+    parts = [f"{len(one.bases) - one.unread} of {len(one.bases)} segments of {one.path}" for one in work.parts]
+    if parts:
+        name = () if work.is_named else ("--name", work.name)
+        command = command_line("salvage", *map(named, work.whole_sources), "--to", "DIR", *name)
+        told = f"it is made from only {' and '.join(parts[:_TOLD])}"
+        why = f"do not put {path} in place, brokers would lose the rest: {told}; salvage them all"
+        yield SalvageStep(command, why)
+
+
 def _steps_before(without: Sequence[str]) -> Iterator[SalvageStep]:
     """Yield what comes before all else where the result may lack what a source has."""
     if without:
@@ -345,8 +372,8 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
     end = result.log_end_offset
     lower = (
         f"in recovery-point-offset-checkpoint and replication-offset-checkpoint lower the number behind "
-        f"`{topic} {number}` to {end} where it is above that; do not delete only the line: line 2 of the file counts "
-        "the entries"
+        f"`{topic} {number}` to {end} where it is above that: until then verify says K01 of it, and that offsets from "
+        f"{end} on are lost; do not delete only the line: line 2 of the file counts the entries"
     )
     if topic == METADATA_TOPIC:
         yield SalvageStep(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _RUNS = "carve.jsonl"
 _MOST_JSON = 64 * 1024 * 1024  # bytes of a list of runs
+_CONTENT = (FileKind.LOG, FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_CHUNK = 1024 * 1024
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -135,6 +137,42 @@ class Copy:
         """Return the files of a log."""
         return Segment(log.path, 0 if log.base is None else log.base, cache, follow=True)
 
+    @cached_property
+    def bases(self) -> list[int]:
+        """Base offsets of the segments in its directory, also of those that are not read; none of runs."""
+        return [] if self.is_run else _bases_of(self.directory.listing)
+
+    @property
+    def unread(self) -> int:
+        """The number of segments in its directory that the user did not name where others were named, as files."""
+        names = {os.path.basename(log.path) for log in self.logs}
+        return sum(f"{base:020}.log" not in names for base in self.bases)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all segments of a directory are read: a log alone, moved somewhere, does not tell."""
+        return (
+            not self.is_run
+            and not self.unread
+            and (len(self.bases) > 1 or any(is_dir(one.source) for one in self.logs))
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has one log, that is empty, and nothing beside it tells of a record."""
+        if self.is_run or len(self.logs) != 1 or self.logs[0].base is None:
+            return False
+        base = self.logs[0].base
+        start, _ = self.checkpoint(FileKind.LOG_START)
+        known = [base, self.known_end(base), start or 0, *(one.start_offset for one in self.directory.epochs)]
+        for name in self.directory.listing.files:
+            found = parse_name(name)
+            if found.is_live or found.suffixes == ("swap",):
+                known.append(found.base_offset or 0)
+                if found.kind in _CONTENT and not _is_blank(self.directory.listing.join(name)):
+                    return False
+        return max(known) == base
+
     def known_end(self, end: int) -> int:
         """Return the offset up to which the files beside the logs know of records.
 
@@ -215,8 +253,21 @@ def _log_dir(path: str, known: dict[str, LogDir]) -> LogDir:
     return known.setdefault(real(where), LogDir(where))
 
 
+def _is_blank(path: str) -> bool:
+    """Whether a file has no byte but zeros, as the indexes of an active segment have."""
+    opened = open_source(path)
+    if isinstance(opened, OpenFailure):
+        return False
+    with opened:
+        return not any(any(opened.read_at(at, _CHUNK)) for at in range(0, opened.size, _CHUNK))
+
+
+def _bases_of(listing: DirectoryListing) -> list[int]:
+    return [base for base in log_bases(listing.names) if listing.is_regular(f"{base:020}.log")]
+
+
 def _logs_of(listing: DirectoryListing, source: str = "") -> list[SourceLog]:
-    bases = [base for base in log_bases(listing.names) if listing.is_regular(f"{base:020}.log")]
+    bases = _bases_of(listing)
     nexts = [*bases[1:], None]
     return [
         SourceLog(listing.join(f"{base:020}.log"), base, after, source)

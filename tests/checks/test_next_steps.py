@@ -77,6 +77,20 @@ def test_a_cut_that_costs_intact_records_is_a_step_and_the_repair_of_nothing(tmp
     assert cut.command == f"kdump truncate {log_dir}/plain-0 --at-damage --with-later-segments"
 
 
+def test_steps_for_one_log_restore_and_salvage_its_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one segment in the place of the partition would cost all others."""
+    partition = CASES["b01-payload-first-first"].build(tmp_path / "logs") / "plain-0"
+    log = partition / name(0)
+    restore, salvage, cut = kdump.verify(log).steps
+    assert restore.why.startswith(f"restore {partition} ")
+    assert salvage.command == f"kdump salvage {partition} --to DIR"
+    assert cut.command == f"kdump truncate {log} --at-damage --with-later-segments"
+    monkeypatch.chdir(partition)
+    assert [one.command for one in kdump.verify(name(0)).steps][1] == "kdump salvage . --to DIR"
+    alone = copied(partition, tmp_path / "found") / name(0)
+    assert [one.command for one in kdump.verify(alone).steps][1] == f"kdump salvage {alone} --to DIR"
+
+
 def test_a_torn_tail_is_cut_by_its_repair_and_salvage_would_keep_no_more(tmp_path: Path) -> None:
     log_dir = CASES["l01-torn-last-60"].build(tmp_path / "logs")
     verdict = kdump.verify(log_dir)

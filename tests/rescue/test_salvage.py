@@ -619,6 +619,114 @@ def test_intact_replicas_that_each_broker_cleaned_by_itself_are_one_line(nodes: 
             assert done["logEndOffset"] == one["logEndOffset"]
 
 
+def test_a_compaction_never_explains_the_missing_end_of_a_log(tmp_path: Path) -> None:
+    """What verify calls lost there, salvage does too; gaps between batches stay absent."""
+    for number in (1, 2, 3):
+        node = FIXTURES / "kafka-4.3.1" / "clean" / f"node{number}"
+        partition = copy_tree(node / "compact-0", tmp_path / f"n{number}" / "compact-0")
+        shutil.copy(node / "replication-offset-checkpoint", tmp_path / f"n{number}")
+        os.truncate(partition / name(0), 4000)
+        for path in partition.glob("000000000000000006*"):
+            path.unlink()
+    checked = rows_of(run_kdump(["verify", "--replicas", "n1", "n2", "n3", "--format", "json"], tmp_path))
+    told = [row for row in checked if row["type"] == "loss" and row["certainty"] != "absent"]
+    lost = [(row["offset"], row["lastOffset"]) for row in told]
+    sources = [f"n{number}/compact-0" for number in (1, 2, 3)]
+    rows = rows_of(run_kdump(["salvage", *sources, "--to", "out", "--format", "json"], tmp_path))
+    losses = [row for row in rows if row["type"] == "loss"]
+    ends = [(row["offset"], row["lastOffset"]) for row in losses if row["certainty"] != "absent"]
+    assert (ends[0][0], ends[-1][1]) == (min(lost)[0], max(last for _, last in lost)) == (538, 679)
+    assert all(row["lastOffset"] < 538 for row in losses if row["certainty"] == "absent")
+    assert rows[-2]["offsetsLost"] == 142
+
+
+# --- parts of a partition -----------------------------------------------------------------------------------
+SPAN = FIXTURES / "kafka-4.3.1" / "clean" / "node1" / "txnspan-0"
+
+
+@pytest.mark.parametrize("given", [(68,), (68, 139)])
+def test_a_result_of_some_segments_of_a_directory_is_not_put_in_place(given: tuple[int, ...], tmp_path: Path) -> None:
+    copy_tree(SPAN, tmp_path / "d" / SPAN.name)
+    logs = [f"d/txnspan-0/{name(base)}" for base in given]
+    for again in (False, True):
+        run = run_kdump(["salvage", *logs, "--to", "out"], tmp_path)
+        assert run.exit == 3
+        text = run.stdout.decode()
+        assert f"d/txnspan-0: only {len(given)} of 4 segments read" in run.stderr.decode()
+        (step,) = (line for line in text.splitlines() if line.startswith("  next "))
+        assert step.startswith("  next 1: do not put out/txnspan-0 in place")
+        assert step.endswith(f"only {len(given)} of 4 segments of d/txnspan-0; salvage them all: {WHOLE}")
+        assert "nothing is lost" not in text
+        assert "readers of committed data wait" not in text
+        assert ("kept from a former run" in text) is again
+    rows = rows_of(run_kdump(["salvage", *logs, "--to", "out", "--format", "json"], tmp_path))
+    assert [row["command"] for row in rows if row["type"] == "step"] == [WHOLE]
+    spans = [(row["offset"], row["lastOffset"]) for row in rows if row["type"] in ("kept", "loss")]
+    assert (spans[0][0], spans[-1][1]) == (0, 257)
+    assert all(last + 1 == first for (_, last), (first, _) in pairwise(spans))
+    assert run_kdump([*WHOLE.split()[1:-1], "all"], tmp_path).exit == 0
+
+
+WHOLE = "kdump salvage d/txnspan-0 --to DIR"
+
+
+def test_logs_named_as_files_are_whole_where_nothing_beside_them_is_left_out(tmp_path: Path) -> None:
+    whole = copy_tree(SPAN, tmp_path / "d" / SPAN.name)
+    (tmp_path / "alone" / SPAN.name).mkdir(parents=True)
+    shutil.copy(whole / name(68), tmp_path / "alone" / SPAN.name)
+    every = sorted(str(log) for log in whole.glob("*.log"))
+    one = f"d/txnspan-0/{name(68)}"
+    for number, sources in enumerate((every, [one, "d/txnspan-0"], [f"alone/txnspan-0/{name(68)}"])):
+        run = run_kdump(["salvage", *sources, "--to", f"out{number}"], tmp_path)
+        assert (run.exit, run.stderr) == (0, b"")
+        assert b": copy out" in run.stdout
+
+
+def test_the_command_for_all_segments_has_the_name_that_the_directory_does_not_tell(tmp_path: Path) -> None:
+    copy_tree(SPAN, tmp_path / "-old")
+    run = run_kdump(["salvage", f"./-old/{name(68)}", "--to", "out", "--name", "txnspan-0"], tmp_path)
+    assert run.stdout.count(b": kdump salvage ./-old --to DIR --name txnspan-0\n") == 1
+
+
+# --- empty partitions ---------------------------------------------------------------------------------------
+def with_an_empty_one(root: Path, files: dict[str, bytes], high_watermark: int = 5) -> Any:
+    """Salvage a log directory of a partition with a batch, and of empty-0."""
+    write(root / "logs" / "plain-0", {name(0): batch(0, [b"v"])})
+    write(root / "logs" / "empty-0", files)
+    write(root / "logs", {"replication-offset-checkpoint": b"0\n1\nempty 0 %d\n" % high_watermark})
+    return run_kdump(["salvage", "logs", "--to", "out"], root)
+
+
+def test_an_empty_partition_beside_others_that_are_written_is_a_note(tmp_path: Path) -> None:
+    blank = {name(5): b"", name(5, "index"): bytes(80), name(5, "timeindex"): bytes(120)}
+    files = {**blank, "leader-epoch-checkpoint": checkpoint((3, 5)), name(5, "snapshot"): snapshot()}
+    run = with_an_empty_one(tmp_path, files)
+    assert run.exit == 0
+    assert run.stderr == b"kdump: empty-0: empty in logs, and nothing there tells of a record: not written\n"
+    assert run_kdump(["salvage", "logs/empty-0", "--to", "other"], tmp_path).exit == 10
+
+
+@pytest.mark.parametrize(
+    ("files", "high_watermark"),
+    [
+        ({}, 6),
+        ({name(5): b"x"}, 5),
+        ({name(5, "index"): struct.pack(">ii", 3, 40)}, 5),
+        ({name(5, "timeindex"): struct.pack(">qi", 1000, 0)}, 5),
+        ({name(9): b""}, 5),
+        ({name(9, "index"): b""}, 5),
+        ({name(9, "snapshot"): snapshot()}, 5),
+        ({"leader-epoch-checkpoint": checkpoint((0, 5), (2, 8))}, 5),
+    ],
+)
+def test_an_empty_log_with_a_sign_of_records_is_no_batch_found(
+    files: dict[str, bytes], high_watermark: int, tmp_path: Path
+) -> None:
+    run = with_an_empty_one(tmp_path, {name(5): b"", **files}, high_watermark)
+    assert run.exit == 10
+    assert b"no batch of it was found" in run.stderr
+
+
 def test_a_batch_too_high_cleans_no_offsets_away(tmp_path: Path) -> None:
     """Between it and the batch before it the log lacks nothing that is behind it."""
     whole = [batch(offset, [Record(b"v", key=b"k%d" % offset)]) for offset in range(8)]

@@ -17,6 +17,8 @@ from kdump.storage.file_source import OpenFailure
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from kdump.salvaged import SalvageStep
+
     Write = Callable[[str], object]
 
 
@@ -28,7 +30,7 @@ class SalvageTotals:
         self.offsets_lost = self.records_lost = self.records_unknown = 0
         self.errors = self.warnings = self.notes = 0
         self.unchecked: list[tuple[str | None, str]] = []
-        self.without: list[tuple[str, str]] = []
+        self.not_complete: list[tuple[str, tuple[SalvageStep, ...]]] = []
         self.refused: list[str] = []
 
     def see(self, item: object) -> None:
@@ -43,8 +45,8 @@ class SalvageTotals:
             self.offsets_lost += found.offsets_lost
             self.records_lost += item.records_lost
             self.records_unknown += item.ranges_unknown
-            if item.without:
-                self.without.append((found.partition, item.steps[0].why))
+            if item.why_not_complete:
+                self.not_complete.append((found.partition, item.why_not_complete))
         elif isinstance(item, Finding):
             name = f"{item.severity.value}s"
             setattr(self, name, getattr(self, name) + 1)
@@ -100,10 +102,10 @@ class SalvageJson:
             tell(item, self._error)
 
     def end(self, status: int) -> None:
-        """Write what to do where a source could not be read, and the summary."""
-        whys = dict.fromkeys(why for _, why in self._totals.without)
-        for number, why in enumerate(whys, 1):
-            self._write(f"{step_json(Step(number, None, why))}\n")
+        """Write what to do where not all could be read, or was named, and the summary."""
+        steps = dict.fromkeys((one.command, one.why) for _, some in self._totals.not_complete for one in some)
+        for number, (command, why) in enumerate(steps, 1):
+            self._write(f"{step_json(Step(number, command, why))}\n")
         self._write(f"{summary_json(self._totals.numbers(), self._totals.unchecked, status)}\n")
 
 
@@ -150,27 +152,30 @@ class SalvageText:
             absent += loss.offsets if loss.certainty is Certainty.ABSENT else 0
         lost = total.sentence()
         # of replicas that are no sources nothing is known
-        whole = "  nothing is lost of what was read" if item.without else "  nothing is lost"
+        whole = "  nothing is lost of what was read" if item.why_not_complete else "  nothing is lost"
+        if lost is not None and item.is_part:  # of segments that were not read nobody knows
+            lost = lost.replace("lost: ", "lost, or not read: ", 1)
         yield whole if lost is None else f"  {lost.partition('; no replica')[0]}"
         if absent:
             yield f"  absent: {absent} offsets: cleaned away, below the log start, or never here"
         if item.diverged:
             yield f"  divergent: {item.diverged} records of other branches stay out"
+        means = "no end of it in what was read" if item.is_part else "readers of committed data wait there"
         for one in found.open_transactions:
             yield (
                 f"  open transaction: producerId={one.producer_id} producerEpoch={one.producer_epoch} "
-                f"firstOffset={one.first_offset}: readers of committed data wait there"
+                f"firstOffset={one.first_offset}: {means}"
             )
         for note in item.notes:
             yield f"  note: {note}"
         yield f"  what became of every offset: {item.rows}"
         for number, step in enumerate(item.steps, 1):
-            yield f"  next {number}: {step.why}"
+            yield f"  next {number}: {step.why}{'' if step.command is None else f': {step.command}'}"
 
     def end(self, _status: int) -> None:
         """Write what all comes to."""
-        if self._totals.without:
-            told = _counted_names([name for name, _ in self._totals.without])
+        if self._totals.not_complete:
+            told = _counted_names([name for name, _ in self._totals.not_complete])
             self._write(f"{self._escape(f'not complete: {told} (next 1 of each says why)')}\n")
         if self._totals.refused:
             self._write(f"{self._escape(f'refused: {_counted_names(self._totals.refused)} (why stands above)')}\n")
