@@ -876,7 +876,7 @@ def test_a_partition_in_a_directory_that_may_not_be_entered_is_not_said_to_be_mi
     done = unprivileged(*command.split(), f"logs/{PARTITION}", cwd=tmp_path)
     (tmp_path / "logs").chmod(0o755)
     assert done.exit == 5
-    assert done.stderr.decode().startswith(f"kdump: logs/{PARTITION}: permission denied; you own it")
+    assert done.stderr.decode().startswith(f"kdump: logs/{PARTITION}: permission denied; you own {tmp_path / 'logs'}: ")
 
 
 def throw(error: Exception) -> None:

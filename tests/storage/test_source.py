@@ -194,7 +194,9 @@ def test_who_may_not_read_is_told_as_whom_to_run(monkeypatch: pytest.MonkeyPatch
     denied = PermissionError(errno.EACCES, "Permission denied")
     monkeypatch.setattr(os, "geteuid", lambda: 4321)
     assert why_not("/", denied) == "permission denied; run as root, who owns it"
-    assert why_not("/nowhere/below", denied) == why_not("/", denied), "the directory above tells whose it is"
+    assert why_not("/nowhere/below", denied) == "permission denied; run as root, who owns /", "that above tells"
+    monkeypatch.setattr(os, "access", lambda path, *_, **__: path != "/usr")
+    assert why_not("/usr/bin", denied) == "permission denied; run as root, who owns /usr", "which is shut"
     monkeypatch.setattr(os, "stat", lambda _: SimpleNamespace(st_uid=987_654_321))
     assert why_not("/", denied) == "permission denied; run as user 987654321, who owns it"
     assert why_not("s3://bucket/t-0", denied) == "permission denied by the store"
