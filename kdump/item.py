@@ -469,6 +469,7 @@ class Planned(Value):
         arguments: what to write after the command to have it done.
         is_refused: it will not be done.
         unread: files that could not be read, so that nobody knows whether they need it.
+        lacks: the option without which it is refused; empty for none.
     """
 
     command: str
@@ -487,6 +488,7 @@ class Planned(Value):
     offsets_lost: int = 0
     log_end_before: int | None = None
     unread: int = 0
+    lacks: str = ""
 
 
 class SegmentFate(Value):

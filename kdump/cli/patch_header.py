@@ -12,6 +12,7 @@ from kdump.cli.options.common import fail_on_option, help_option
 from kdump.cli.options.help import Command
 from kdump.cli.options.repair import (
     apply_option,
+    count_partitions,
     demand_quarantine,
     format_option,
     plan_id_option,
@@ -46,19 +47,20 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     PATH is a log, a partition directory or a log.dir. Without --apply nothing is changed, and what would be is shown.
     At most 17 bytes of a batch are changed. Where a field could have more than one value, nothing in that partition is
     changed; its other logs can be named one by one. Exit status: 0 done, or nothing to do; 3 a field is wrong, or other
-    errors are left; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong
-    use.
+    errors are left; 10 no partition there; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way,
+    see the journal; 2 wrong use.
     """
     demand_quarantine(given)
-    repair = Repair(given)
-    for path in map(os.fspath, given["paths"]):
-        with repair.guarded():
-            if os.path.isdir(path):
-                _directory(repair, path)
-            else:
-                _log(repair, path)
-        if repair.has_failed:
-            break
+    repair = Repair(given, partitions=count_partitions(given["paths"]))
+    with repair.interruptible():
+        for path in map(os.fspath, given["paths"]):
+            with repair.guarded(path):
+                if os.path.isdir(path):
+                    _directory(repair, path)
+                else:
+                    _log(repair, path)
+            if repair.has_failed:
+                break
     sys.exit(repair.end())
 
 
@@ -68,7 +70,7 @@ def _directory(repair: Repair, path: str) -> None:
 
     directory, _ = segments_of(path)
     for partition, wrong, examined in repair.examine_each(directory, WrongHeaders):
-        with repair.guarded():
+        with repair.guarded(partition):
             plan = plan_partition_patches(partition, wrong)
             repair.carry_out(plan, partition, examined, [partition])
         if repair.has_failed:

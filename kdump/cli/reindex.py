@@ -13,6 +13,7 @@ from kdump.cli.options.common import fail_on_option, help_option
 from kdump.cli.options.help import Command
 from kdump.cli.options.repair import (
     apply_option,
+    count_partitions,
     demand_quarantine,
     format_option,
     plan_id_option,
@@ -61,18 +62,19 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 
     PATH is a partition directory, a log.dir or a file of a segment. Without --apply nothing is changed, and what would
     be is shown. Logs are never changed, and sound indexes are left alone. Exit status: 0 done, or nothing to do; 3 an
-    index is missing or unsound, or other errors are left; 7 only --force would change something; 11 in use; 12 refused;
-    13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
+    index is missing or unsound, or other errors are left; 7 only --force would change something; 10 no partition there;
+    11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the journal; 2 wrong use.
     """
     demand_quarantine(given)
     if given["output"] is not None and given["wants_apply"]:
         raise click.UsageError("--output writes aside, and --apply in place: choose one", click.get_current_context())
-    repair = Repair(given)
     given["settings"] = settings({**given, "now": None})
-    for path in given["paths"]:
-        _path(repair, path, given)
-        if repair.has_failed:
-            break
+    repair = Repair(given, partitions=count_partitions(given["paths"]))
+    with repair.interruptible():
+        for path in given["paths"]:
+            _path(repair, path, given)
+            if repair.has_failed:
+                break
     sys.exit(repair.end())
 
 
@@ -80,10 +82,10 @@ def _path(repair: Repair, path: str, given: dict[str, Any]) -> None:
     """Take all partitions that a path stands for, up to the first in which something fails."""
     from kdump.repair.reasons import Reasons
 
-    with repair.guarded():
+    with repair.guarded(path):
         directory, bases = segments_of(path)
         for partition, reasons, examined in repair.examine_each(directory, Reasons):
-            with repair.guarded():
+            with repair.guarded(partition):
                 _partition(
                     repair, partition, reasons, examined, path if bases else partition, {**given, "bases": bases}
                 )

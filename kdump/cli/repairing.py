@@ -16,7 +16,7 @@ from kdump.cli.options.terminal import fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Checked, PartitionChecked
-from kdump.render.commentary import fail_to_write, say, say_left
+from kdump.render.commentary import fail_to_write, say, say_at_once, say_left
 from kdump.render.json.lines import finding_json, summary_json
 from kdump.render.shell import command_line, named
 from kdump.render.tally import Tally
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 _ANNOUNCED = (Code.K01,)  # checkpoints above the end: a broker lowers them itself
 _WORST = (Exit.PART_WAY, Exit.FAILED, Exit.REFUSED, Exit.LOCKED)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NAMED = 3  # partitions of one kind in the last line; of more only the first ones
+_NOTHING = "with nothing to do"
 
 
 class Repair:
@@ -50,14 +53,20 @@ class Repair:
     Args:
         given: what click was given.
         cuts: a dry run is about what would be lost, not about what is wrong.
+        partitions: number of those that the paths stand for: of several, those where nothing is to be done are counted.
 
     Attributes:
         outcome: takes what is found in what is left.
         fail_on: error, warning or never.
     """
 
-    def __init__(self, given: dict[str, Any], *, cuts: bool = False) -> None:
+    def __init__(self, given: dict[str, Any], *, cuts: bool = False, partitions: int = 1) -> None:
         self._cuts = cuts
+        self._partitions = partitions
+        self._ends: dict[str, list[str]] = {}  # what became of partitions, and which
+        self._obstacles: dict[str, None] = {}  # what would refuse the plans as things are, in order
+        self._signal = 0  # that came in the middle of a repair
+        self._finished = 0
         self.fail_on: str = given["fail_on"]
         self.outcome = RunStatus(self.fail_on, compat=False)
         self._json = given["layout"] == "json"
@@ -148,11 +157,17 @@ class Repair:
             examined: what was found before.
             result: the paths that are checked afterwards.
         """
+        if plan.changes and not self._given["wants_apply"] and not self._given.get("output"):
+            plan = self._foreseen(plan)
         for sentence in plan.refused:
             self.refuse(sentence)
-        self._check_id(plan)
-        wanted = self._given["wants_apply"] and plan.changes and not plan.refused
-        if not wanted or Exit.REFUSED in self._exits:
+        is_other = self._is_other(plan)
+        if not self._given["wants_apply"] or not plan.changes or plan.refused or is_other:
+            is_refused = bool(plan.refused) or is_other
+            self._note(
+                "refused" if is_refused else "to do" if plan.changes else "not judged" if examined.unread else _NOTHING,
+                plan.partition,
+            )
             self._show(plan, path, None, examined.unread)
             if not plan.changes and not plan.refused:
                 say_left(path, examined.severities[Severity.ERROR])
@@ -163,23 +178,44 @@ class Repair:
             self._pending |= bool(plan.changes)
             self._severe |= plan.is_severe and bool(plan.changes) and not self._cuts
             return
-        from kdump.repair.apply import apply, argv_of
+        from kdump.repair.apply import Means, apply, argv_of
 
-        with self.guarded():
+        with self.guarded(plan.partition):
             with gracefully():
-                done = apply(plan, self._given["quarantine"], argv_of())
+                done = apply(plan, self._given["quarantine"], argv_of(), Means(finished=self.finish))
+            self._note("done", plan.partition)
             self._journals.append(done.journal)
             self._show(plan, path, done.journal)
             self.say_unseen(done.unseen)
             self.wrote(done.patched)
             self.check(result)
 
-    def _check_id(self, plan: Plan) -> None:
+    def _foreseen(self, plan: Plan) -> Plan:
+        """A dry run says what --apply would refuse: what the files tell refuses the plan, the rest may change."""
+        from kdump.repair.guard import check_circumstances, check_files
+
+        try:
+            check_circumstances(plan, self._given["quarantine"])
+        except RefusedError as error:
+            self._obstacles[error.sentence] = None
+        try:
+            check_files(plan)
+        except RefusedError as error:
+            return plan.replace(refused=(*plan.refused, error.sentence))
+        return plan
+
+    def _is_other(self, plan: Plan) -> bool:
+        """Whether plans were named, and not this one; say so."""
         ids = self._given["plan_id"]
-        if ids and plan.changes and plan.plan_id not in ids:
+        is_other = bool(ids and plan.changes and plan.plan_id not in ids)
+        if is_other:
             self.refuse(
                 f"{plan.directory}: the plan is {plan.plan_id} by now, and not the one that was named; look again"
             )
+        return is_other
+
+    def _note(self, end: str, partition: str) -> None:
+        self._ends.setdefault(end, []).append(os.path.basename(os.path.abspath(partition)))
 
     def refuse(self, sentence: str) -> None:
         """Say why something is not done."""
@@ -196,6 +232,8 @@ class Repair:
     def _show(self, plan: Plan, path: str, journal: str | None, unread: int = 0) -> None:
         path = f"./{path}" if path.startswith("-") else path
         shown = plan.shown((path, *options_of(self._given)), journal, unread)
+        if self._is_of_several and not (self._json or plan.changes or plan.refused or unread):
+            return  # the last line counts it
         if self._json:
             self._write(f"{plan_json(shown)}\n")
             if journal is not None:
@@ -215,26 +253,69 @@ class Repair:
             told = ((f"the repair is done; journal: {one}", taken_back(one)) for one in self._journals)
             fail_to_write(error, *(sentence for both in told for sentence in both))
 
+    @property
+    def _is_of_several(self) -> bool:
+        return self._partitions > 1
+
     @contextmanager
-    def guarded(self) -> Iterator[None]:
-        """Turn what is refused or fails into a line and an exit status."""
+    def interruptible(self) -> Iterator[None]:
+        """Say what stands when a signal ends the command between two repairs, and end by that signal."""
+        verb = click.get_current_context().info_name
+        owner = os.getpid()
+
+        def end(number: int, _frame: object) -> None:
+            signal.signal(number, signal.SIG_DFL)
+            if os.getpid() == owner:  # a process that was forked says nothing
+                say_at_once(f"kdump: {verb} was interrupted: {self._standing(verb == 'undo')}")
+            os.kill(os.getpid(), number)
+
+        with _handling(end):
+            yield
+
+    def _standing(self, undoes: bool) -> str:
+        """What an interrupt leaves."""
+        if not self._finished:
+            return "nothing was changed"
+        what = "repair is" if self._finished == 1 else "repairs are"
+        return f"{self._finished} {what} {'undone' if undoes else 'done'}; the same command goes on"
+
+    def finish(self) -> None:
+        """Count a repair that is done, or taken back."""
+        self._finished += 1
+
+    @contextmanager
+    def guarded(self, partition: str = "") -> Iterator[None]:
+        """Turn what is refused or fails into a line and an exit status.
+
+        Args:
+            partition: path or name of it, for the last line.
+        """
         try:
             yield
         except RefusedError as error:
+            self._note("in use" if error.locked else "refused", partition)
             if error.sentence not in self._told:
                 say(f"kdump: {error.sentence}")
             if isinstance(error, SeveralError):
                 for folder, is_undone in error.folders:
                     command = command_line(str(click.get_current_context().info_name), named(folder))
                     say(f"  {command}  # undone already" if is_undone else f"  {command}")
-            self._exits.add(Exit.LOCKED if error.locked else Exit.REFUSED)
+            if error.missing:
+                self.outcome.nothing()
+            else:
+                self._exits.add(Exit.LOCKED if error.locked else Exit.REFUSED)
         except FailedError as error:
+            self._note("failed", partition)
             say(f"kdump: {error.sentence}")
             self._exits.add(Exit.FAILED if error.journal is None else Exit.PART_WAY)
+            if isinstance(error.__cause__, _SignalledError):
+                self._signal = error.__cause__.args[0]
         except (FileNotFoundError, NotADirectoryError) as error:
+            self._note("not found", partition)
             say(f"kdump: no such file: {error.filename}{did_you_mean(str(error.filename))}")
             self.outcome.nothing()
         except OSError as error:
+            self._note("not judged", partition)
             if error.filename not in self._told:
                 path = str(error.filename or "a file")
                 say(f"kdump: {path}: {why_not(path, error)}")
@@ -270,6 +351,9 @@ class Repair:
     def end(self) -> Exit:
         """Write the summary, and what to do about logs that were written in place; return the exit status."""
         code = self._exit()
+        if self._signal:
+            self._sum_up()
+            _end_by(self._signal)
         if self._json:
             self._write(f"{summary_json(self._tally.totals(), self._tally.unchecked, code)}\n")
         if self._patched:
@@ -280,7 +364,20 @@ class Repair:
             else:
                 self._write(f"{told}\n")
         sys.stdout.flush()
+        self._sum_up()
         return code
+
+    def _sum_up(self) -> None:
+        """Say at last what is easily lost above: how many partitions there are of each kind, and what is in the way."""
+        seen = sum(map(len, self._ends.values()))
+        if self._is_of_several and seen:
+            order = ("done", "to do", "refused", "in use", "failed", "not judged", "not found", _NOTHING)
+            parts = [_kind(end, self._ends[end]) for end in order if end in self._ends]
+            if self.has_failed and seen < self._partitions:
+                parts.append(f"{self._partitions - seen} not reached")
+            say(f"kdump: {click.get_current_context().info_name}: {', '.join(parts)}")
+        for sentence in self._obstacles:
+            say(f"kdump: --apply would be refused as things are: {sentence}")
 
     def _exit(self) -> Exit:
         for code in _WORST:
@@ -309,16 +406,40 @@ def gracefully() -> Iterator[None]:
     def stop(number: int, _frame: object) -> None:
         raise _SignalledError(number)
 
-    before = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        yield
+        with _handling(stop):
+            yield
     except _SignalledError as error:
-        signal.signal(error.args[0], signal.SIG_DFL)
         os.kill(os.getpid(), error.args[0])  # whoever has started us is to see it
         raise
+
+
+@contextmanager
+def _handling(handler: Callable[[int, object], None]) -> Iterator[None]:
+    """Handle the signals that end a program, but those that whoever has started it wants to be ignored."""
+    before = {one: signal.getsignal(one) for one in _SIGNALS if signal.getsignal(one) is not signal.SIG_IGN}
+    for one in before:
+        signal.signal(one, handler)
+    try:
+        yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for one, earlier in before.items():
+            signal.signal(one, earlier or signal.SIG_DFL)
+
+
+def _end_by(number: int) -> None:
+    """End as a signal does."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _kind(end: str, partitions: list[str]) -> str:
+    """Say how many partitions there are of a kind, and name the first ones."""
+    if end == _NOTHING:
+        return f"{len(partitions)} {end}"
+    more = len(partitions) - _NAMED
+    names = ", ".join(partitions[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{len(partitions)} {end} ({names})"
 
 
 class Examined:

@@ -20,24 +20,40 @@ from kdump.render.escape import escape
     add_help_option=False,
     examples=(
         "kdump resume /backup/20261123T031500Z-orders-0-reindex",
-        "kdump resume /backup/20261123T031500Z-orders-0-reindex --fail-on warning",
+        "kdump resume /backup/*-reindex",
     ),
 )
-@click.argument("journal", metavar="JOURNAL")
+@click.argument("journals", metavar="JOURNAL...", nargs=-1, required=True)
 @fail_on_option
 @help_option
 def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
     """Resume a reindex, truncate or patch-header that was interrupted, and check the result.
 
-    JOURNAL is the journal.json of its quarantine, or the directory that holds it. Exit status: 0 done, 3 errors are
-    left, 10 no such journal, 11 in use, 12 refused, 13 failed and nothing was changed, 14 failed again, 2 wrong use.
+    JOURNAL is the journal.json of its quarantine, or the directory that holds it. Several are resumed one by one, the
+    oldest first. Exit status: 0 done, 3 errors are left, 10 no such journal, 11 in use, 12 refused, 13 failed and
+    nothing was changed, 14 failed again, 2 wrong use.
     """
-    from kdump.repair.resume_undo import resume
+    from kdump.repair.journal import newest_first
 
     repair = Repair({**given, "layout": "text"})
+    ordered: list[str] = []
+    with repair.interruptible():
+        with repair.guarded():
+            ordered += reversed(newest_first(given["journals"]))
+        for path in ordered:
+            _resume(repair, path)
+            if repair.has_failed:
+                break
+    sys.exit(repair.end())
+
+
+def _resume(repair: Repair, path: str) -> None:
+    from kdump.repair.apply import Means
+    from kdump.repair.resume_undo import resume
+
     with repair.guarded():
         with gracefully():
-            done = resume(given["journal"])
+            done = resume(path, Means(finished=repair.finish))
         if done.was_done:
             answer(escape(f"{done.directory}: was done already; nothing to do"))
         else:
@@ -45,7 +61,6 @@ def resume_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what
             repair.say_unseen(done.unseen)
             repair.wrote(done.patched)
         repair.check(done.checked)
-    sys.exit(repair.end())
 
 
 @click.command(
@@ -68,16 +83,17 @@ def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what t
     times. Refused when somebody else has changed the files since. Exit status: 0 done, 10 no such journal, 11 in use,
     12 refused, 13 failed and nothing was changed, 14 failed: undo again, 2 wrong use.
     """
+    from kdump.repair.apply import Means
     from kdump.repair.journal import newest_first
     from kdump.repair.resume_undo import undo
 
     repair = Repair({"fail_on": "error", "layout": "text"})
     ordered: list[str] = []
-    with repair.guarded():
+    with repair.interruptible(), repair.guarded():
         ordered += newest_first(given["journals"])
         for number, path in enumerate(ordered, 1):
             with gracefully():
-                done = undo(path)
+                done = undo(path, Means(finished=repair.finish))
             if done.was_done:
                 answer(escape(f"{done.directory}: was undone already; nothing to do"))
             else:

@@ -15,9 +15,11 @@ from kdump.cli.options.repair import (
     apply_option,
     demand_quarantine,
     format_option,
+    partitions_of,
     plan_id_option,
     quarantine_option,
     segment_bases,
+    segments_of,
 )
 from kdump.cli.repairing import Repair
 
@@ -55,7 +57,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     PATH is a partition directory, or a log. Batches are never rewritten: the one that has the offset or the byte goes
     as a whole. Without --apply nothing is changed, and what would be is shown. The first remedy is another replica:
     what is cut here, followers will lose too. Exit status: 0 done, or nothing to do; 7 something would be cut; 3 errors
-    are left; 10 no such path; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the
+    are left; 10 no partition there; 11 in use; 12 refused; 13 failed and nothing changed; 14 failed part-way, see the
     journal; 2 wrong use.
     """
     wanted = [given["to_offset"] is not None, given["to_position"] is not None, given["at_damage"]]
@@ -64,7 +66,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         raise click.UsageError(message, click.get_current_context())
     demand_quarantine(given)
     repair, path = Repair(given, cuts=True), os.fspath(given["path"])
-    with repair.guarded():
+    with repair.interruptible(), repair.guarded(path):
         os.lstat(path)
         _run(repair, path, given)
     sys.exit(repair.end())
@@ -73,11 +75,14 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
 def _run(repair: Repair, path: str, given: dict[str, Any]) -> None:
     from kdump.repair.truncate import CutTarget, LogDamage, plan_truncate
 
-    named = (path, None) if os.path.isdir(path) else segment_bases(path)
+    named = segments_of(path) if os.path.isdir(path) else segment_bases(path)
     if named is None:
         repair.refuse(f"{path}: is not a log with the name that a broker gives it, <20 digits>.log")
         return
     directory, bases = named
+    if bases is None and partitions_of(directory) != [directory]:
+        repair.refuse(f"{path}: is a log directory; name one of the partition directories in it")
+        return
     base = None if bases is None else min(bases)
     damage = LogDamage(directory)
     examined = repair.examine([directory], damage.see, deep=True)

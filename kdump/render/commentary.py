@@ -41,6 +41,12 @@ def say(line: str) -> None:
     _to_stderr(line)
 
 
+def say_at_once(line: str) -> None:
+    """Write one line to stderr, from within a signal: stdout may be at work, or stand still."""
+    with suppress(RuntimeError, ValueError):  # stderr was at work itself
+        _to_stderr(line)
+
+
 def say_left(path: str, errors: int) -> None:
     """Say where nothing to do does not mean that nothing is wrong.
 

@@ -78,7 +78,7 @@ def apply(plan: Plan, quarantine: str, argv: list[str], means: Means | None = No
         stack.callback(os.close, directory)
         guard.check_plan(plan, directory)
         unseen = guard.check_users(plan, directory, means.look)
-        _check_room(plan, quarantine)
+        guard.check_room(plan, quarantine)
         as_its_owner = as_owner(plan.directory)
         with _nothing_changed(as_its_owner):
             mark = os.urandom(4).hex()
@@ -88,7 +88,7 @@ def apply(plan: Plan, quarantine: str, argv: list[str], means: Means | None = No
         with _nothing_changed("; name a place for --quarantine where you may write"):
             place = Quarantine.make(quarantine, plan.partition, plan.command, owner, means.ops)
             stack.callback(place.close)
-        work = Work(fields, directory, place, means.ops)
+        work = Work(fields, directory, place, means)
         try:
             with _nothing_changed(as_its_owner):
                 work.plan([None if one.content is None else one.content.data for one in plan.changes])
@@ -125,17 +125,6 @@ def _fields(plan: Plan, argv: list[str], lock: DirectoryLock, entries: list[dict
         recordsLost=plan.records_lost,
         logEndOffset=plan.log_end_offset,
     )
-
-
-def _check_room(plan: Plan, quarantine: str) -> None:
-    new = sum(one.size for one in plan.changes if one.content is not None)
-    saved = sum(
-        one.before.size - (one.size if one.is_cut else 0)
-        for one in plan.changes
-        if one.before is not None and not one.patches
-    )
-    there = quarantine if os.path.isdir(quarantine) else os.path.dirname(os.path.realpath(quarantine))
-    guard.check_room(plan.directory, new, there, saved + new)
 
 
 @contextmanager
@@ -219,10 +208,12 @@ class Means(NamedTuple):
     Args:
         ops: makes the calls that change something.
         look: tells which processes have files open.
+        finished: told that a repair is done, or taken back, as soon as the journal says so.
     """
 
     ops: FileOps = FileOps()
     look: Callable[[dict[tuple[int, int], str]], Users] = users_of
+    finished: Callable[[], None] = lambda: None
 
 
 class Applied(Value):
@@ -248,12 +239,13 @@ class Applied(Value):
 class Work:
     """One repair at work."""
 
-    def __init__(self, fields: dict[str, Any], directory: int, quarantine: Quarantine, ops: FileOps) -> None:
+    def __init__(self, fields: dict[str, Any], directory: int, quarantine: Quarantine, means: Means) -> None:
         self.directory_path: str = fields["directory"]
-        self.journal = Journal(os.path.join(quarantine.path, journal.NAME), quarantine.fd, fields, ops)
+        self.journal = Journal(os.path.join(quarantine.path, journal.NAME), quarantine.fd, fields, means.ops)
         self._quarantine = quarantine
-        self._files = [File(entry, directory, quarantine, ops) for entry in fields["changes"]]
+        self._files = [File(entry, directory, quarantine, means.ops) for entry in fields["changes"]]
         self._directory = directory
+        self._finished = means.finished
 
     def applied(self, unseen: tuple[int, ...], *, was_done: bool = False) -> Applied:
         """Return what there is to say of it."""
@@ -345,6 +337,7 @@ class Work:
             for file in self._files:
                 file.clear()
             self.journal.note(DONE)
+            self._finished()
 
     def take_back(self) -> None:
         """Take the changes back, the last one first: the log is whole again before its indexes are."""
@@ -353,6 +346,7 @@ class Work:
                 for file in self._files:
                     file.clear()
                 self.journal.note(UNDONE)
+                self._finished()
             return
         with part_way(self.journal.path, "undo"):
             self.journal.note(UNDOING)
@@ -363,6 +357,7 @@ class Work:
                 file.clear()
             self.demand((BEFORE,))
             self.journal.note(UNDONE)
+            self._finished()
 
     def demand(self, allowed: tuple[str, ...] | None) -> None:
         """Refuse unless each file is in one of some states; None for all in which somebody else did nothing."""

@@ -9,12 +9,14 @@ class RefusedError(Exception):
     Args:
         sentence: one line for the user, without the name of the program.
         locked: another process has the files.
+        missing: what was asked for is not at that path.
     """
 
-    def __init__(self, sentence: str, *, locked: bool = False) -> None:
+    def __init__(self, sentence: str, *, locked: bool = False, missing: bool = False) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.locked = locked
+        self.missing = missing
 
 
 class SeveralError(RefusedError):

@@ -6,13 +6,13 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from kdump.render.shell import named, shell_word
 from kdump.repair.errors import RefusedError
-from kdump.repair.file_state import state_of
-from kdump.repair.lock import users_of
+from kdump.repair.file_state import open_directory, state_of
+from kdump.repair.lock import in_use, users_of
 from kdump.repair.plan import names_of
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.log_dir import is_log_dir
-from kdump.storage.names import parse_name
 from kdump.storage.paths import as_owner
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _SPARE = 1.1  # of what is needed
 _SMALL = 64 * 1024  # for the journal, and what a file system needs for names
-_UNFINISHED = (".swap", ".cleaned")
+_UNFINISHED = ".swap"  # .cleaned and .deleted files a broker only removes; without a .swap nothing hangs on them
 
 
 def check_directory(path: str) -> None:
@@ -33,11 +33,55 @@ def check_directory(path: str) -> None:
     Args:
         path: of the partition directory.
     """
-    found = os.stat(path)
-    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
-        raise RefusedError(f"{path}: everybody may write here; take that right away first: chmod o-w {path}")
-    if os.statvfs(path).f_flag & os.ST_RDONLY:
-        raise RefusedError(f"{path}: the file system is mounted read-only; mount it for writing, or work on a copy")
+    _demand_closed(path)
+    _demand_writable(path)
+
+
+def check_files(plan: Plan) -> None:
+    """Refuse in a dry run what would be refused whoever does it, and when: the files are not such that they may change.
+
+    Args:
+        plan: what is to be done.
+
+    Raises:
+        OSError: the directory cannot be opened.
+    """
+    _demand_closed(plan.directory)
+    directory = open_directory(plan.directory)
+    try:
+        for change in plan.changes:
+            now = state_of(directory, change.name)
+            if now is not None:
+                _demand_plain(_path(plan, change.name), now)
+            _demand_same_owner(plan, change, now, state_of(directory, change.like))
+    finally:
+        os.close(directory)
+    _demand_finished(plan)
+
+
+def check_circumstances(plan: Plan, quarantine: str | None) -> None:
+    """Refuse in a dry run what would be refused as things are: another user, time or quarantine may do.
+
+    Nothing is locked for that: a broker that starts in this moment would fail.
+
+    Args:
+        plan: what is to be done.
+        quarantine: the directory that the user named for it; None for none yet.
+    """
+    _demand_writable(plan.directory)
+    if quarantine:
+        check_quarantine(quarantine, plan.directory)
+    holder = in_use(plan.directory)
+    if holder is not None:
+        raise RefusedError(holder, locked=True)
+    directory = open_directory(plan.directory)
+    try:
+        for change in plan.changes:
+            _demand_own(plan, change, state_of(directory, change.name) or state_of(directory, change.like))
+    finally:
+        os.close(directory)
+    if quarantine:
+        check_room(plan, quarantine)
 
 
 def check_plan(plan: Plan, directory: int) -> None:
@@ -57,7 +101,9 @@ def check_plan(plan: Plan, directory: int) -> None:
         _demand_same(plan, change.name, change.before, now, again)
         if now is not None:
             _demand_plain(_path(plan, change.name), now)
-        _demand_owner(plan, change, now, state_of(directory, change.like))
+        like = state_of(directory, change.like)
+        _demand_same_owner(plan, change, now, like)
+        _demand_own(plan, change, now or like)
     _demand_finished(plan)
 
 
@@ -104,19 +150,24 @@ def check_quarantine(path: str, directory: str) -> None:
         above = os.path.dirname(above)
 
 
-def check_room(directory: str, wanted: int, quarantine: str, saved: int) -> None:
+def check_room(plan: Plan, quarantine: str) -> None:
     """Refuse when there is not enough room.
 
     Args:
-        directory: the partition directory.
-        wanted: bytes that are written there.
-        quarantine: a directory on the file system of the quarantine.
-        saved: bytes that are written there.
+        plan: what is to be done.
+        quarantine: the directory that the user named for it; it need not be there.
     """
-    needs = {os.stat(directory).st_dev: wanted}
-    device = os.stat(quarantine).st_dev
-    needs[device] = needs.get(device, 0) + saved
-    for path in (directory, quarantine):
+    new = sum(one.size for one in plan.changes if one.content is not None)
+    saved = sum(
+        one.before.size - (one.size if one.is_cut else 0)
+        for one in plan.changes
+        if one.before is not None and not one.patches
+    )
+    there = quarantine if os.path.isdir(quarantine) else os.path.dirname(os.path.realpath(quarantine))
+    needs = {os.stat(plan.directory).st_dev: new}
+    device = os.stat(there).st_dev
+    needs[device] = needs.get(device, 0) + saved + new
+    for path in (plan.directory, there):
         room = os.statvfs(path)
         free, need = room.f_bavail * room.f_frsize, int(needs[os.stat(path).st_dev] * _SPARE) + _SMALL
         if free < need:
@@ -125,6 +176,17 @@ def check_room(directory: str, wanted: int, quarantine: str, saved: int) -> None
 
 def _path(plan: Plan, name: str) -> str:
     return os.path.join(plan.directory, name)
+
+
+def _demand_closed(path: str) -> None:
+    mode = os.stat(path).st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise RefusedError(f"{path}: everybody may write here; take that right away first: chmod o-w {path}")
+
+
+def _demand_writable(path: str) -> None:
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        raise RefusedError(f"{path}: the file system is mounted read-only; mount it for writing, or work on a copy")
 
 
 def _demand_same(plan: Plan, name: str, planned: FileState | None, now: FileState | None, again: str) -> None:
@@ -141,23 +203,30 @@ def _demand_plain(path: str, state: FileState) -> None:
         raise RefusedError(f"{path}: has {state.links} names, and would change under all; copy it, so that it has one")
 
 
-def _demand_owner(plan: Plan, change: Change, now: FileState | None, like: FileState | None) -> None:
-    """The owner of a file must stay, and be the one of its segment: a broker must be able to open it."""
+def _demand_same_owner(plan: Plan, change: Change, now: FileState | None, like: FileState | None) -> None:
+    """The owner of a file must be the one of its segment: a broker must be able to open it."""
     if like is None:
         raise RefusedError(f"{_path(plan, change.like)}: is gone")
     owner = now or like
     if (owner.uid, owner.gid) != (like.uid, like.gid):
         names = f"{change.name} and {change.like}"
         raise RefusedError(f"{plan.directory}: {names} belong to different owners; give them to one: chown")
+
+
+def _demand_own(plan: Plan, change: Change, owner: FileState | None) -> None:
+    """The owner of a file must stay."""
+    if owner is None:
+        return
     if os.geteuid() != 0 and (owner.uid != os.geteuid() or owner.gid not in {os.getegid(), *os.getgroups()}):
         raise RefusedError(f"{_path(plan, change.name)}: belongs to another user{as_owner(_path(plan, change.name))}")
 
 
 def _demand_finished(plan: Plan) -> None:
-    bases = {parse_name(change.name).base_offset for change in plan.changes}
+    """What a broker completes at its next start takes the place of files that the plan is about."""
     for name in plan.names:
-        found = parse_name(name)
-        is_leftover = name.endswith(_UNFINISHED) or (name.endswith(".deleted") and found.base_offset in bases)
-        if is_leftover:
-            why = "a broker was about to put it in the place of others, or to remove it"
-            raise RefusedError(f"{_path(plan, name)}: {why}; start the broker once, or move it away")
+        if name.endswith(_UNFINISHED):
+            why = "a broker puts it in the place of others at its next start, and this plan would not fit any more"
+            path = _path(plan, name)
+            aside = f"mv {shell_word(named(path))} DIR"
+            then = f"start the broker once; where none will start, keep it elsewhere, and look again: {aside}"
+            raise RefusedError(f"{path}: {why}; {then}")

@@ -239,7 +239,9 @@ def open_journal(path: str) -> Opened:
         RefusedError: it is none, or others may have written it.
         FileNotFoundError: there is nothing.
     """
-    if os.path.isdir(path):
+    named = path
+    is_directory = os.path.isdir(path)
+    if is_directory:
         path = os.path.join(path, NAME)
     folder = os.path.realpath(os.path.dirname(path) or ".")
     quarantine = directory = fd = -1
@@ -253,6 +255,10 @@ def open_journal(path: str) -> Opened:
         data = _read(path, fd)
         opened, directory = Opened(folder, directory, data, found.uid, found.gid), -1
     except FileNotFoundError as error:
+        if is_directory:
+            why = "is not a quarantine: it has no journal"
+            then = "name the directory that --quarantine was given, or one of its folders"
+            raise RefusedError(f"{named}: {why}; {then}", missing=True) from None
         raise FileNotFoundError(error.errno, error.strerror, path) from None
     except OSError as error:
         if error.errno in _KINDS:

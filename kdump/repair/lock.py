@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.file_state import state_of, state_of_open
-from kdump.storage.log_dir import is_log_dir
+from kdump.storage.log_dir import is_held, is_log_dir
 from kdump.storage.paths import above, as_owner
 from kdump.value import Value
 
@@ -138,7 +138,7 @@ class DirectoryLock:
                 if error.errno not in _TAKEN:
                     raise
                 self._is_own = False  # who has it by now will remove it
-                raise RefusedError(self._taken(), locked=True) from None
+                raise RefusedError(_taken(self._fd, self._path), locked=True) from None
             named, opened = state_of(self._parent, LOCK), state_of_open(self._fd)
             if named is not None and (named.device, named.inode) == (opened.device, opened.inode):
                 return True
@@ -175,20 +175,42 @@ class DirectoryLock:
     def _path(self) -> str:
         return os.path.join(os.path.realpath(self._log_dir), LOCK)
 
-    def _taken(self) -> str:
-        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        with suppress(OSError):
-            holder = struct.unpack_from(_FLOCK, fcntl.fcntl(self._fd, fcntl.F_GETLK, asked))[4]
-            if holder > 0:
-                who = f"pid {holder} holds {self._path}"
-                return f"{os.path.dirname(self._path)} is in use by a broker ({who}). Stop it, or work on a copy."
-        who = f"somebody outside of this container holds {self._path}, or another kdump"
-        return f"{os.path.dirname(self._path)} is in use ({who}). Stop the broker, or work on a copy."
-
     def _unknown(self, error: OSError) -> str:
         why = f"cannot be locked ({error.strerror}), so nobody knows whether a broker is running"
         owner = f"{as_owner(self._path)}, or" if isinstance(error, PermissionError) else ";"
         return f"{self._path}: {why}{owner} work on a copy"
+
+
+def in_use(directory: str) -> str | None:
+    """Return who holds the lock of a log directory, None where nobody does; nothing is locked for that.
+
+    Args:
+        directory: of a partition in it.
+    """
+    log_dir = above(directory)
+    if not is_held(log_dir):
+        return None
+    path = os.path.join(os.path.realpath(log_dir), LOCK)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:  # it was let go of
+        return None
+    try:
+        return _taken(fd, path)
+    finally:
+        os.close(fd)
+
+
+def _taken(fd: int, path: str) -> str:
+    """Say who holds a lock file that is open."""
+    asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    with suppress(OSError):
+        holder = struct.unpack_from(_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, asked))[4]
+        if holder > 0:
+            who = f"pid {holder} holds {path}"
+            return f"{os.path.dirname(path)} is in use by a broker ({who}). Stop it, or work on a copy."
+    who = f"somebody outside of this container holds {path}, or another kdump"
+    return f"{os.path.dirname(path)} is in use ({who}). Stop the broker, or work on a copy."
 
 
 class Users(Value):

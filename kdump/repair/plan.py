@@ -111,6 +111,7 @@ class Plan(Value):
         announces: what a broker will do then, or what the operator must know; a sentence each.
         kept: sound files of the kinds that the command is about.
         refused: why parts were left out, a sentence each: with one of them nothing is applied.
+        lacks: the option without which it is refused; empty for none.
     """
 
     command: str
@@ -125,6 +126,7 @@ class Plan(Value):
     kept: int = 0
     refused: tuple[str, ...] = ()
     log_end_before: int | None = None
+    lacks: str = ""
 
     @property
     def offsets_lost(self) -> int:
@@ -175,6 +177,7 @@ class Plan(Value):
             self.offsets_lost,
             self.log_end_before,
             unread,
+            self.lacks,
         )
 
     @property

@@ -80,7 +80,7 @@ def _reopened(path: str, means: Means, check: Callable[[Work], bool]) -> Iterato
         guard.check_directory(where)
         stack.enter_context(acting_as(opened.owner, opened.group))
         lock = stack.enter_context(DirectoryLock(where, means.ops))
-        work = Work(fields, directory, place, means.ops)
+        work = Work(fields, directory, place, means)
         if lock.is_missing and check(work):
             with part_way(work.journal.path):
                 work.journal.note_lock()

@@ -135,10 +135,12 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
     partition.close()
     later = [one for one in bases if one > cut.base_offset]
     refused: list[str] = []
+    lacks = ""
     if changes and later and not target.with_later:
         what = f"{len(later)} later segments" if len(later) > 1 else "1 later segment"
         why = "would go too, as a broker does not see a hole before them"
-        refused.append(f"{directory}: {what} {why}; say so: --with-later-segments")
+        lacks = "--with-later-segments"
+        refused.append(f"{directory}: {what} {why}; say so: {lacks}")
     announces = _announces(partition, facts, outcome, assumed) if changes else ()
     log = f"{cut.base_offset:020}.log"
     state = states[log]
@@ -155,6 +157,7 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
         announces,
         refused=tuple(refused),
         log_end_before=_end_before(facts, bases),
+        lacks=lacks,
     )
 
 

@@ -403,7 +403,7 @@ PROSE = {
     "Freeable": "why",
     "Usage": "waits assumed",
     "Operation": "why detail",
-    "Planned": "command plan_id announces journal arguments",
+    "Planned": "command plan_id announces journal arguments lacks",
     "Prediction": "reason assumed cause",
     "Unchecked": "reason",
     "Step": "command why",

@@ -408,7 +408,7 @@ def test_where_one_header_is_ambiguous_the_partition_is_left_and_its_other_logs_
 def test_patch_header_names_what_is_not_there_and_what_is_no_directory_of_segments(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     status, _, stderr = run("patch-header", tmp_path / "no", tmp_path / "empty")
-    assert status == Exit.REFUSED
+    assert status == Exit.NOT_FOUND
     assert "no such file" in stderr
     assert "no segment is here" in stderr
 
@@ -1071,11 +1071,211 @@ def test_files_with_two_names_links_and_directories_open_to_all_are_refused(tmp_
     refused(plan_of_reindex(partition), tmp_path / "q", "chmod o-w")
 
 
-def test_what_a_broker_has_not_finished_is_refused(tmp_path: Path) -> None:
-    for suffix in ("log.swap", "log.cleaned", "timeindex.deleted"):
-        partition = broken_indexes(tmp_path / suffix / "logs")
-        (partition / f"{name(0, 'x')[:-2]}.{suffix}").write_bytes(b"")
-        refused(plan_of_reindex(partition), tmp_path / suffix / "q", "start the broker once")
+def test_what_a_broker_will_put_in_the_place_of_others_is_refused_in_the_dry_run_too(tmp_path: Path) -> None:
+    partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q"
+    swap = partition / f"{name(0)}.swap"
+    swap.write_bytes(b"")
+    refused(plan_of_reindex(partition), q, "start the broker once")
+    told = f"keep it elsewhere, and look again: mv {swap} DIR\n"
+    args = ("reindex", partition, "--index-interval-bytes", 0)
+    status, out, dry = run(*args)
+    assert (status, dry.endswith(told)) == (12, True)
+    assert out.splitlines()[-1] == f"nothing was changed in {partition}; --apply would change nothing either"
+    assert run(*args, "--apply", "--quarantine", q)[::2] == (12, dry)
+    swap.rename(tmp_path / "elsewhere")
+    assert run(*args, "--apply", "--quarantine", q)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["reindex", "truncate", "patch-header"])
+def test_what_a_broker_only_removes_is_left_to_it(command: str, tmp_path: Path) -> None:
+    scenario = SCENARIOS[command]
+    partition = scenario.build(tmp_path / "logs")
+    whole = contents(partition)
+    leftovers = {f"{one}.{suffix}" for one in (name(0), name(0, "index")) for suffix in ("deleted", "cleaned")}
+    for one in leftovers:
+        (partition / one).write_bytes(b"left over")
+    dress(tmp_path / "logs")
+    done = scenario.run(tmp_path)
+    for start in Start:
+        outcome = load(facts_of(partition).replace(interval=0), start, wants_contents=True)
+        disk = outcome.disk
+        touched = {
+            one for one in {*disk.before, *disk.names()} if disk.is_changed(one) and not one.endswith(".snapshot")
+        }
+        assert touched == leftovers, start
+    undo(done.journal, means())
+    assert contents(partition) == whole | dict.fromkeys(leftovers, b"left over")
+
+
+def test_a_dry_run_says_what_apply_would_refuse_as_things_are(tmp_path: Path) -> None:
+    partition = broken_indexes(tmp_path / "logs")
+    args = ("reindex", partition, "--index-interval-bytes", 0)
+    with held(tmp_path / "logs"):
+        before = fingerprint(tmp_path)
+        status, out, said = run(*args)
+        assert changed(before, fingerprint(tmp_path)) is None
+    assert status == 3
+    assert out.splitlines()[-1].startswith("to do it: ")
+    assert re.search(r"^kdump: --apply would be refused as things are: .* is in use by a broker \(pid \d+ holds ", said)
+    assert "would be refused" not in run(*args)[2]
+    said = run(*args, "--quarantine", partition / "q")[2]
+    assert "would be refused as things are" in said
+    assert "lies in the partition directory" in said
+    os.link(partition / name(0, "timeindex"), tmp_path / "second")
+    status, _, said = run(*args)
+    assert (status, "has 2 names" in said) == (12, True)
+
+
+# --- several partitions -----------------------------------------------------------------------------------------
+def several(log_dir: Path) -> list[Path]:
+    """Five partitions: two lack an index, one has a damaged log without one, two are well."""
+    whole = intact(log_dir)
+    partitions = [whole, *(log_dir / f"topic-{number}" for number in range(1, 5))]
+    for one in partitions[1:]:
+        shutil.copytree(whole, one)
+    for one in partitions[1:4]:
+        (one / name(0, "index")).unlink()
+    data = bytearray((partitions[2] / name(0)).read_bytes())
+    data[200] ^= 1
+    (partitions[2] / name(0)).write_bytes(data)
+    return partitions
+
+
+def test_of_several_partitions_the_last_line_counts_and_names_those_with_something_to_do(tmp_path: Path) -> None:
+    several(tmp_path / "logs")
+    args = ("reindex", tmp_path / "logs", "--index-interval-bytes", 0)
+    status, out, said = run(*args)
+    assert status == 12
+    assert "nothing to do" not in out
+    counts = "2 to do (topic-1, topic-3), 1 refused (topic-2), 2 with nothing to do"
+    assert said.splitlines()[-1] == f"kdump: reindex: {counts}"
+    with held(tmp_path / "logs"):
+        status, _, said = run(*args, "--apply", "--quarantine", tmp_path / "q")
+    assert status == 12
+    counts = "1 refused (topic-2), 2 in use (topic-1, topic-3), 2 with nothing to do"
+    assert said.splitlines()[-1] == f"kdump: reindex: {counts}"
+
+
+def test_a_partition_that_is_refused_does_not_stop_the_others(tmp_path: Path) -> None:
+    several(tmp_path / "logs")
+    args = ("reindex", tmp_path / "logs", "--index-interval-bytes", 0, "--apply", "--quarantine", tmp_path / "q")
+    status, _, said = run(*args)
+    assert status == 12
+    counts = "2 done (topic-1, topic-3), 1 refused (topic-2), 2 with nothing to do"
+    assert said.splitlines()[-1] == f"kdump: reindex: {counts}"
+    assert len(journals(tmp_path / "q")) == 2
+
+
+def test_several_repairs_are_resumed_by_a_pattern(tmp_path: Path) -> None:
+    partitions, q = several(tmp_path / "logs"), tmp_path / "q"
+    run("reindex", partitions[1], partitions[3], "--index-interval-bytes", 0, "--apply", "--quarantine", q)
+    folders = [one.parent for one in journals(q)]
+    done = f"{partitions[1]}: was done already; nothing to do\n{partitions[3]}: was done already; nothing to do\n"
+    assert run("resume", *folders)[:2] == (0, done)
+    assert run("undo", folders[0])[0] == 0
+    status, out, said = run("resume", *folders)
+    assert (status, out) == (12, done.splitlines(keepends=True)[1])
+    assert "was undone: run the command again" in said
+
+
+INTERRUPTED = """
+import os, signal
+from kdump.__main__ import main
+from kdump.cli.repairing import Repair
+from kdump.storage.fsops import FileOps
+
+def interrupting(function, at):
+    def instead(*args):
+        seen.append(args)
+        if len(seen) == at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return function(*args)
+    seen = []
+    return instead
+
+"""
+
+
+def interrupted(patch: str, *args: object) -> tuple[int, str]:
+    """Run a command that gets a SIGINT somewhere; the exit status, and stderr."""
+    script = f"{INTERRUPTED}{patch}\nmain()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, args)],
+        env={**os.environ, "PYTHONPATH": str(FIXTURES.parent)}, capture_output=True, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr.decode()
+
+
+def test_an_interrupt_between_two_repairs_says_how_many_are_done(tmp_path: Path) -> None:
+    partitions, q = several(tmp_path / "logs"), tmp_path / "q"
+    paths = (partitions[1], partitions[3])
+    args = ("reindex", *paths, "--index-interval-bytes", 0)
+    between = "Repair.check = interrupting(Repair.check, {})"
+    before = "Repair.carry_out = interrupting(Repair.carry_out, 1)"
+    assert interrupted(before, *args) == (-signal.SIGINT, "kdump: reindex was interrupted: nothing was changed\n")
+    apply = ("--apply", "--quarantine", q)
+    told = "kdump: reindex was interrupted: 1 repair is done; the same command goes on\n"
+    assert interrupted(between.format(1), *args, *apply) == (-signal.SIGINT, told)
+    told = "kdump: reindex was interrupted: 1 repair is done; the same command goes on\n"
+    assert interrupted(between.format(1), *args, *apply) == (-signal.SIGINT, told)
+    assert run(*args, *apply)[0] == 0
+    folders = [one.parent for one in journals(q)]
+    assert len(folders) == 2
+    told = "kdump: undo was interrupted: 1 repair is undone; the same command goes on\n"
+    assert interrupted("Repair.wrote = interrupting(Repair.wrote, 1)", "undo", *folders) == (-signal.SIGINT, told)
+
+
+def test_an_interrupt_in_the_middle_of_a_repair_names_the_journal_and_ends_by_the_signal(tmp_path: Path) -> None:
+    partitions, q = several(tmp_path / "logs"), tmp_path / "q"
+    args = ("reindex", partitions[0], partitions[1], partitions[3], "--index-interval-bytes", 0)
+    patch = "from kdump.repair.files import File\nFile.forward = interrupting(File.forward, 1)"
+    status, said = interrupted(patch, *args, "--apply", "--quarantine", q)
+    (journal,) = journals(q)
+    assert status == -signal.SIGINT
+    first, last = said.splitlines()
+    assert first == (
+        f"kdump: interrupted; finish it with kdump resume {journal}, or take it back with kdump undo {journal}"
+    )
+    assert last == "kdump: reindex: 1 failed (topic-1), 1 with nothing to do, 1 not reached"
+    assert run("resume", journal)[0] == 0
+
+
+def test_an_interrupt_while_a_repair_is_prepared_leaves_nothing_and_says_so(tmp_path: Path) -> None:
+    partition, q = broken_indexes(tmp_path / "logs"), tmp_path / "q"
+    before = seen(partition)
+    patch = "from kdump.repair.apply import Work\nWork.prepare = interrupting(Work.prepare, 1)"
+    args = ("reindex", partition, "--index-interval-bytes", 0, "--apply", "--quarantine", q)
+    assert interrupted(patch, *args) == (-signal.SIGINT, "kdump: reindex was interrupted: nothing was changed\n")
+    assert seen(partition) == before
+    assert not q.exists()
+
+
+def test_a_cut_of_later_segments_ends_with_the_command_that_goes_on(tmp_path: Path) -> None:
+    partition = intact(tmp_path / "logs")
+    status, out, _ = run("truncate", partition, "--to-offset", 7)
+    assert status == 12
+    command = f"truncate {partition} --to-offset 7 --with-later-segments"
+    assert out.splitlines()[-1] == f"to go on: kdump {command}"
+    assert run(*shlex.split(command))[0] == 7
+
+
+def test_a_log_directory_is_not_taken_for_a_quarantine_nor_for_a_partition_to_cut(tmp_path: Path) -> None:
+    intact(tmp_path / "logs")
+    what = (
+        "is not a quarantine: it has no journal; name the directory that --quarantine was given, or one of its folders"
+    )
+    for command in ("undo", "resume"):
+        assert run(command, tmp_path / "logs")[::2] == (10, f"kdump: {tmp_path / 'logs'}: {what}\n")
+    what = "is a log directory; name one of the partition directories in it"
+    assert run("truncate", tmp_path / "logs", "--at-damage")[::2] == (12, f"kdump: {tmp_path / 'logs'}: {what}\n")
+
+
+@pytest.mark.parametrize("command", ["reindex", "patch-header", "truncate --at-damage"])
+def test_a_directory_without_partitions_ends_as_for_other_commands(command: str, tmp_path: Path) -> None:
+    status, out, said = run(*command.split(), tmp_path)
+    what = "no segment is here; name a partition directory or a log directory"
+    assert (status, out, said) == (10, "", f"kdump: {tmp_path}: {what}\n")
+    assert run("verify", tmp_path)[0] == status
 
 
 def test_too_little_room_is_refused_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

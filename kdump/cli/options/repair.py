@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _OF_PLAN = (
     "to_offset", "to_position", "at_damage", "with_later_segments", "index_interval_bytes", "config", "up_to_damage",
@@ -85,12 +85,18 @@ def segments_of(path: str) -> tuple[str, frozenset[int] | None]:
     if os.path.isdir(path):
         os.scandir(path).close()  # one that cannot be listed is not an empty one
         if not partitions_of(path):
-            raise RefusedError(f"{path}: no segment is here; name a partition directory or a log directory")
+            why = "no segment is here; name a partition directory or a log directory"
+            raise RefusedError(f"{path}: {why}", missing=True)
         return path, None
     named = segment_bases(path)
     if named is None:
         raise RefusedError(f"{path}: is not a segment file with the name that a broker gives it")
     return named
+
+
+def count_partitions(paths: Iterable[str]) -> int:
+    """Return how many partitions some paths stand for; a path that names none counts as one."""
+    return sum(max(1, len(partitions_of(one))) if os.path.isdir(one) else 1 for one in paths)
 
 
 def partitions_of(path: str) -> list[str]:

@@ -57,6 +57,7 @@ def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -
         quarantine: path that was named for what is replaced; None when none was.
     """
     done = plan.journal is not None
+    again = " ".join(map(shell_word, plan.arguments))
     for one in plan.operations:
         yield _operation(plan, one, done=done, grouped=grouped)
     if plan.bytes_lost:
@@ -68,6 +69,8 @@ def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -
         yield f"note: {escape(announced)}"
     if plan.is_refused:
         yield f"nothing was changed in {escape(plan.directory)}; --apply would change nothing either"
+        if plan.lacks:
+            yield f"to go on: kdump {plan.command} {again} {plan.lacks}"
     elif not plan.operations and plan.unread:
         what = f"{counted(plan.unread, 'file')} could not be read"
         yield f"not judged: {what} in {escape(plan.directory)}; run as the owner of the files"
@@ -78,7 +81,6 @@ def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -
         yield taken_back(plan.journal or "")
     else:
         yield f"nothing was changed; plan {plan.plan_id}"
-        again = " ".join(map(shell_word, plan.arguments))
         aside = shell_word(quarantine) if quarantine else "DIR"
         yield f"to do it: kdump {plan.command} {again} --apply --plan-id {plan.plan_id} --quarantine {aside}"
 
