@@ -234,7 +234,8 @@ class Finding(Value):
         found: its value in the file.
         count: records (or folded findings) concerned.
         severity: None for the severity of the table.
-        values: further values for the sentence; `also` has words that follow it, `once` those that follow the remedy.
+        values: further values for the sentence; `also` has words that follow it, `once` those that follow the remedy,
+            and `remedy` stands in place of the code's.
         more: how many findings of this code in the same batch or index file are left out; None for none.
         by_neighbours: the offsets are those that the batches, segments or files around leave free.
         repair: the command that mends it, as a dry run and as a shell reads it; None where none does.
@@ -286,8 +287,8 @@ class Finding(Value):
     @property
     def remedy(self) -> str:
         """What the operator can do about it."""
-        once = self.values.get("once")
-        return self._fill(self.code.remedy) + (f", {once}" if once else "")
+        once, own = self.values.get("once"), self.values.get("remedy")
+        return (str(own) if own else self._fill(self.code.remedy)) + (f", {once}" if once else "")
 
     def _fill(self, sentence: str) -> str:
         values = {**{name: getattr(self, name) for name in _OWN}, **self.values}

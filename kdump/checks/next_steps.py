@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from kdump.checks.lost_logs import shows_lost_log
 from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
@@ -61,6 +62,7 @@ class PartitionSteps:
         self._segments: list[_Segment] = []  # those in which there is something to do
         self._snapshots: list[str] = []  # logs whose producer snapshots are wrong
         self._early: list[Finding] = []  # of the segment in hand, that were handed on already
+        self._lost: Finding | None = None  # what shows that a log is not here
         self._persons = PersonSteps()
 
     @property
@@ -92,7 +94,7 @@ class PartitionSteps:
                 held.append(item)
                 is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
         yield from self._told(held) if is_loud else held
-        if self._segments or self._snapshots or self._persons.has_some:
+        if self._segments or self._snapshots or self._lost is not None or self._persons.has_some:
             yield from self._steps()
 
     def _passed_on(self, held: list[Item]) -> Iterator[Item]:
@@ -119,6 +121,10 @@ class PartitionSteps:
             command = self._repair(segment, item)
             if command is not None:
                 yield item.replace(repair=command)
+                continue
+            if shows_lost_log(item):
+                self._lost = self._lost or item
+                yield item
                 continue
             told = item if segment is None else segment.with_blocker(item)
             if segment is None or not segment.is_to_do(item) or not self._has_steps(segment):
@@ -220,6 +226,8 @@ class PartitionSteps:
         causes = [one.causes[0] for one in self._segments if one.causes]
         if causes and (cut is None or causes[0].file <= cut.log):
             alternatives = [self._restored(causes[0])]
+        if self._lost is not None:
+            alternatives = [self._restored(self._lost)]
         if cut is not None:
             alternatives, last = self._of_cut(cut, causes[0] if alternatives else cut.damage[0])
             steps.append(last)
