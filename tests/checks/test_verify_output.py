@@ -473,6 +473,12 @@ def test_the_table_calls_no_partition_sound_that_could_not_be_read() -> None:
     assert "no damage in what could be read, 1 not checked" in shown
 
 
+def test_the_table_calls_no_partition_sound_that_could_not_be_listed() -> None:
+    denied = OpenFailure(DIRECTORY.path, "permission", f"{DIRECTORY.path}: cannot be listed: permission denied")
+    shown = as_table([denied, DIRECTORY.replace(segments=0, start_offset=None, end_offset=None, size=0)])
+    assert re.match("UNREAD   orders-0 .* not listed\n", shown)
+
+
 def test_files_that_were_named_have_a_line_each() -> None:
     lines = as_table([ERROR, GONE, SEGMENT], LOG, INDEX).splitlines()
     assert lines[0] == f"DAMAGED  {LOG}  5.0 MB  1 error"
