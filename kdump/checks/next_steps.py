@@ -317,6 +317,7 @@ class _Segment:
         self._size = size
         self._errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
         self.headers = self._patches()
+        self._not_searched = [one.position or 0 for one in found if one.file == self.log and one.code is Code.L12]
         damage = [one for one in self._errors if one.is_log_damage and not self.mends(one)]
         self.damage = sorted(damage, key=lambda one: one.position or 0)
         indexes = [one for one in found if self._is_of_index(one)]
@@ -382,13 +383,14 @@ class _Segment:
 
     @property
     def ends_with_damage(self) -> bool:
-        """Whether nothing of the log behind its first damage is intact."""
+        """Whether nothing of the log behind its first damage is intact, and all of it was searched."""
         end = self.damage[0].position or 0
         for one in self.damage:
             if (one.position or 0) > end:
                 return False
             end = max(end, (one.position or 0) + (one.length or 0))
-        return self._is_whole and end >= self._size
+        is_searched = not any(at >= (self.damage[0].position or 0) for at in self._not_searched)
+        return self._is_whole and is_searched and end >= self._size
 
     @cached_property
     def can_be_indexed(self) -> bool:
