@@ -232,7 +232,8 @@ class PartitionSteps:
             alternatives, last = self._of_cut(cut, causes[0] if alternatives else cut.damage[0])
             steps.append(last)
         urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
-        persons = [(None, why) for why in self._persons.sentences(urgent=False)]
+        covered = (Code.O07,) if alternatives else ()  # what is missing at the end comes back with the rest
+        persons = [(None, why) for why in self._persons.sentences(urgent=False, without=covered)]
         before = len(urgent) + len(alternatives)
         first, count = before + len(persons), before + len(persons) + len(steps)
         for at, (command, why) in enumerate((*urgent, *alternatives, *persons, *steps), 1):
@@ -431,13 +432,16 @@ class PersonSteps:
             if finding.file not in files and len(files) <= _NAMED:
                 files.append(finding.file)
 
-    def sentences(self, *, urgent: bool | None = None) -> Iterator[str]:
+    def sentences(self, *, urgent: bool | None = None, without: Sequence[Code] = ()) -> Iterator[str]:
         """Yield what a person does about them.
 
         Args:
             urgent: those only that come before all other steps, or all but those; None for all.
+            without: codes that another step is about.
         """
         for code, (finding, files) in self._found.items():
+            if code in without:
+                continue
             if urgent is not None and urgent is not (code is Code.F06):  # a disk that fails loses more while it is read
                 continue
             more = ", and others" if len(files) > _NAMED else ""

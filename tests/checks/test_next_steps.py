@@ -237,3 +237,15 @@ def test_a_file_that_is_no_log_is_an_error_though_the_search_in_it_had_no_end(tm
     assert limit.endswith("-> kdump carve searches any bytes for batches")
     assert any(line.startswith("step 1: restore ") for line in lines)
     assert run.exit == 6
+
+
+def test_an_end_that_was_cut_off_is_compared_with_another_replica_and_no_step_beside_a_restore(tmp_path: Path) -> None:
+    """Its own index knows more: compaction does not explain that."""
+    log = copy_tree(FIXTURES / "kafka-4.3.1/clean/node1/txnspan-0", tmp_path / "txnspan-0") / name(211)
+    os.truncate(log, 6000)
+    found = kdump.verify([str(log.parent)])
+    (gap,) = [one for one in found.findings if one.code is Code.O07]
+    assert (
+        gap.remedy == "the end of the log is cut off: see what another replica has: kdump verify --replicas DIR OTHER"
+    )
+    assert [step.why.split()[0] for step in found.steps] == ["restore", "cuts"]
