@@ -69,19 +69,19 @@ class Code(Enum):
     L01 = ("short-tail", Severity.ERROR, "{length:byte} at the end {length:is} too few for a batch header",
            "truncate at the end of the last batch")
     L02 = ("torn-batch", Severity.ERROR, "the batch runs {missing:byte} past {where}",
-           "truncate at the start of this batch, or restore from another replica")
+           "restore from another replica, or truncate at the start of this batch")
     L03 = ("zero-tail", Severity.ERROR, "only zero bytes up to the end of the file", "truncate at the start of the zeros")
     L04 = ("zero-hole", Severity.ERROR, "zero bytes where a batch should be", "restore from another replica")
     L05 = ("bad-length", Severity.ERROR, "the batch length {found} is below the smallest possible one",
-           "restore the length field, or restore from another replica")
+           "restore from another replica, or restore the length field")
     L06 = ("short-length", Severity.ERROR, "the batch length {found} is too small for a header of magic 2",
-           "restore the length field, or restore from another replica")
+           "restore from another replica, or restore the length field")
     L07 = ("wrong-length", Severity.ERROR, "the batch length {found} is wrong",
-           "restore the length field, or restore from another replica")
+           "restore from another replica, or restore the length field")
     L08 = ("huge-length", Severity.ERROR, "the batch length {found} reaches past the end of the file",
-           "restore the length field, or restore from another replica")
+           "restore from another replica, or restore the length field")
     L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch", "restore from another replica")
-    L12 = ("limit", Severity.WARNING, "not everything was looked at: {why}", "raise the limit that the message names")
+    L12 = ("limit", Severity.WARNING, "not everything was looked at: {why}", "raise the option that the message names, if it names one")
 
     L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker answers {broker}; the data has {data}",
            "rebuild an index that is reported here as wrong or empty; where a batch is damaged, no index is wrong: a consumer gets the broker's answer, and --scan tells what can be read")
@@ -95,9 +95,9 @@ class Code(Enum):
     B02 = ("crc-mismatch-legacy", Severity.ERROR, "the CRC does not match the message: {why}",
            "restore from another replica")
     B03 = ("magic-unknown", Severity.ERROR, "magic {found}, but the CRC is right for magic 2: consumers fail here, the broker does not notice",
-           "restore the magic byte to {expected}; the CRC stays right")
+           "restore the magic byte to {expected} (the CRC stays right)")
     B04 = ("magic-wrong", Severity.ERROR, "magic {found}, but the CRC is right for magic {expected}",
-           "restore the magic byte to {expected}; the CRC stays right")
+           "restore the magic byte to {expected} (the CRC stays right)")
     B05 = ("codec-unknown", Severity.ERROR, "compression type {found} does not exist", "restore from another replica")
     B06 = ("attributes-reserved", Severity.WARNING, "reserved attribute bits are set ({found:#06x})", "use a newer kdump if Kafka has given them a meaning")
     B07 = ("last-offset-delta", Severity.ERROR, "lastOffsetDelta {found} cannot be right", "restore from another replica")
@@ -107,9 +107,9 @@ class Code(Enum):
     B10 = ("timestamp", Severity.WARNING, "{field} {found} does not agree with the records ({expected})", "none needed for reading; retention and time lookup use it")
     B11 = ("flags", Severity.ERROR, "{why}", "restore from another replica")
 
-    O01 = ("offset-below-name", Severity.ERROR, "base offset {found} {why}", "restore the base offset, or the name of the file")
+    O01 = ("offset-below-name", Severity.ERROR, "base offset {found} {why}", "restore the name of the file, or restore the base offset")
     O02 = ("offset-overflow", Severity.ERROR, "base offset {found} {why}", "restore the base offset of the batch")
-    O03 = ("offset-order", Severity.ERROR, "base offset {found} {why}", "restore the base offset, or restore from another replica")
+    O03 = ("offset-order", Severity.ERROR, "base offset {found} {why}", "restore from another replica, or restore the base offset")
     O04 = ("offset-gap", Severity.NOTE, "{missing} missing before this batch", "none if the topic is compacted; otherwise compare with another replica")
     O06 = ("offset-overlap", Severity.ERROR, "last offset {found} reaches into the next segment, which begins at {next_base}", "compare with another replica")
     O07 = ("segment-gap", Severity.NOTE, "{missing} missing at the end: {why}", "none if the topic is compacted; otherwise compare with another replica")
@@ -117,7 +117,7 @@ class Code(Enum):
     E01 = ("epoch-order", Severity.ERROR, "leader epoch {found} between batches of epoch {before} and {after}", "restore the leader epoch field")
     E02 = ("epoch-invalid", Severity.ERROR, "leader epoch {found} does not exist", "restore the leader epoch field")
 
-    E03 = ("epoch-checkpoint", Severity.ERROR, "leader epoch {found}; the leader-epoch-checkpoint has {expected} for this offset", "restore the leader epoch field, or the checkpoint")
+    E03 = ("epoch-checkpoint", Severity.ERROR, "leader epoch {found}; the leader-epoch-checkpoint has {expected} for this offset", "restore the checkpoint, or restore the leader epoch field")
 
     D01 = ("replica-differs", Severity.ERROR, "{why}; the other replica is {other}", "compare with a third replica; the leader's is the one that consumers see")
     D02 = ("replica-lacks", Severity.WARNING, "{missing} not here; {other} has them", "copy the data from the other replica, unless the topic is compacted")
@@ -147,7 +147,7 @@ class Code(Enum):
     P05 = ("hanging-transaction", Severity.WARNING, "the transaction of producer {producer} hangs, and readers of committed data stop before it: {why}", "make sure that its producer is gone, then abort it with kafka-transactions.sh: kdump transactions has the command")
 
     X01 = ("index-size", Severity.ERROR, "{found:byte} {found:is} no whole number of entries", "rebuild the index")
-    X02 = ("index-zeros", Severity.WARNING, "{count:entry} at the end {count:is} zero: lookups fall back to the start of the log", "rebuild the index, or let a broker trim it")
+    X02 = ("index-zeros", Severity.WARNING, "{count:entry} at the end {count:is} zero: lookups fall back to the start of the log", "let a broker trim it, or rebuild the index")
     X03 = ("index-order", Severity.ERROR, "offset {offset} at byte {found} is out of order with offset {other} at byte {position} {side} it: a search goes wrong here", "rebuild the index")
     X04 = ("index-position", Severity.ERROR, "offset {offset} points to byte {found}, where no batch begins", "rebuild the index")
     X05 = ("index-unsound", Severity.ERROR, "offset {offset} points to byte {found}, where the batch begins with offset {base}: a fetch leaves records out", "rebuild the index")
@@ -234,7 +234,8 @@ class Finding(Value):
         found: its value in the file.
         count: records (or folded findings) concerned.
         severity: None for the severity of the table.
-        values: further values for the sentence; `also` has words that follow it, `once` those that follow the remedy.
+        values: further values for the sentence; `also` has words that follow it, `once` those that follow the remedy,
+            and `remedy` stands in place of the code's.
         more: how many findings of this code in the same batch or index file are left out; None for none.
         by_neighbours: the offsets are those that the batches, segments or files around leave free.
         repair: the command that mends it, as a dry run and as a shell reads it; None where none does.
@@ -286,8 +287,8 @@ class Finding(Value):
     @property
     def remedy(self) -> str:
         """What the operator can do about it."""
-        once = self.values.get("once")
-        return self._fill(self.code.remedy) + (f", {once}" if once else "")
+        once, own = self.values.get("once"), self.values.get("remedy")
+        return (str(own) if own else self._fill(self.code.remedy)) + (f", {once}" if once else "")
 
     def _fill(self, sentence: str) -> str:
         values = {**{name: getattr(self, name) for name in _OWN}, **self.values}

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from kdump.checks.lost_logs import shows_lost_log
 from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
@@ -62,6 +63,7 @@ class PartitionSteps:
         self._segments: list[_Segment] = []  # those in which there is something to do
         self._snapshots: list[str] = []  # logs whose producer snapshots are wrong
         self._early: list[Finding] = []  # of the segment in hand, that were handed on already
+        self._lost: Finding | None = None  # what shows that a log is not here
         self._persons = PersonSteps()
 
     @property
@@ -95,7 +97,7 @@ class PartitionSteps:
                 held.append(item)
                 is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
         yield from self._told(held) if is_loud else held
-        if self._segments or self._snapshots or self._persons.has_some:
+        if self._segments or self._snapshots or self._lost is not None or self._persons.has_some:
             yield from self._steps()
 
     def _passed_on(self, held: list[Item]) -> Iterator[Item]:
@@ -122,6 +124,10 @@ class PartitionSteps:
             command = self._repair(segment, item)
             if command is not None:
                 yield item.replace(repair=command)
+                continue
+            if shows_lost_log(item):
+                self._lost = self._lost or item
+                yield item
                 continue
             told = item if segment is None else segment.with_blocker(item)
             if segment is None or not segment.is_to_do(item) or not self._has_steps(segment):
@@ -223,11 +229,14 @@ class PartitionSteps:
         causes = [one.causes[0] for one in self._segments if one.causes]
         if causes and (cut is None or causes[0].file <= cut.log):
             alternatives = [self._restored(causes[0])]
+        if self._lost is not None:
+            alternatives = [self._restored(self._lost)]
         if cut is not None:
             alternatives, last = self._of_cut(cut, causes[0] if alternatives else cut.damage[0])
             steps.append(last)
         urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
-        persons = [(None, why) for why in self._persons.sentences(urgent=False)]
+        covered = (Code.O07,) if alternatives else ()  # what is missing at the end comes back with the rest
+        persons = [(None, why) for why in self._persons.sentences(urgent=False, without=covered)]
         before = len(urgent) + len(alternatives)
         first, count = before + len(persons), before + len(persons) + len(steps)
         for at, (command, why) in enumerate((*urgent, *alternatives, *persons, *steps), 1):
@@ -312,6 +321,7 @@ class _Segment:
         self._size = size
         self._errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
         self.headers = self._patches()
+        self._not_searched = [one.position or 0 for one in found if one.file == self.log and one.code is Code.L12]
         damage = [one for one in self._errors if one.is_log_damage and not self.mends(one)]
         self.damage = sorted(damage, key=lambda one: one.position or 0)
         indexes = [one for one in found if self._is_of_index(one)]
@@ -377,13 +387,14 @@ class _Segment:
 
     @property
     def ends_with_damage(self) -> bool:
-        """Whether nothing of the log behind its first damage is intact."""
+        """Whether nothing of the log behind its first damage is intact, and all of it was searched."""
         end = self.damage[0].position or 0
         for one in self.damage:
             if (one.position or 0) > end:
                 return False
             end = max(end, (one.position or 0) + (one.length or 0))
-        return self._is_whole and end >= self._size
+        is_searched = not any(at >= (self.damage[0].position or 0) for at in self._not_searched)
+        return self._is_whole and is_searched and end >= self._size
 
     @cached_property
     def can_be_indexed(self) -> bool:
@@ -424,13 +435,16 @@ class PersonSteps:
             if finding.file not in files and len(files) <= _NAMED:
                 files.append(finding.file)
 
-    def sentences(self, *, urgent: bool | None = None) -> Iterator[str]:
+    def sentences(self, *, urgent: bool | None = None, without: Sequence[Code] = ()) -> Iterator[str]:
         """Yield what a person does about them.
 
         Args:
             urgent: those only that come before all other steps, or all but those; None for all.
+            without: codes that another step is about.
         """
         for code, (finding, files) in self._found.items():
+            if code in without:
+                continue
             if urgent is not None and urgent is not (code is Code.F06):  # a disk that fails loses more while it is read
                 continue
             more = ", and others" if len(files) > _NAMED else ""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from kdump.broker.losses import PartitionLosses
+from kdump.broker.losses import LostRange, PartitionLosses
 from kdump.checks.causes import PartitionCauses
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
+from kdump.checks.lost_logs import lost_logs, without_log
 from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.replay import Replay
@@ -15,13 +17,13 @@ from kdump.checks.segment import check_segment
 from kdump.checks.state_files import ascend, check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.checks.why_gone import why_gone
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
-from kdump.item import Checked, CheckedFile, PartitionChecked
+from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
 from kdump.storage.directory import SEGMENT_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.segment import Result
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
 
 _NEVER = 2**63
-_NO_LOG = "there is no log for it: a broker removes it"
 
 
 class PartitionCheck:
@@ -56,14 +57,16 @@ class PartitionCheck:
         start = self._bases[0] if self._bases else 0
         self._start = max(start, directory.log_start)
         self._usable_epochs = directory.epochs if ascend(directory.epochs) else ()
+        self._lost_logs = lost_logs(directory)
         self.jobs = [self._job(base, only) for base in self._bases]
         self.sizes = [_size(directory, job.files[FileKind.LOG]) for job in self.jobs]
         self.checkpoint_findings: list[Finding] = []
         self._end = self._bases[0] if self._bases else 0
         self._has_epochs = self._is_damaged = False
         self._causes = PartitionCauses(directory)
-        self._losses = PartitionLosses(self.path, directory.name, self._start)
+        self._losses = PartitionLosses(self.path, directory.name, min(self._start, self.lost_from))
         self._is_read = True  # up to the end of the last log so far
+        self._ends: list[int] = []  # of the logs so far; of one that was not read, where the next one begins
         self._done: set[str] = set()
 
     def _job(self, base: int, only: str | None) -> SegmentJob:
@@ -92,12 +95,18 @@ class PartitionCheck:
             for file in directory.contents.files
             if file.name.kind is FileKind.SNAPSHOT
         ]
+        found += [(last + 1, Code.F08.name) for base, last in self._lost_logs.items() if base > self._bases[-1]]
         if directory.key is not None:
             for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION):
                 offset = directory.log_dir.offset(kind, directory.key)
                 if offset is not None:
                     found.append((offset, Code.K01.name))
         return tuple(found)
+
+    @property
+    def lost_from(self) -> int:
+        """The first offset of the logs that are here, or of one before them of which its indexes alone are left."""
+        return max(min([self._start, *self._lost_logs]), self.directory.log_start)
 
     def check(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
         """Yield what is wrong with the partition, and at the end the steps to mend it, from 1 on.
@@ -113,12 +122,13 @@ class PartitionCheck:
     def _judged(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
         replay = Replay(self.directory)
         causes = self._causes
+        yield from self._lost_before()
         for number, job in enumerate(self.jobs):
             for result in results(number):
                 if isinstance(result, LostInLog):
                     if result.is_short:
                         self._losses.compacted()
-                    yield from self._losses.take(result.file, result.ranges)
+                    yield from self._losses.take(result.file, self._with_lost_logs(result.ranges))
                 elif isinstance(result, SegmentSummary):
                     yield from causes.settle(job, result, self._after(job, result, replay, deep=options.deep))
                 else:
@@ -129,6 +139,28 @@ class PartitionCheck:
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size)
+
+    def _lost_before(self) -> Iterator[Loss]:
+        """What the logs before the first one had; where none is here, what all of them had."""
+        first = self._bases[0] if self._bases else _NEVER
+        before = {base: last for base, last in self._lost_logs.items() if base < first}
+        for base, last in before.items():
+            end = min([one for one in (*self._lost_logs, *self._bases) if one > base], default=last + 1)
+            lost = LostRange(0, 0, base, end - 1, None, Certainty.LOST, (Code.F08.name,))
+            yield from self._losses.take(self.directory.path_of(base, FileKind.LOG), [lost])
+
+    def _with_lost_logs(self, ranges: Sequence[LostRange]) -> list[LostRange]:
+        """Ranges of a log: in a hole behind it that compaction could have made, a log was that is lost."""
+        found: list[LostRange] = []
+        for one in ranges:
+            base = min((base for base in self._lost_logs if one.first <= base <= one.last), default=None)
+            if one.certainty is not None or base is None:
+                found.append(one)
+                continue
+            if one.first < base:
+                found.append(one._replace(last=base - 1))
+            found.append(one._replace(first=base, certainty=Certainty.LOST, because=(Code.F08.name,)))
+        return found
 
     def _after(self, job: SegmentJob, facts: SegmentSummary, replay: Replay, *, deep: bool) -> Iterator[Item]:
         """What a segment leaves to be judged, and the end of its group."""
@@ -141,6 +173,7 @@ class PartitionCheck:
         bounds = [facts.end_offset] if job.next_base is None else [facts.end_offset, job.next_base]
         self._end = max(self._end, min(bounds))  # what lies above the next segment's base offset is a wrong header
         self._losses.reached(self._end)
+        self._ends.append(min(bounds) if facts.is_read else bounds[-1])
         self._is_read = facts.is_read
         self._is_damaged |= facts.damaged
         self._has_epochs = self._has_epochs or facts.has_epochs
@@ -190,12 +223,20 @@ class PartitionCheck:
                 yield from replay.snapshot(path, file.name.base_offset, self._last_end, has_log=bool(self._bases))
             elif kind in SEGMENT_KINDS:
                 if not directory.listing.has(f"{name.removesuffix(kind.value)}{FileKind.LOG.value}"):
-                    yield Finding(Code.F08, path, values={"why": _NO_LOG}, severity_override=Severity.WARNING)
+                    yield self._without_log(path, file.name.base_offset or 0)
                 yield CheckedFile(path, kind, _size(directory, path))
             elif kind is FileKind.CHECKPOINT:
                 yield from self._kraft_snapshot(path, options)
             else:
                 yield from check_text(directory.file(name, kind))
+
+    def _without_log(self, path: str, base: int) -> Finding:
+        """An index without its log: it is lost, unless another log has its offsets, as after a compaction."""
+        last = self._lost_logs.get(base)
+        at = bisect_right(self._bases, base)
+        if last is not None and at and self._ends[at - 1] > (base if at < len(self._bases) else last):
+            last = None
+        return without_log(path, last)
 
     def _kraft_snapshot(self, path: str, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
         """A snapshot of the metadata log: it has the format of a log, and offsets of its own."""

@@ -263,6 +263,16 @@ class _ReplicaBatch(NamedTuple):
     is_whole: bool  # it has as many records as offsets
     log: FileSource
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Its log, and where it begins."""
+        return self.log.name, self.position
+
+    @property
+    def end(self) -> tuple[str, int]:
+        """Its log, and where it ends."""
+        return self.log.name, self.position + self.size
+
 
 class _Replica:
     """The batches of one replica in order, one of them in hand.
@@ -270,6 +280,7 @@ class _Replica:
     Attributes:
         path: of the directory.
         batch: the one in hand, None at the end.
+        before: the one before it, None at the start.
         start: the first offset.
         end: the offset after the last batch so far.
         was_compacted: a batch so far has fewer records than offsets.
@@ -281,13 +292,15 @@ class _Replica:
         self._options = options
         self._batches = self._walk()
         self.batch: _ReplicaBatch | None = None
+        self.before: _ReplicaBatch | None = None
         self.end = 0
         self.was_compacted = False
         self.step()
-        self.start = 0 if self.batch is None else self.batch.first
+        self.start = 0 if self.batch is None else min(self.batch.first, check.lost_from)
 
     def step(self) -> None:
         """Take the next batch in hand."""
+        self.before = self.batch
         self.batch = next(self._batches, None)
         if self.batch is not None:
             self.end = max(self.end, self.batch.last + 1)
@@ -357,15 +370,24 @@ class _Pair:
         assert batch is not None
         assert here is not None
         if batch.first >= replica.start and batch.is_true:
-            self._miss(here, other.path, batch.first, batch.last)
+            before, place = replica.before, here.place
+            if before is not None and before.log.name != here.log.name:
+                place = before.end  # it is the log before this one that ends early
+            self._miss(place, other.path, (batch.first, batch.last))
         other.step()
 
-    def _miss(self, here: _ReplicaBatch, other: str, first: int, last: int) -> None:
-        """Offsets of the other replica are not in this batch, or before it."""
+    def _miss(self, place: tuple[str, int], other: str, offsets: tuple[int, int]) -> None:
+        """Offsets of the other replica are not at a place; those that follow each other are told at once."""
+        first, last = offsets
+        before = self._missing[-1] if self._missing else None
+        if before is not None and before.offset is not None:
+            at_once = before.file, before.position, before.last_offset, before.values["other"]
+            if at_once == (*place, first - 1, other):
+                self._missing.pop()
+                first = before.offset
         if len(self._missing) < _HELD:
             values: dict[str, int | str | None] = {"missing_first": first, "missing_last": last, "other": other}
-            where = here.log.name, here.position
-            self._missing.append(Finding(Code.D02, *where, 0, offset=first, last_offset=last, values=values))
+            self._missing.append(Finding(Code.D02, *place, 0, offset=first, last_offset=last, values=values))
 
     def _ends(self) -> Iterator[Finding]:
         for replica, other in ((self._one, self._other), (self._other, self._one)):
@@ -414,7 +436,7 @@ class _Pair:
         for first, last in zip(firsts, lasts, strict=True):
             here = next((batch for batch in batches if batch.last >= first), None)
             if here is not None and first >= replica.start:
-                self._miss(here, other.path, first, last)
+                self._miss(here.place, other.path, (first, last))
 
     def _differs(
         self, batch: _ReplicaBatch, why: str, field: str | None, found: int | None, expected: int | None

@@ -23,6 +23,7 @@ _CHUNK = 1024  # entries of an index
 _ENTRIES_BEFORE = 3  # of an index: each is some batches after the one before
 _FAR = 16 * 1024 * 1024  # bytes: an index with such a hole is not the whole index
 _NEAR = 256 * 1024  # bytes that are searched without an index
+_CUT_OFF = "the end of the log is cut off: see what another replica has: kdump verify --replicas DIR OTHER"
 
 
 class UnreadableError(Exception):
@@ -263,6 +264,9 @@ class Segment:
                 yield entry.offset + 1, "T04"
 
     def _missing(self, size: int, first: int, last: int, why: str, severity: Severity) -> Finding:
+        values: dict[str, int | str | None] = {"missing_first": first, "missing_last": last, "why": why}
+        if severity is Severity.ERROR:  # its own index had more: that is no compaction
+            values["remedy"] = _CUT_OFF
         return Finding(
             Code.O07,
             self.path,
@@ -271,7 +275,7 @@ class Segment:
             offset=first,
             last_offset=last,
             severity_override=severity,
-            values={"missing_first": first, "missing_last": last, "why": why},
+            values=values,
         )
 
     def _index_end(self, size: int) -> int | None:

@@ -15,6 +15,7 @@ from tests.support.damage_cases import apply_edit, damage_cases
 from tests.support.partitions import name
 from tests.support.repair_trees import PARTITION, broken_headers, broken_indexes, intact
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
+from tests.support.segments import batch
 from tests.support.step_runs import WRITERS, after_steps, best_of_all_orders, copied, is_writer, loud_findings, unmended
 from tests.support.verify_runs import held
 
@@ -233,3 +234,32 @@ def test_what_settles_a_damaged_log_settles_its_index(command: str, tmp_path: Pa
     run = run_kdump([command, str(partition), *flags[command]], tmp_path)
     assert run.exit == {"salvage": 3, "truncate": 0}[command]
     assert {one.code for one in loud_findings(saved if command == "salvage" else partition)} <= {Code.K01}
+
+
+def test_a_file_that_is_no_log_is_an_error_though_the_search_in_it_had_no_end(tmp_path: Path) -> None:
+    """And where not all was searched, no repair says that nothing is intact there."""
+    (tmp_path / "t-0").mkdir()
+    path = tmp_path / "t-0" / name(0)
+    looks = bytearray(batch(0, [b"v"])[:61])
+    looks[8:12], looks[17] = (61 * 1000 - 12).to_bytes(4, "big"), looks[17] ^ 1  # where it ends, another begins
+    path.write_bytes(b"\x7fELF" + bytes(range(1, 97)) + 4000 * bytes(looks))
+    run = run_kdump(["verify", str(tmp_path)], tmp_path)
+    lines = run.stdout.decode().splitlines()
+    (told,) = [line for line in lines if line.startswith("error F10")]
+    assert told.endswith("(it looks like a program) -> restore the file from another replica")
+    (limit,) = [line for line in lines if line.startswith("warning L12")]
+    assert limit.endswith("-> kdump carve searches any bytes for batches")
+    assert any(line.startswith("step 1: restore ") for line in lines)
+    assert run.exit == 6
+
+
+def test_an_end_that_was_cut_off_is_compared_with_another_replica_and_no_step_beside_a_restore(tmp_path: Path) -> None:
+    """Its own index knows more: compaction does not explain that."""
+    log = copy_tree(FIXTURES / "kafka-4.3.1/clean/node1/txnspan-0", tmp_path / "txnspan-0") / name(211)
+    os.truncate(log, 6000)
+    found = kdump.verify([str(log.parent)])
+    (gap,) = [one for one in found.findings if one.code is Code.O07]
+    assert (
+        gap.remedy == "the end of the log is cut off: see what another replica has: kdump verify --replicas DIR OTHER"
+    )
+    assert [step.why.split()[0] for step in found.steps] == ["restore", "cuts"]

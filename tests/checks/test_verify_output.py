@@ -40,7 +40,7 @@ from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import byte_span, counted, size, span
 from kdump.render.terminal.progress import Bar, short_path
 from kdump.render.terminal.verify import VerifyTable
-from kdump.render.text.findings import finding_line
+from kdump.render.text.findings import finding_line, remedy_text
 from kdump.render.text.verify import VerifyText
 from kdump.storage.file_source import OpenFailure
 from tests.support.runs import FIXTURES, run_kdump
@@ -473,6 +473,12 @@ def test_the_table_calls_no_partition_sound_that_could_not_be_read() -> None:
     assert "no damage in what could be read, 1 not checked" in shown
 
 
+def test_the_table_calls_no_partition_sound_that_could_not_be_listed() -> None:
+    denied = OpenFailure(DIRECTORY.path, "permission", f"{DIRECTORY.path}: cannot be listed: permission denied")
+    shown = as_table([denied, DIRECTORY.replace(segments=0, start_offset=None, end_offset=None, size=0)])
+    assert re.match("UNREAD   orders-0 .* not listed\n", shown)
+
+
 def test_files_that_were_named_have_a_line_each() -> None:
     lines = as_table([ERROR, GONE, SEGMENT], LOG, INDEX).splitlines()
     assert lines[0] == f"DAMAGED  {LOG}  5.0 MB  1 error"
@@ -858,3 +864,30 @@ def test_a_bare_name_is_judged_as_the_same_file_by_a_longer_path(tmp_path: Path)
     assert bare.exit == longer.exit == 3
     assert b"lost: offsets" in bare.stdout
     assert bare.stdout == longer.stdout.replace(b"./", b"")
+
+
+@pytest.mark.parametrize(
+    ("code", "repair", "shown"),
+    [
+        (
+            Code.L02,
+            "kdump truncate x --at-damage",
+            "or truncate at the start of this batch: kdump truncate x --at-damage",
+        ),
+        (Code.L07, "kdump patch-header x", "or restore the length field: kdump patch-header x"),
+        (Code.L07, "kdump truncate x --at-damage", "field; or cut the log here: kdump truncate x --at-damage"),
+        (Code.F10, "kdump truncate x --at-damage", "replica; or cut the log here: kdump truncate x --at-damage"),
+        (Code.X03, "kdump reindex x", "rebuild the index: kdump reindex x"),
+        (Code.S01, "kdump reindex x --snapshot", "it; or rebuild it: kdump reindex x --snapshot"),
+    ],
+)
+def test_a_command_stands_behind_its_own_verb(code: Code, repair: str, shown: str) -> None:
+    assert remedy_text(Finding(code, LOG, repair=repair)).endswith(shown)
+
+
+def test_every_repair_has_a_verb() -> None:
+    for code in Code:
+        for command in code.repairs:
+            assert remedy_text(Finding(code, LOG, expected=2, repair=f"kdump {command} x")).endswith(
+                f": kdump {command} x"
+            )

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 BUDGET_SPENT = "the search for intact batches had read four times the size of the file"
 NOT_SEARCHED = "after damage nothing was searched for (--no-resync)"
+_REMEDIES = {
+    BUDGET_SPENT: "kdump carve searches any bytes for batches",
+    NOT_SEARCHED: "search it too: leave out --no-resync",
+}
 _STEP = 1024 * 1024
 _HOLE = 64  # zero bytes in a row that are a hole and no accident
 _NO_HEADER = 17  # zero bytes where a batch should begin that leave nothing of it: up to its magic
@@ -118,9 +122,9 @@ class Gap:
         at_end = searched and self._end == self._source.size
         if spent or not searched:
             whole, free = self._whole(), (self._first, self._last_free)
-            code, values = self._code(whole, at_end=False)
-            if spent:
-                code, values = Code.L12, {"why": BUDGET_SPENT}
+            code, values = self._code(whole, at_end=spent)
+            if spent and code is not Code.F10:  # where not even the first bytes are a header, no budget makes it a log
+                code, values = Code.L12, not_searched(BUDGET_SPENT)
             yield self._finding(whole, code, values, free)
             for start, end, why in self._source.unreadable(self._start, self._end):
                 yield Finding(Code.F06, self._source.name, start, end - start, values={"why": why})
@@ -310,6 +314,15 @@ class Gap:
             return Code.L09, {}
         offsets = str(header.first) if header.first == header.last else f"{header.first}..{header.last}"
         return Code.L09, {"also": f"but a header of offsets {offsets} stands here"}
+
+
+def not_searched(why: str) -> dict[str, int | str | None]:
+    """Return what L12 says of bytes in which no batch was looked for.
+
+    Args:
+        why: BUDGET_SPENT or NOT_SEARCHED.
+    """
+    return {"why": why, "remedy": _REMEDIES[why]}
 
 
 def _zeros_until(source: Source, position: int, end: int) -> int:

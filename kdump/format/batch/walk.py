@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.framing import Judge
-from kdump.format.batch.gap import BUDGET_SPENT, NOT_SEARCHED
+from kdump.format.batch.gap import BUDGET_SPENT, NOT_SEARCHED, not_searched
 from kdump.format.batch.header_checks import HeaderChecks
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.window import WINDOW_SIZE, Buffer, Window, crc_of_range
@@ -186,7 +186,7 @@ class CheckedWalk:
         if start is not None:
             length = self._source.size - start
             why = BUDGET_SPENT if self._resync.searches else NOT_SEARCHED
-            self._report(Finding(Code.L12, self._source.name, start, length, values={"why": why}))
+            self._report(Finding(Code.L12, self._source.name, start, length, values=not_searched(why)))
 
     def _stretch(self, stop: int) -> Iterator[Window]:
         """Read one window from the border on and hand out what can be, at least one batch or gap."""

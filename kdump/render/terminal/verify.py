@@ -79,7 +79,8 @@ class VerifyTable:
         self._held: dict[str, _File] = {}  # of the files before them in the same directory
         self._directory: str | None = None
         self._count = 0
-        self._unread: Counter[str] = Counter()
+        self._unread: Counter[str] = Counter()  # files, by their directory
+        self._not_opened: set[str] = set()  # paths: a partition directory that cannot be listed is among them
         self._ends: dict[str, int | None] = {}
         self._predictions: dict[str, list[Prediction]] = {}
         self._steps: list[Step] = []
@@ -157,6 +158,7 @@ class VerifyTable:
     def _problem(self, problem: OpenFailure) -> None:
         if problem.kind != "skipped":
             self._unread[os.path.dirname(problem.path)] += 1
+            self._not_opened.add(problem.path)
         self._error(f"kdump: {problem.sentence}")
 
     def _finding(self, finding: Finding) -> None:
@@ -221,7 +223,10 @@ class VerifyTable:
         if unread:
             word = word if severities[Severity.ERROR] else "UNREAD"
             reasons = ", ".join(filter(None, (reasons, f"{counted(unread, 'file')} not read")))
-        if self._wanted is None or severities or unread:
+        is_listed = item.path not in self._not_opened
+        if not is_listed:
+            word, reasons = "UNREAD", "not listed"
+        if self._wanted is None or severities or unread or not is_listed:
             name = self._safe(os.path.basename(directory) if self._is_alone else item.path) or item.path
             cells = (counted(item.segments, "segment"), _offsets(item), size(item.size))
             self._page.row("partition", name, cells, word, reasons)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from kdump.render.escape import escape
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
 
     from kdump.finding import Finding
     from kdump.render.fold import Folded
+
+
+_DOES = {  # the verb of a remedy that each repair is, and the words where a remedy does not end with it
+    "truncate": ("truncate", "cut the log here"),
+    "patch-header": ("restore the", "restore the header"),
+    "reindex": ("rebuild", "rebuild it"),
+}
 
 
 def finding_line(finding: Finding) -> str:
@@ -39,9 +47,13 @@ def _place(finding: Finding) -> str:
 
 
 def remedy_text(finding: Finding) -> str:
-    """Return what to do about a finding, the command last; safe to show."""
+    """Return what to do about a finding, the command last, right behind its own verb; safe to show."""
     remedy = escape(finding.remedy)
-    return remedy if finding.repair is None else f"{remedy}: {finding.repair}"
+    if finding.repair is None:
+        return remedy
+    verb, words = next(does for command, does in _DOES.items() if finding.repair.startswith(f"kdump {command} "))
+    last = re.split("; |, or ", remedy)[-1]
+    return f"{remedy}: {finding.repair}" if last.startswith(verb) else f"{remedy}; or {words}: {finding.repair}"
 
 
 def fold_line(folded: Folded) -> str:
