@@ -90,7 +90,7 @@ class Code(Enum):
     L15 = ("start-expired", Severity.NOTE, "the log begins with offset {first}: what was below it has expired, or was deleted; {why}", "none if retention is as it should be")
     L16 = ("compacted", Severity.NOTE, "compaction has been here up to offset {last_offset}: what is missing below it was superseded or deleted (cleaner-offset-checkpoint)", "none")
 
-    B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {count:record} cannot be trusted",
+    B01 = ("crc-mismatch", Severity.ERROR, "stored crc {found:#010x}, computed {expected:#010x}; {records} cannot be trusted",
            "restore from another replica; a consumer can skip to the next batch")
     B02 = ("crc-mismatch-legacy", Severity.ERROR, "the CRC does not match the message: {why}",
            "restore from another replica")
@@ -295,6 +295,7 @@ class Finding(Value):
         if "missing_first" in values:
             first, last = values["missing_first"], values["missing_last"]
             values["missing"] = f"offset {first} is" if first == last else f"offsets {first}..{last} are"
+        values.setdefault("records", "its records" if self.count is None else f"{_Number(self.count):record}")
         return sentence.format(**{name: _Number(one) if type(one) is int else one for name, one in values.items()})
 
 

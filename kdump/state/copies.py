@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from kdump.finding import Finding
+from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.kinds import FileKind
@@ -89,7 +89,7 @@ class Copies:
         return max(one.log_bytes for one in self.partitions[key])
 
     def choose(self, key: tuple[str, int], limit: int) -> tuple[PartitionDir, CopyChosen | None]:
-        """Return the copy with the highest leader epoch, then log end; and what there is to say of it.
+        """Return the copy with the highest leader epoch, then log end, then no damage; and what there is to say of it.
 
         Args:
             key: topic and partition.
@@ -99,7 +99,9 @@ class Copies:
         if len(copies) == 1:
             return copies[0], None
         ranks = [last_epoch_and_end(one, limit) for one in copies]
-        best = max(range(len(copies)), key=lambda number: (ranks[number], -number))
+        equal = [number for number, rank in enumerate(ranks) if rank == max(ranks)]
+        sound = (number for number in equal if len(equal) == 1 or _is_sound(copies[number], limit))
+        best = next(sound, equal[0])
         others = tuple(one.path for number, one in enumerate(copies) if number != best)
         return copies[best], CopyChosen("{}-{}".format(*key), copies[best].path, *ranks[best], others)
 
@@ -118,6 +120,26 @@ def _told(report: Callable[[Finding | OpenFailure], None], file: StateFile) -> N
         report(file.failure)
     for finding in file.findings:
         report(finding)
+
+
+def _is_sound(directory: PartitionDir, limit: int) -> bool:
+    """Whether all batches of a copy can be trusted: of equal copies a damaged one is not read."""
+    wrong: list[Finding] = []
+    for base in directory.log_bases:
+        source = directory.cache.open(directory.path_of(base, FileKind.LOG), follow=False)
+        if isinstance(source, OpenFailure):
+            return False
+        try:
+            walk = CheckedWalk(source, wrong.append, segment=base, max_batch_bytes=limit)
+            for _ in walk.windows():
+                if any(one.severity is Severity.ERROR for one in wrong):
+                    return False
+                wrong.clear()
+        except OSError:
+            return False
+        if any(one.severity is Severity.ERROR for one in wrong):
+            return False
+    return True
 
 
 def last_epoch_and_end(directory: PartitionDir, limit: int) -> tuple[int, int]:

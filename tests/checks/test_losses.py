@@ -162,6 +162,18 @@ def test_a_wrong_offset_at_the_end_of_a_segment_neither_makes_nor_hides_a_loss_a
     assert ends == [297]
 
 
+def test_a_record_count_that_cannot_be_in_the_offsets_is_not_believed(tmp_path: Path) -> None:
+    tree = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "logdir")
+    log = tree / "plain-0" / name(119, "log")
+    data = bytearray(log.read_bytes())
+    data[57] ^= 0x51  # of the number of records
+    log.write_bytes(data)
+    found = rows(tree)
+    assert [(row["offset"], row["records"]) for row in found if row["type"] == "loss"] == [(119, None)]
+    assert [row["count"] for row in found if row["type"] == "finding" and row["code"] == "B01"] == [None]
+    assert (found[-1]["recordsLost"], found[-1]["recordsUnknown"]) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("records", "said"),
     [([2, 1], "(3 records)"), ([2, None], "(2 records known, those of 1 offset unknown)")],

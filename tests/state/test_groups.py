@@ -204,6 +204,15 @@ def test_of_several_copies_the_highest_epoch_counts_then_the_log_end(tmp_path: P
     assert of(groups(old, str(old / OFFSETS)), "commit", "offset") == [4], "the same directory twice is one copy"
 
 
+def test_of_equal_copies_a_damaged_one_is_not_read_whatever_the_order_is(tmp_path: Path) -> None:
+    batches = [at(n, T + n, commit("g", 0, n)) for n in range(5)]
+    sound = log_dir(tmp_path / "sound", *batches)
+    batches[1] = batches[1][:-1] + bytes([batches[1][-1] ^ 1])
+    hurt = log_dir(tmp_path / "hurt", *batches)
+    for paths in ([hurt, sound], [sound, hurt]):
+        assert set(of(groups(paths[0], str(paths[1]), "--at", str(T + 3)), "commit", "exact")) == {True}
+
+
 # --- lag ------------------------------------------------------------------------------------------------------
 def test_lag_is_the_end_of_the_log_at_that_time_less_the_offset(tmp_path: Path) -> None:
     data = b"".join(at(n, T + 10 * n, Record()) for n in range(9))

@@ -59,7 +59,7 @@ class Judge:
         legacy = window.cell(k, layout.MAGIC) < layout.MAGIC_V2
         self._distrusted = window.end(k + 1), window.cell(k, layout.LAST_OFFSET)
         if self._source.unreadable(window.cell(k, layout.POSITION), window.end(k + 1)):
-            self._unreadable(window, k, None if legacy else window.cell(k, layout.COUNT))
+            self._unreadable(window, k, _records_of(window, k))
             return
         stored, computed = window.cell(k, layout.CRC), window.cell(k, layout.COMPUTED_CRC)
         code = Code.B02 if legacy else Code.B01
@@ -67,7 +67,7 @@ class Judge:
         values: dict[str, int | str | None] = {
             "why": f"stored {stored:#010x}, computed {computed:#010x}",
         }
-        self._report(finding.replace(count=None if legacy else window.cell(k, layout.COUNT), values=values))
+        self._report(finding.replace(count=_records_of(window, k), values=values))
 
     def _unreadable(self, window: Window, k: int, count: int | None) -> None:
         """Report what the disk could not read of a batch: nobody knows whether its CRC is right."""
@@ -225,3 +225,9 @@ def offsets_of(header: bytes, magic: int) -> tuple[int | None, int | None]:
         return (None if is_wrapper else offset), offset
     delta = header[layout.LAST_OFFSET_DELTA_AT : layout.LAST_OFFSET_DELTA_AT + 4]
     return offset, wire.add(offset, int.from_bytes(delta, "big", signed=True))
+
+
+def _records_of(window: Window, k: int) -> int | None:
+    """The records that a header under a wrong CRC tells; None where it has none, or they cannot be in its offsets."""
+    count, delta = window.cell(k, layout.COUNT), window.cell(k, layout.LAST_OFFSET_DELTA)
+    return count if window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 and 0 <= count <= delta + 1 else None
