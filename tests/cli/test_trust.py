@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import kdump
 from kdump.__main__ import main
 from kdump.cli.bug import bug_lines, report_bug
 from tests.support.runs import FIXTURES, run_kdump
@@ -184,9 +185,15 @@ def test_a_module_of_kdump_that_is_not_there_is_a_bug(capsys: pytest.CaptureFixt
     assert "a bug in kdump" in capsys.readouterr().err
 
 
-def test_without_any_package_kdump_says_what_to_install() -> None:
+def test_without_any_package_kdump_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "kdump").symlink_to(Path(kdump.__file__).parent)  # and nothing that is installed beside it
     done = subprocess.run(
-        [sys.executable, "-S", "-m", "kdump", "--version"], capture_output=True, text=True, check=False, env=ENVIRONMENT
+        [sys.executable, "-S", "-m", "kdump", "--version"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**ENVIRONMENT, "PYTHONPATH": str(tmp_path)},
     )
     assert done.returncode == 2
     assert done.stderr.startswith("kdump: the Python package click is not installed; to install it: ")
