@@ -94,6 +94,22 @@ class Salvaged(Value):
     open_transactions: tuple[OpenedTransaction, ...]
 
 
+class LeftOutBatches(Value):
+    """Intact batches that stay out, as the end of their transaction may be in what is lost: neighbours are one.
+
+    Args:
+        offset, last_offset: inclusive.
+        records: how many.
+        lost_offset, last_lost_offset: where the end of the transaction may be, inclusive.
+    """
+
+    offset: int
+    last_offset: int
+    records: int
+    lost_offset: int
+    last_lost_offset: int
+
+
 class SalvageStep(Value):
     """What to do next: a command, None where a person acts, and why."""
 
@@ -117,6 +133,7 @@ class SalvageDone(Value):
         changed: of what was made before: the logs and directories that changed since.
         without: what could not be read and may have had more of it, each with the reason.
         is_part: segments beside those that were named were not read: it is not to be put in place.
+        left_out: intact batches that stay out; not known of what was made before.
     """
 
     salvaged: Salvaged
@@ -131,6 +148,7 @@ class SalvageDone(Value):
     changed: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     is_part: bool = False
+    left_out: tuple[LeftOutBatches, ...] = ()
 
     @property
     def why_not_complete(self) -> tuple[SalvageStep, ...]:

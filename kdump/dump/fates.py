@@ -13,7 +13,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from kdump.dump.checked import open_walk
-from kdump.dump.transaction_outcomes import COMMITTED, Outcomes
+from kdump.dump.transaction_outcomes import COMMITTED, IN_DOUBT, Outcomes, say_doubts
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
@@ -89,6 +89,7 @@ class RecordFates:
         self._outcomes = Outcomes(logs, options)
         self._found = found
         self._path = logs[0].path
+        self._doubts: dict[str, int] = {}
         self._start, self._deleted = _retention(logs[0], options, wanted)
         if found.keys:
             for log in self._outcomes.logs:
@@ -101,6 +102,10 @@ class RecordFates:
                 f"there are more than {len(self._found.keys)} keys: what supersedes records of the others is not known"
             )
             yield Finding(Code.L12, self._path, values={"why": why})
+
+    def doubts(self) -> Iterator[OpenFailure]:
+        """Yield one line on the records that were asked for and are in doubt."""
+        yield from say_doubts(self._path, self._doubts, "whether it was committed or aborted is not known")
 
     def of(self, log: InputFile, chunk: Chunk) -> list[Fate]:
         """Return what became of each record of a chunk.
@@ -123,7 +128,11 @@ class RecordFates:
             superseded = after[at] if after is not None and at < len(after) else None
             deleted = None if log.log_base is None else self._deleted.get(log.log_base)
             is_sound = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
-            fates.append(Fate(transactions[k], offset < self._start, superseded, deleted, is_sound))
+            transaction, doubt = transactions[k], None
+            if transaction == IN_DOUBT:
+                transaction, doubt = None, self._outcomes.hole_behind(window.cell(k, layout.BASE_OFFSET))
+                self._doubts[doubt] = self._doubts.get(doubt, 0) + 1
+            fates.append(Fate(transaction, offset < self._start, superseded, deleted, is_sound, doubt))
         return fates
 
     def _learn(self, log: InputFile) -> None:

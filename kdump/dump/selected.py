@@ -331,15 +331,19 @@ class SelectedDump:
         if self._selection.tail is not None:
             first, tail = self._find_tail(logs, self._selection.tail, outcomes)
             self._filter.left = self._selection.tail
+            if outcomes is not None:
+                outcomes.met()  # on the way; what is shown is met again
         for log in logs[first:]:
             one = SelectedLog(log, self._options, self._selection, self._filter, outcomes, fates)
             yield from self._read(one, tail)
             tail = None
             if self._filter.is_full:
                 self._stopped = True
-                return
-        if outcomes is not None:
-            yield from outcomes.open_transactions()
+                break
+        if fates is not None:
+            yield from fates.doubts()
+        if outcomes is not None and not self._stopped:
+            yield from outcomes.left_out()
 
     def _outcomes(self, logs: list[InputFile]) -> Outcomes | None:
         if self._selection.outcome is None:

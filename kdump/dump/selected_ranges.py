@@ -12,7 +12,7 @@ from kdump.dump.checked import check_end, drain, open_walk
 from kdump.dump.input_file import size_of
 from kdump.dump.selected import SelectedLog, selected_logs
 from kdump.dump.selection import Filter
-from kdump.dump.transaction_outcomes import Outcomes
+from kdump.dump.transaction_outcomes import Met, Outcomes
 from kdump.format.record.chunk import Chunk
 from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
@@ -58,14 +58,14 @@ class SelectedState(Value):
         walk: over the log; None where it cannot be read further.
         announced: what stands before the first that is selected of the log was shown.
         cut_short: nothing that follows in the log is in the range of offsets.
-        met: open transactions of the directory of which batches were left out: path and first offset by producer.
+        met: what was left out of the directory as neither committed nor aborted.
     """
 
     left: int
     walk: WalkState | None = None
     announced: bool = False
     cut_short: bool = False
-    met: dict[int, tuple[str, int]] = {}  # noqa: RUF012 (never changed)
+    met: Met = Met({}, {})
 
 
 def can_share(selection: Selection) -> bool:
@@ -209,9 +209,7 @@ class SelectedReading:
         """What the next range must know, after all items."""
         assert self._true is not None
         true, unit = self._true, self._unit
-        met = dict(true.met)
-        for producer, place in (self._outcomes.met() if self._outcomes is not None else {}).items():
-            met.setdefault(producer, place)
+        met = true.met if self._outcomes is None else true.met.joined(self._outcomes.met())
         if unit.log is None:
             return SelectedState(self._filter.left)
         walk = None if self._walk is None else self._walk.state
@@ -287,8 +285,8 @@ class SelectedReading:
             if isinstance(part, OpenFailure):
                 yield part
             elif self._outcomes is not None:
-                self._outcomes.met(dict(state.met))
-                yield from self._outcomes.open_transactions()
+                self._outcomes.met(state.met)
+                yield from self._outcomes.left_out()
             return
         findings: list[Finding] = []
         source = self._open(findings)

@@ -1,22 +1,26 @@
-"""The outcome of each transaction: committed, aborted or open, for `dump --committed` and `--aborted`.
+"""The outcome of each transaction: committed, aborted, open or in doubt, for `dump --committed`, `--aborted`, `--fate`.
 
 Strategy: what a batch comes to is said by the next marker of its producer, which lies after it. So the logs are walked
 through once before they are shown, further than they are shown where transactions are open at their end, into the
 segments beside them. Where the marker is lost the .txnindex may still say that it was an abort. What is kept are the
 ranges of aborted transactions and the beginning of open ones; what is not among them was committed.
+
+What cannot be read may have had a marker: the next one behind it says nothing of batches before it, it may be that of
+the producer's next transaction. They are in doubt, whatever the header of a batch with a wrong CRC says: by a wrong bit
+a marker looks like data, or like another producer's.
 """
 
 from __future__ import annotations
 
 import os
 from array import array
-from bisect import bisect_right
-from typing import TYPE_CHECKING
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.producer.end_markers import Marker, read_markers
 from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
-from kdump.finding import Code, Finding
+from kdump.finding import NOT_ALL_READ, Code, Finding
 from kdump.format.batch import layout
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
@@ -34,7 +38,28 @@ if TYPE_CHECKING:
 COMMITTED = "committed"
 ABORTED = "aborted"
 OPEN = "open"
+IN_DOUBT = "in doubt"
+_MOST = 4  # places that a sentence names
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
+
+
+class Met(NamedTuple):
+    """What was met in what is shown that is neither committed nor aborted.
+
+    Args:
+        opened: open transactions: path and first offset by producer.
+        doubts: records that are in doubt, by where the end of their transaction may be ("" where no offset is known).
+    """
+
+    opened: dict[int, tuple[str, int]]
+    doubts: dict[str, int]
+
+    def joined(self, other: Met) -> Met:
+        """Return this, and what was met behind it."""
+        doubts = dict(self.doubts)
+        for where, count in other.doubts.items():
+            doubts[where] = doubts.get(where, 0) + count
+        return Met({**other.opened, **self.opened}, doubts)
 
 
 class Outcomes:
@@ -56,7 +81,11 @@ class Outcomes:
         self._walked = 0  # logs
         self._running: dict[int, tuple[int, int]] = {}  # producer: number of the log, first offset
         self._aborted: dict[int, array[int]] = {}  # producer: first and last offset of each, ascending
-        self._last_seen: dict[int, tuple[str, int]] = {}  # open transactions that were met in what is shown
+        self._in_doubt: dict[int, array[int]] = {}  # the same of those that may have ended in a hole
+        self._hole_offsets = array("q")  # of each place that cannot be read: the last offset before it, ascending
+        self._hole_names: list[str] = []
+        self._last = -1  # the highest offset that was read
+        self._met = Met({}, {})
 
     def window(self, path: str, window: Window, wanted: str) -> Window:
         """Return the batches with an outcome. Markers have none; what is in no transaction is committed.
@@ -75,6 +104,9 @@ class Outcomes:
         kept = array("q")
         for k in range(window.count) if wanted == COMMITTED else sorted(in_question):
             outcome = self._outcome(path, window, k) if k in in_question else COMMITTED
+            if outcome == IN_DOUBT:
+                where = self.hole_behind(window.cell(k, layout.BASE_OFFSET))
+                self._met.doubts[where] = self._met.doubts.get(where, 0) + max(0, window.cell(k, layout.COUNT))
             if outcome == wanted:
                 kept.extend(window.rows[k * width : (k + 1) * width])
         return window.some(kept, len(kept) // width)
@@ -97,37 +129,45 @@ class Outcomes:
         """Walk through all logs now: a process that is forked later knows what was found."""
         self._walk_until_known(len(self.logs))
 
-    def met(self, seen: dict[int, tuple[str, int]] | None = None) -> dict[int, tuple[str, int]]:
-        """Return the open transactions that were met in what is shown, and go on with others.
+    def hole_behind(self, offset: int) -> str:
+        """Return where the end of a transaction that is in doubt may be, as "offset 33"; empty where nobody can tell.
+
+        Args:
+            offset: of a batch of it.
+        """
+        return self._hole_names[bisect_left(self._hole_offsets, offset)]
+
+    def met(self, seen: Met | None = None) -> Met:
+        """Return what was met in what is shown, and go on with others.
 
         Args:
             seen: they; None for none.
         """
-        met, self._last_seen = self._last_seen, seen or {}
+        met, self._met = self._met, seen or Met({}, {})
         return met
 
-    def open_transactions(self) -> Iterator[Finding]:
-        """Yield the transactions of which batches were left out because they have no outcome yet.
+    def left_out(self) -> Iterator[Finding | OpenFailure]:
+        """Yield the transactions of which batches were left out because they have no outcome yet, or an unknown one.
 
         Reports: P04.
         """
-        for producer, (path, offset) in self._last_seen.items():
+        met = self.met()
+        for producer, (path, offset) in met.opened.items():
             yield Finding(Code.P04, path, offset=offset, values={"producer": producer})
-        self._last_seen.clear()
+        yield from say_doubts(self.logs[0].path, met.doubts, "neither --committed nor --aborted shows or searches them")
 
     def _outcome(self, path: str, window: Window, k: int) -> str:
         if window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
             return "marker"
         producer, offset = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.BASE_OFFSET)
-        ranges = self._aborted.get(producer)
-        if ranges is not None:
-            at = bisect_right(ranges, offset)
-            if at % 2 or (at and ranges[at - 1] == offset):
-                return ABORTED
+        if _is_in(self._in_doubt, producer, offset):
+            return IN_DOUBT
+        if _is_in(self._aborted, producer, offset):
+            return ABORTED
         running = self._running.get(producer)
         if running is None or offset < running[1]:
             return COMMITTED
-        self._last_seen.setdefault(producer, (path, running[1]))
+        self._met.opened.setdefault(producer, (path, running[1]))
         return OPEN
 
     def _walk_until_known(self, number: int) -> None:
@@ -144,16 +184,53 @@ class Outcomes:
     def _walk(self, number: int, log: InputFile) -> None:
         source = log.open()
         if isinstance(source, OpenFailure):
-            return  # what ends in it stays open, and is said to
+            self._hole(None, None)
+            return
+        findings: list[Finding] = []
         try:
-            walk = open_walk(log, source, self._options, [])
+            walk = open_walk(log, source, self._options, findings)
             walk.checks.follow_producers = False
             for window in walk.windows():
+                self._gaps(findings)
                 self._step(number, window)
         except OSError:
-            return
+            self._hole(None, None)
+        self._gaps(findings)
+
+    def _gaps(self, findings: list[Finding]) -> None:
+        """Take what a walk has found before the batches that it hands out next."""
+        for finding in findings:
+            if finding.gap or finding.code in NOT_ALL_READ:
+                self._hole(finding.offset, finding.last_offset)
+        findings.clear()
+
+    def _hole(self, first: int | None, last: int | None) -> None:
+        """Something cannot be read behind the highest offset so far; its offsets, where they are known."""
+        name = ""
+        if first is not None and first > self._last:
+            name = f"offset {first}" if last is None or last <= first else f"offsets {first}..{last}"
+        self._hole_offsets.append(self._last)
+        self._hole_names.append(name)
 
     def _step(self, number: int, window: Window) -> None:
+        wrong: set[int] = set()
+        if not window.all_trusted:
+            crcs = zip(window.column(layout.CRC), window.column(layout.COMPUTED_CRC), strict=True)
+            wrong = {k for k, (stored, computed) in enumerate(crcs) if k < window.count and stored != computed}
+        start = 0
+        for k in sorted(wrong):
+            self._follow(number, window.part(start, k))
+            self._hole(window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET))
+            self._follow(number, window.part(k, k + 1), is_trusted=False)
+            start = k + 1
+        self._follow(number, window.part(start, window.count) if wrong else window)
+
+    def _follow(self, number: int, window: Window, *, is_trusted: bool = True) -> None:
+        """Take the next batches, between which all can be read."""
+        if not window.count:
+            return
+        if is_trusted:
+            self._last = max(self._last, window.cell(window.count - 1, layout.LAST_OFFSET))
         picked = _select.with_any(window.rows, window.count, _FLAGS)
         controls = [k for k in picked if _is_trusted_control(window, k)]
         markers = read_markers(self._reader, window, controls) if controls else {}
@@ -166,13 +243,14 @@ class Outcomes:
             if not isinstance(marker, Marker):
                 continue
             begun = self._running.pop(producer, None)
-            if begun is not None and marker.is_abort:
-                self._add_aborted(producer, begun[1], offset)
-
-    def _add_aborted(self, producer: int, first: int, last: int) -> None:
-        ranges = self._aborted.setdefault(producer, array("q"))
-        if not ranges or ranges[-1] < first <= last:
-            ranges.extend((first, last))
+            if begun is None:
+                continue
+            first = begun[1]
+            if self._hole_offsets and self._hole_offsets[-1] >= first:
+                _add(self._in_doubt, producer, first, self._hole_offsets[-1])
+                first = self._hole_offsets[-1] + 1  # what lies behind the last hole is this marker's
+            if marker.is_abort:
+                _add(self._aborted, producer, first, offset)
 
     def _ask_indexes(self) -> None:
         """Look into the transaction indexes for what is still open at the end of the logs."""
@@ -183,8 +261,46 @@ class Outcomes:
             for entry in TransactionIndex(opened, log.base or 0):
                 running = self._running.get(entry.producer_id)
                 if running is not None and entry.first_offset <= running[1] <= entry.last_offset:
-                    self._add_aborted(entry.producer_id, running[1], entry.last_offset)
-                    del self._running[entry.producer_id]
+                    _add(self._aborted, entry.producer_id, running[1], entry.last_offset)
+                    self._running[entry.producer_id] = running[0], entry.last_offset + 1  # what follows has no end yet
+
+
+def say_doubts(path: str, doubts: dict[str, int], means: str) -> Iterator[OpenFailure]:
+    """Yield one line on the records that are in doubt; nothing where none is.
+
+    Args:
+        path: of a log of theirs.
+        doubts: how many records, by where the end of their transaction may be.
+        means: what that means for them.
+    """
+    count = sum(doubts.values())
+    if not count:
+        return
+    named = [where for where in doubts if where][:_MOST]
+    places = ", ".join(named) + (" and elsewhere" if named and len(doubts) > len(named) else "")
+    many = (
+        "1 record is in doubt: the end of its transaction"
+        if count == 1
+        else f"{count} records are in doubt: the end of their transaction"
+    )
+    why = f"{many} may be in what cannot be read{f' ({places})' if places else ''}; {means}"
+    directory = os.path.dirname(path)
+    yield OpenFailure(directory, "skipped", f"{directory}: {why}" if directory else why)
+
+
+def _is_in(ranges_of: dict[int, array[int]], producer: int, offset: int) -> bool:
+    """Whether an offset is in one of the ranges of a producer, ends included."""
+    ranges = ranges_of.get(producer)
+    if ranges is None:
+        return False
+    at = bisect_right(ranges, offset)
+    return bool(at % 2 or (at and ranges[at - 1] == offset))
+
+
+def _add(ranges_of: dict[int, array[int]], producer: int, first: int, last: int) -> None:
+    ranges = ranges_of.setdefault(producer, array("q"))
+    if first <= last and (not ranges or ranges[-1] < first):
+        ranges.extend((first, last))
 
 
 def _is_trusted_control(window: Window, k: int) -> bool:

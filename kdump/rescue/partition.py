@@ -22,7 +22,7 @@ from kdump.rescue.losses import Missing, Spot, spots_of
 from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.transactions import Fates, Hole, LeftOut
-from kdump.salvaged import Diverged, Kept, OpenedTransaction, PatchedField, Revived, Salvaged
+from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
@@ -578,6 +578,7 @@ class LineWriter:
         self._known_end = work.known_end(line)
         self._missing = self._what_is_missing()
         self._left_out: list[LeftOut] = []
+        self.left_out: list[LeftOutBatches] = []
         self._extras: list[tuple[int, SalvageRow]] = []
         self._outs: list[Loss] = []
         self._kept: Kept | None = None
@@ -741,7 +742,10 @@ class LineWriter:
         for k in self._skipped(window, floor):
             self._part(writer, number, copies, window, start, k)
             below = floor is not None and window.cell(k, layout.LAST_OFFSET) < floor
-            self._out(one, window, k, () if below else self._codes(window, k), is_below=below)
+            rule = None if below else self._rule(self._left_out, window, k)
+            out = self._out(one, window, k, () if rule is None else rule.hole.codes, is_below=below)
+            if rule is not None:
+                self._tell_left_out(out, rule.hole)
             start = k + 1
         self._part(writer, number, copies, window, start, window.count)
 
@@ -766,9 +770,13 @@ class LineWriter:
         producer, first = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.BASE_OFFSET)
         return next((rule for rule in rules if rule.producer == producer and rule.start <= first < rule.stop), None)
 
-    def _codes(self, window: Window, k: int) -> tuple[str, ...]:
-        rule = self._rule(self._left_out, window, k)
-        return () if rule is None else rule.codes
+    def _tell_left_out(self, out: Loss, hole: Hole) -> None:
+        first, records = out.offset, out.records or 0
+        before = self.left_out[-1] if self.left_out else None
+        if before is not None and (before.last_offset + 1, before.lost_offset) == (first, hole.first):
+            first, records = before.offset, before.records + records
+            self.left_out.pop()
+        self.left_out.append(LeftOutBatches(first, out.last_offset, records, hole.first, hole.last))
 
     def _part(self, writer: SegmentWriter, number: int, copies: int, window: Window, start: int, stop: int) -> None:
         """Write rows [start, stop), and say what became of each."""
@@ -791,8 +799,8 @@ class LineWriter:
             del self._refused[k]
             self._out(one, part, k, ("P03",), is_below=False)
 
-    def _out(self, one: ReadLog, window: Window, k: int, codes: tuple[str, ...], *, is_below: bool) -> None:
-        """A batch of the line stays out."""
+    def _out(self, one: ReadLog, window: Window, k: int, codes: tuple[str, ...], *, is_below: bool) -> Loss:
+        """A batch of the line stays out; return its loss."""
         first, last = first_offset(window, k, one.facts.wrappers), window.cell(k, layout.LAST_OFFSET)
         count = window.cell(k, layout.COUNT)
         if count < 0:
@@ -806,8 +814,9 @@ class LineWriter:
             assert before.position is not None
             length, known = position + size - before.position, (before.records or 0) + count
             self._outs[-1] = before.replace(length=length, last_offset=last, records=known)
-            return
-        self._outs.append(loss)
+        else:
+            self._outs.append(loss)
+        return loss
 
     # --- rows -----------------------------------------------------------------------------------------------
     def _keep(self, one: ReadLog, copies: int, part: Window) -> None:

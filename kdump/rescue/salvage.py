@@ -245,6 +245,7 @@ def _written(
         is_new=True,
         without=without,
         is_part=is_part,
+        left_out=tuple(writer.left_out),
     )
 
 

@@ -52,12 +52,12 @@ class Hole(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Batches of a producer, not its markers, with first offsets in [start, stop), that stay out, and why."""
+    """Batches of a producer, not its markers, with first offsets in [start, stop), that stay out for a hole."""
 
     producer: int
     start: int
     stop: int
-    codes: tuple[str, ...]
+    hole: Hole
 
 
 class _Open:
@@ -135,7 +135,7 @@ class Fates:
         ]
         if hidden:
             hole = hidden[-1]
-            self.left_out.append(LeftOut(producer, known.first, hole.first, hole.codes))
+            self.left_out.append(LeftOut(producer, known.first, hole.first, hole))
 
     def _is_in_doubt(self, producer: int, known: _Open, hole: Hole, epoch: int, offset: int, *, is_abort: bool) -> bool:
         """Whether a hole may have ended a transaction in another way than the marker behind it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -176,6 +177,82 @@ def test_keys_beyond_the_limit_are_said_to_be_unknown(logdir: Path, monkeypatch:
     assert KeysFound().is_full is False
 
 
+# --- transactions whose end cannot be read -------------------------------------------------------------------
+@pytest.fixture(params=["crc", "zeros"])
+def doubtful(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A partition in which the COMMIT at 4 cannot be read, and the next marker of its producer is an ABORT."""
+    lost = bytearray(ended(4, T + 3, ONE, commit=True))
+    lost[-1:] = bytes([lost[-1] ^ 1])
+    if request.param == "zeros":
+        lost[:] = bytes(len(lost))
+    parts = [
+        at(0, T, record("a"), record("b"), producer=ONE),
+        at(2, T + 1, record("c"), producer=TWO),
+        ended(3, T + 2, TWO, commit=True),
+        bytes(lost),
+        at(5, T + 4, record("d"), producer=ONE),
+        at(6, T + 5, record("e"), producer=TWO),
+        ended(7, T + 6, ONE, commit=False),
+        ended(8, T + 7, TWO, commit=True),
+    ]
+    return write(tmp_path, {f"orders-0/{name}": data for name, data in segment(0, parts).items()})
+
+
+IN_DOUBT = (
+    "kdump: orders-0: 2 records are in doubt: the end of their transaction may be in what cannot be read (offset 4)"
+)
+
+
+def offsets(run: Any) -> list[int]:
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    return [row["offset"] for row in rows if row["type"] == "record" and row["control"] is None]
+
+
+def test_a_marker_behind_what_cannot_be_read_tells_nothing_of_the_records_before_it(doubtful: Path) -> None:
+    args = ["dump", "orders-0", "--fate"]
+    run = run_kdump([*args, "--format", "json"], doubtful)
+    rows = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "record"]
+    told = {row["offset"]: row["fate"]["transaction"] for row in rows if row["control"] is None}
+    assert told == {0: None, 1: None, 2: "committed", 5: "aborted", 6: "committed"}
+    text = run_kdump(args, doubtful)
+    lines = [line for line in text.stdout.decode().splitlines() if "in doubt" in line]
+    assert len(lines) == 2
+    assert all("fate: [in doubt (its end may be in what cannot be read at offset 4), " in line for line in lines)
+    for one in (run, text):
+        said = [line for line in one.stderr.decode().splitlines() if "in doubt" in line]
+        assert said == [IN_DOUBT + "; whether it was committed or aborted is not known"]
+
+
+@pytest.mark.parametrize(("option", "shown"), [("--committed", [2, 6]), ("--aborted", [5])])
+def test_records_in_doubt_are_neither_committed_nor_aborted_and_that_is_said(
+    option: str, shown: list[int], doubtful: Path
+) -> None:
+    args = ["dump", "orders-0", option, "--format", "json", "--print-data-log"]
+    run = run_kdump(args, doubtful)
+    assert offsets(run) == shown
+    said = [line for line in run.stderr.decode().splitlines() if "in doubt" in line]
+    assert said == [IN_DOUBT + "; neither --committed nor --aborted shows or searches them"]
+    several = run_kdump([*args, "-j", "3"], doubtful)
+    assert (several.exit, several.stdout, several.stderr) == (run.exit, run.stdout, run.stderr)
+    last = run_kdump([*args, "--tail", "9"], doubtful)
+    assert (last.stdout, last.stderr) == (run.stdout, run.stderr)
+
+
+def test_a_transaction_behind_one_of_which_only_the_index_knows_the_abort_is_open(tmp_path: Path) -> None:
+    parts = [
+        at(0, T, record("a"), producer=ONE),
+        bytes(len(ended(1, T, ONE, commit=False))),
+        at(2, T + 1, record("b"), producer=ONE),
+    ]
+    files = segment(0, parts)
+    files[f"{0:020}.txnindex"] = struct.pack(">hqqqq", 0, 1, 0, 1, 0)
+    write(tmp_path, {f"orders-0/{name}": data for name, data in files.items()})
+    run = run_kdump(["dump", "orders-0", "--fate", "--format", "json"], tmp_path)
+    rows = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "record"]
+    assert {row["offset"]: row["fate"]["transaction"] for row in rows} == {0: "aborted", 2: "open"}
+
+
+# --- wrong use ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("args", "said"),
     [

@@ -398,6 +398,30 @@ def test_a_later_commit_covers_no_transaction_whose_abort_is_lost(tmp_path: Path
     assert sorted(got) == [2, 3]
 
 
+def test_intact_batches_that_stay_out_are_told_with_the_hole_that_may_have_their_end(tmp_path: Path) -> None:
+    parts = [
+        batch(0, [b"a", b"b"], flags=TRANSACTIONAL, producer=(7, 0, 0)),
+        marker(2, (7, 0), commit=True),
+        batch(3, [b"c"], flags=TRANSACTIONAL, producer=(7, 0, 2)),
+        marker(4, (7, 0), commit=False),
+    ]
+    whole = b"".join(parts)
+    at = len(parts[0]) + len(parts[1]) - 1  # in the COMMIT
+    write(tmp_path / "one" / "plain-0", {name(0): whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]})
+    write(tmp_path / "two" / "plain-0", {name(0): whole})
+    alone = run_kdump(["salvage", "one", "--to", "out1"], tmp_path)
+    assert alone.exit == 3
+    lost, left_out = alone.stdout.decode().splitlines()[1:3]
+    assert lost == "  lost: offsets 0..2 (3 records)"
+    assert left_out == (
+        "  left out: offsets 0..1 (2 records, intact): the end of their transaction may be in what is lost at offset 2"
+        "; a copy that has it settles it"
+    )
+    both = run_kdump(["salvage", "one", "two", "--to", "out2"], tmp_path)
+    assert both.exit == 0
+    assert b"left out" not in both.stdout
+
+
 def test_a_transaction_without_its_end_stays_open(tmp_path: Path) -> None:
     parts = [batch(0, [b"a"], flags=TRANSACTIONAL, producer=(7, 0, 0)), bytes(78)]
     source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))

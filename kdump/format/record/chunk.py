@@ -73,11 +73,13 @@ class Fate(Value):
     """What became of a record.
 
     Args:
-        transaction: committed, aborted or open; None where it is in none.
+        transaction: committed, aborted or open; None where it is in none, or in doubt.
         below_log_start: no consumer gets it any more.
         superseded_by: offset of the next record of its key that readers get; None where there is none.
         deleted_at: when retention deletes its segment, ms; None for never, or where nobody can tell.
         is_sound: the CRC of its batch is true; else no consumer gets it.
+        doubt: where the end of its transaction may be, "offset 33", though it cannot be read there; empty where no
+            offset is known; None where it is not in doubt.
     """
 
     transaction: str | None
@@ -85,6 +87,7 @@ class Fate(Value):
     superseded_by: int | None
     deleted_at: int | None
     is_sound: bool = True
+    doubt: str | None = None
 
 
 class Chunk(Value):

@@ -24,7 +24,7 @@ class LossSum:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._all, self._nowhere = _Ranges(), _Ranges()
+        self._all, self._nowhere = Ranges(), Ranges()
         self._records = self._unknown = 0
         self._replicas: set[str] = set()
 
@@ -32,14 +32,14 @@ class LossSum:
         """Take one more; they come in the order of offsets."""
         if not loss.certainty.is_loss:
             return
-        self._all.add(loss)
+        self._all.add(loss.offset, loss.last_offset)
         if loss.records is None:
             self._unknown += loss.offsets
         else:
             self._records += loss.records
         self._replicas.update(loss.elsewhere or ())
         if loss.elsewhere == ():
-            self._nowhere.add(loss)
+            self._nowhere.add(loss.offset, loss.last_offset)
 
     def sentence(self, where: str = "") -> str | None:
         """Return the line, None where nothing is lost.
@@ -88,7 +88,7 @@ class LossesInTurn:
             self._say(ended)
 
 
-class _Ranges:
+class Ranges:
     """Ranges of offsets that are named, a few of them."""
 
     def __init__(self) -> None:
@@ -96,17 +96,17 @@ class _Ranges:
         self._count = self.offsets = 0
         self._last = -1
 
-    def add(self, loss: Loss) -> None:
-        """Take one more; they come in the order of offsets."""
-        self.offsets += loss.offsets
-        if self._count and self._last + 1 == loss.offset:
+    def add(self, first: int, last: int) -> None:
+        """Take one more, inclusive; they come in the order of offsets."""
+        self.offsets += last - first + 1
+        if self._count and self._last + 1 == first:
             if self._count <= _MOST:
-                self._first[-1][1] = loss.last_offset
+                self._first[-1][1] = last
         else:
             self._count += 1
             if self._count <= _MOST:
-                self._first.append([loss.offset, loss.last_offset])
-        self._last = loss.last_offset
+                self._first.append([first, last])
+        self._last = last
 
     def __str__(self) -> str:
         named = ", ".join(str(first) if first == last else f"{first}..{last}" for first, last in self._first)

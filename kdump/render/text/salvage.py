@@ -10,14 +10,14 @@ from kdump.render.escape import escape
 from kdump.render.json.lines import step_json, summary_json
 from kdump.render.json.salvage import former_json
 from kdump.render.terminal.numbers import counted
-from kdump.render.text.losses import LossSum
+from kdump.render.text.losses import LossSum, Ranges
 from kdump.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from kdump.salvaged import SalvageStep
+    from kdump.salvaged import LeftOutBatches, SalvageStep
 
     Write = Callable[[str], object]
 
@@ -156,6 +156,8 @@ class SalvageText:
         if lost is not None and item.is_part:  # of segments that were not read nobody knows
             lost = lost.replace("lost: ", "lost, or not read: ", 1)
         yield whole if lost is None else f"  {lost.partition('; no replica')[0]}"
+        if item.left_out:
+            yield f"  {_left_out(item.left_out)}"
         if absent:
             yield f"  absent: {absent} offsets: cleaned away, below the log start, or never here"
         if item.diverged:
@@ -182,6 +184,20 @@ class SalvageText:
         numbers = self._totals.numbers()
         wanted = ("partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown")
         self._write(f"salvaged {' '.join(f'{name}={numbers[name]}' for name in wanted)}\n")
+
+
+def _left_out(some: Sequence[LeftOutBatches]) -> str:
+    """Say which of the losses are intact, and why they stay out all the same."""
+    out, lost = Ranges(), Ranges()
+    for one in some:
+        out.add(one.offset, one.last_offset)
+    for first, last in sorted({(one.lost_offset, one.last_lost_offset) for one in some}):
+        lost.add(first, last)
+    records = counted(sum(one.records for one in some), "record")
+    return (
+        f"left out: {out} ({records}, intact): the end of their transaction may be in what is lost at {lost}; "
+        f"a copy that has {'it' if lost.offsets == 1 else 'these'} settles it"
+    )
 
 
 def _counted_names(names: list[str]) -> str:

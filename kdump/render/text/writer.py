@@ -31,6 +31,9 @@ def fate_text(fate: Fate) -> bytes:
     """Return what is said of what became of a record, as ` fate: [committed, superseded at offset 9]`."""
     words = [] if fate.is_sound else ["not readable: wrong CRC"]
     words += [fate.transaction] if fate.transaction is not None else []
+    if fate.doubt is not None:
+        where = f" at {fate.doubt}" if fate.doubt else ""
+        words.append(f"in doubt (its end may be in what cannot be read{where})")
     words += ["below the log start"] if fate.below_log_start else []
     words += [f"superseded at offset {fate.superseded_by}"] if fate.superseded_by is not None else []
     words += [f"retention deletes it from {iso(fate.deleted_at)} on"] if fate.deleted_at is not None else []
