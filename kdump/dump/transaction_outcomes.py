@@ -7,7 +7,7 @@ ranges of aborted transactions and the beginning of open ones; what is not among
 
 What cannot be read may have had a marker: the next one behind it says nothing of batches before it, it may be that of
 the producer's next transaction. They are in doubt, whatever the header of a batch with a wrong CRC says: by a wrong bit
-a marker looks like data, or like another producer's.
+a marker looks like data, or like another producer's. Its length is known, and what is longer than a marker is none.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ ABORTED = "aborted"
 OPEN = "open"
 IN_DOUBT = "in doubt"
 _MOST = 4  # places that a sentence names
+_LARGEST_MARKER = 100  # bytes of a batch: those of today have 78
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 
@@ -220,7 +221,8 @@ class Outcomes:
         start = 0
         for k in sorted(wrong):
             self._follow(number, window.part(start, k))
-            self._hole(window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET))
+            if window.cell(k, layout.SIZE) <= _LARGEST_MARKER:
+                self._hole(window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET))
             self._follow(number, window.part(k, k + 1), is_trusted=False)
             start = k + 1
         self._follow(number, window.part(start, window.count) if wrong else window)

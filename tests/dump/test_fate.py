@@ -238,6 +238,16 @@ def test_records_in_doubt_are_neither_committed_nor_aborted_and_that_is_said(
     assert (last.stdout, last.stderr) == (run.stdout, run.stderr)
 
 
+def test_a_damaged_batch_that_is_longer_than_any_marker_puts_nothing_in_doubt(tmp_path: Path) -> None:
+    data = at(1, T + 1, record("b", 100 * "v"))
+    parts = [at(0, T, record("a"), producer=ONE), data[:-9] + b"w" + data[-8:], ended(2, T + 2, ONE, commit=True)]
+    write(tmp_path, {f"orders-0/{name}": content for name, content in segment(0, parts).items()})
+    run = run_kdump(["dump", "orders-0", "--fate", "--format", "json"], tmp_path)
+    rows = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "record"]
+    assert rows[0]["fate"]["transaction"] == "committed"
+    assert b"in doubt" not in run.stderr
+
+
 def test_a_transaction_behind_one_of_which_only_the_index_knows_the_abort_is_open(tmp_path: Path) -> None:
     parts = [
         at(0, T, record("a"), producer=ONE),
