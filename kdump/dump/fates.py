@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _MOST_KEYS = 500_000
 _MOST_BYTES = 64 * 1024 * 1024  # of keys
+_MOST_PLACES = 4  # that a sentence names
 _WINDOW = 1 << 18  # bytes of a log read at once for its headers
 
 
@@ -90,6 +91,8 @@ class RecordFates:
         self._found = found
         self._path = logs[0].path
         self._doubts: dict[str, int] = {}
+        self._not_read: list[str] = []  # offsets, or bytes where no offset is known, in which a newer record may be
+        self._more_not_read = 0
         self._start, self._deleted = _retention(logs[0], options, wanted)
         if found.keys:
             for log in self._outcomes.logs:
@@ -106,6 +109,10 @@ class RecordFates:
     def doubts(self) -> Iterator[OpenFailure]:
         """Yield one line on the records that were asked for and are in doubt."""
         yield from say_doubts(self._path, self._doubts, "whether it was committed or aborted is not known")
+        if self._not_read and self._found.keys:
+            more = f" and {self._more_not_read} more places" if self._more_not_read else ""
+            what = f"{', '.join(self._not_read)}{more} cannot be read: a newer record of a key may be there"
+            yield OpenFailure(self._path, "skipped", f"{self._path}: {what}")
 
     def of(self, log: InputFile, chunk: Chunk) -> list[Fate]:
         """Return what became of each record of a chunk.
@@ -143,16 +150,33 @@ class RecordFates:
         options, keys = self._options, self._found.keys
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
         try:
-            walk = open_walk(log, source, options, [])
+            findings: list[Finding] = []
+            walk = open_walk(log, source, options, findings)
             walk.checks.follow_producers = False
             for window in walk.windows():
+                self._pass_over(findings)
                 for chunk in reader.chunks(_sound(self._outcomes.window(log.path, window, COMMITTED))):
                     for number, key in enumerate(_keys_of(chunk)):
                         offsets = None if key is None else keys.get(key)
                         if offsets is not None:
                             offsets.append(chunk.rows[number * layout.RECORD_WIDTH + layout.R_OFFSET])
+            self._pass_over(findings)
         except OSError:
             return
+
+    def _pass_over(self, findings: list[Finding]) -> None:
+        """Remember where nothing is learnt of keys."""
+        for one in findings:
+            if not one.gap and one.code not in (Code.B01, Code.B02):
+                continue
+            if len(self._not_read) == _MOST_PLACES:
+                self._more_not_read += 1
+            elif one.offset is None:
+                self._not_read.append(f"byte {one.position} on of {one.file}")
+            else:
+                last = one.offset if one.last_offset is None else one.last_offset
+                self._not_read.append(f"offset {last}" if last <= one.offset else f"offsets {one.offset}..{last}")
+        findings.clear()
 
 
 def _keys_of(chunk: Chunk) -> Iterable[bytes | None]:

@@ -166,6 +166,15 @@ def test_the_fate_of_a_record_with_a_wrong_crc_says_first_that_no_consumer_gets_
     assert [one.partition(",")[0] for one in fates] == ["[open", "[not readable: wrong CRC"]
 
 
+def test_where_a_newer_record_may_be_is_said(logdir: Path) -> None:
+    path = logdir / "orders-0" / f"{7:020}.log"
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1  # the key of the record at 10
+    path.write_bytes(bytes(data))
+    run = run_kdump(["dump", "orders-0", "--fate", "--key", "a"], logdir)
+    assert b"offset 10 cannot be read: a newer record of a key may be there\n" in run.stderr
+
+
 def test_keys_beyond_the_limit_are_said_to_be_unknown(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.dump.fates._MOST_KEYS", 1)
     from kdump.broker.config import Config
