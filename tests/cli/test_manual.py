@@ -325,6 +325,7 @@ def test_an_example_is_how_a_real_line_begins(code: str, lines_of: dict[str, set
     shown = example_of()[code]
     assert shown
     for example in shown:
+        assert not example.endswith("="), "it is cut"
         assert any(line.startswith(example) for line in lines_of[code]), sorted(lines_of[code])[:5]
 
 
