@@ -80,5 +80,5 @@ def without_log(path: str, last: int | None) -> Finding:
 
 
 def shows_lost_log(finding: Finding) -> bool:
-    """Tell whether a finding is an index that its log is missing for."""
+    """Tell whether a finding is about an index whose log is lost."""
     return finding.code is Code.F08 and finding.values.get("remedy") == _REMEDY

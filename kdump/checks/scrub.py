@@ -229,7 +229,7 @@ def _rows(directory: str, listing: DirectoryListing) -> Iterator[Listed]:
     if name is not None and name.state == "delete":
         return
     where = real(directory)
-    bases = [base for base in listing.bases if listing.is_regular(f"{base:020}.log")]
+    bases = listing.regular_bases
     for base, following in zip(bases, [*bases[1:], None], strict=False):  # no log, no row
         file = f"{base:020}.log"
         shown = os.path.join(directory, file)

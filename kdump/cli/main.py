@@ -14,7 +14,7 @@ from kdump.cli.options.common import help_option
 from kdump.cli.options.help import with_hint
 from kdump.render.commentary import answer
 from kdump.render.escape import escape
-from kdump.render.terminal.sentences import columns_of, fitted
+from kdump.render.terminal.sentences import fitter_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,9 +134,8 @@ def _escaped() -> Iterator[None]:
         raise
     except click.ClickException as error:
         vars(error)["message"] = escape(error.message)  # final only for type checkers; each subclass shows it
-        columns, said = columns_of(sys.stderr), error.format_message
-        if columns is not None:
-            vars(error)["format_message"] = lambda: fitted(f"{_SAID}{said()}", columns).removeprefix(_SAID)
+        fit, said = fitter_of(sys.stderr), error.format_message
+        vars(error)["format_message"] = lambda: fit(f"{_SAID}{said()}").removeprefix(_SAID)
         raise
 
 

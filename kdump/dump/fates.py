@@ -20,6 +20,7 @@ from kdump.format.batch.window import Buffer, Window
 from kdump.format.record.chunk import KEPT, Chunk, Fate
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
+from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.segment import UnreadableError
 from kdump.value import Value
@@ -175,7 +176,7 @@ class RecordFates:
                 self._not_read.append(f"byte {one.position} on of {one.file}")
             else:
                 last = one.offset if one.last_offset is None else one.last_offset
-                self._not_read.append(f"offset {last}" if last <= one.offset else f"offsets {one.offset}..{last}")
+                self._not_read.append(span(one.offset, last, "offset"))
         findings.clear()
 
 

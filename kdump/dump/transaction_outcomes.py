@@ -26,6 +26,7 @@ from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
+from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, parse_name
 
@@ -209,7 +210,7 @@ class Outcomes:
         """Something cannot be read behind the highest offset so far; its offsets, where they are known."""
         name = ""
         if first is not None and first > self._last:
-            name = f"offset {first}" if last is None or last <= first else f"offsets {first}..{last}"
+            name = span(first, first if last is None else last, "offset")
         self._hole_offsets.append(self._last)
         self._hole_names.append(name)
 

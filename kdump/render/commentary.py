@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from kdump.exit_status import Exit
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import counted
-from kdump.render.terminal.sentences import columns_of, fitted
+from kdump.render.terminal.sentences import fitter_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +89,5 @@ def fail_to_write(error: OSError, *standing: str) -> NoReturn:
 def _to_stderr(line: str) -> None:
     if sys.stderr is not None:  # it is closed
         with suppress(OSError):
-            text, columns = escape(_hide(line)), columns_of(sys.stderr)
-            sys.stderr.write(f"{text if columns is None else fitted(text, columns)}\n")
+            sys.stderr.write(f"{fitter_of(sys.stderr)(escape(_hide(line)))}\n")
             sys.stderr.flush()

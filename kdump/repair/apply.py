@@ -21,6 +21,7 @@ import os
 import signal
 import sys
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.render.shell import command_line
@@ -79,13 +80,13 @@ def apply(plan: Plan, quarantine: str, argv: list[str], means: Means | None = No
         guard.check_plan(plan, directory)
         unseen = guard.check_users(plan, directory, means.look)
         guard.check_room(plan, quarantine)
-        as_its_owner = as_owner(plan.directory)
+        as_its_owner = partial(as_owner, plan.directory)
         with _nothing_changed(as_its_owner):
             mark = os.urandom(4).hex()
             entries = [describe(change, directory, mark) for change in plan.changes]
             fields = _fields(plan, argv, lock, entries)
             owner = os.fstat(directory).st_uid
-        with _nothing_changed("; name a place for --quarantine where you may write"):
+        with _nothing_changed(lambda: "; name a place for --quarantine where you may write"):
             place = Quarantine.make(quarantine, plan.partition, plan.command, owner, means.ops)
             stack.callback(place.close)
         work = Work(fields, directory, place, means)
@@ -128,14 +129,14 @@ def _fields(plan: Plan, argv: list[str], lock: DirectoryLock, entries: list[dict
 
 
 @contextmanager
-def _nothing_changed(without_right: str) -> Iterator[None]:
+def _nothing_changed(without_right: Callable[[], str]) -> Iterator[None]:
     """Errors within it have changed nothing; where rights are missing the sentence ends with what to do."""
     try:
         yield
     except OSError as error:
         sentence = f"{sentence_of(error)}; nothing was changed"
         if error.errno in _NO_RIGHT:
-            raise RefusedError(f"{sentence}{without_right}") from error
+            raise RefusedError(f"{sentence}{without_right()}") from error
         raise FailedError(sentence) from error
 
 

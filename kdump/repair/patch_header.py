@@ -84,7 +84,6 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
     listing = DirectoryListing(directory or ".")
     names = names_of(listing)
     bases = log_bases(names)
-    logs_here = [base for base in bases if listing.is_regular(f"{base:020}.log")]
     changes: list[Change] = []
     refused: list[str] = []
     end = end_before = None
@@ -99,7 +98,7 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
         with source:
             before = _state(directory, name)
             base = found.base_offset or 0
-            headers = HeaderPatches(source, base, next((one for one in logs_here if one > base), None))
+            headers = HeaderPatches(source, base, listing.next_base(base))
             why = headers.solve(by_checkpoint(path, findings))
         refused += [f"{path}: {one}" for one in why]
         if headers.patches and before is not None and not why:

@@ -16,7 +16,7 @@ from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.names import log_bases, parse_name, parse_partition, run_base
+from kdump.storage.names import parse_name, parse_partition, run_base
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name, is_dir, parent, real
@@ -140,7 +140,7 @@ class Copy:
     @cached_property
     def bases(self) -> list[int]:
         """Base offsets of the segments in its directory, also of those that are not read; none of runs."""
-        return [] if self.is_run else _bases_of(self.directory.listing)
+        return [] if self.is_run else self.directory.listing.regular_bases
 
     @property
     def unread(self) -> int:
@@ -262,12 +262,8 @@ def _is_blank(path: str) -> bool:
         return not any(any(opened.read_at(at, _CHUNK)) for at in range(0, opened.size, _CHUNK))
 
 
-def _bases_of(listing: DirectoryListing) -> list[int]:
-    return [base for base in log_bases(listing.names) if listing.is_regular(f"{base:020}.log")]
-
-
 def _logs_of(listing: DirectoryListing, source: str = "") -> list[SourceLog]:
-    bases = _bases_of(listing)
+    bases = listing.regular_bases
     nexts = [*bases[1:], None]
     return [
         SourceLog(listing.join(f"{base:020}.log"), base, after, source)

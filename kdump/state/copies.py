@@ -124,20 +124,23 @@ def _told(report: Callable[[Finding | OpenFailure], None], file: StateFile) -> N
 
 def _is_sound(directory: PartitionDir, limit: int) -> bool:
     """Whether all batches of a copy can be trusted: of equal copies a damaged one is not read."""
-    wrong: list[Finding] = []
+    errors: list[Finding] = []
+
+    def see(finding: Finding) -> None:
+        if finding.severity is Severity.ERROR:
+            errors.append(finding)
+
     for base in directory.log_bases:
         source = directory.cache.open(directory.path_of(base, FileKind.LOG), follow=False)
         if isinstance(source, OpenFailure):
             return False
         try:
-            walk = CheckedWalk(source, wrong.append, segment=base, max_batch_bytes=limit)
-            for _ in walk.windows():
-                if any(one.severity is Severity.ERROR for one in wrong):
+            for _ in CheckedWalk(source, see, segment=base, max_batch_bytes=limit).windows():
+                if errors:
                     return False
-                wrong.clear()
         except OSError:
             return False
-        if any(one.severity is Severity.ERROR for one in wrong):
+        if errors:
             return False
     return True
 

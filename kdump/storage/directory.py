@@ -7,6 +7,7 @@ Nothing is opened here. Paths are joined as text onto what the user wrote.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -124,6 +125,17 @@ class DirectoryListing:
     def bases(self) -> list[int]:
         """The base offsets of the logs among all entries, ascending."""
         return log_bases(self._entries)
+
+    @property
+    def regular_bases(self) -> list[int]:
+        """The base offsets of the logs that are regular files, ascending."""
+        return [base for base in self.bases if self.is_regular(f"{base:020}.log")]
+
+    def next_base(self, base: int) -> int | None:
+        """Return the base offset of the next log that is a regular file, None after the last."""
+        bases = self.bases
+        later = (bases[at] for at in range(bisect_right(bases, base), len(bases)))
+        return next((one for one in later if self.is_regular(f"{one:020}.log")), None)
 
     def name_of(self, name: str) -> FileName:
         """Return what the name of an entry tells."""

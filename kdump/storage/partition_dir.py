@@ -123,9 +123,7 @@ class PartitionDir:
 
     def next_base(self, base: int) -> int | None:
         """Return the base offset of the next segment whose log is a regular file, None after the last."""
-        bases = self.listing.bases
-        later = (bases[at] for at in range(bisect_right(bases, base), len(bases)))
-        return next((one for one in later if self.listing.is_regular(f"{one:020}.{FileKind.LOG.value}")), None)
+        return self.listing.next_base(base)
 
     def path_of(self, base: int, kind: FileKind) -> str:
         """Return the path of a file of a segment."""

@@ -65,6 +65,14 @@ def logdir(tmp_path: Path) -> Path:
     )
 
 
+def spoil_the_last(logdir: Path) -> None:
+    """A wrong bit in the key of the record at 10: the CRC of its batch is wrong."""
+    path = logdir / "orders-0" / f"{7:020}.log"
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(bytes(data))
+
+
 def fates(logdir: Path, *args: str) -> dict[int, dict[str, Any]]:
     run = run_kdump(["dump", "orders-0", "--fate", "--format", "json", "--quiet", *args], logdir)
     assert run.stderr == b""
@@ -157,20 +165,14 @@ def test_a_fate_of_nothing_is_said_too() -> None:
 
 
 def test_the_fate_of_a_record_with_a_wrong_crc_says_first_that_no_consumer_gets_it(logdir: Path) -> None:
-    path = logdir / "orders-0" / f"{7:020}.log"
-    data = bytearray(path.read_bytes())
-    data[-3] ^= 1  # the key of the record at 10
-    path.write_bytes(bytes(data))
+    spoil_the_last(logdir)
     run = run_kdump(["dump", "orders-0", "--fate", "--from-offset", "9"], logdir)
     fates = [line.partition("fate: ")[2] for line in run.stdout.decode().splitlines() if line.startswith("| ")]
     assert [one.partition(",")[0] for one in fates] == ["[open", "[not readable: wrong CRC"]
 
 
 def test_where_a_newer_record_may_be_is_said(logdir: Path) -> None:
-    path = logdir / "orders-0" / f"{7:020}.log"
-    data = bytearray(path.read_bytes())
-    data[-3] ^= 1  # the key of the record at 10
-    path.write_bytes(bytes(data))
+    spoil_the_last(logdir)
     run = run_kdump(["dump", "orders-0", "--fate", "--key", "a"], logdir)
     assert b"offset 10 cannot be read: a newer record of a key may be there\n" in run.stderr
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TextIO
 
 _COMMAND = re.compile(r"(?<=: )kdump .*$")
@@ -28,6 +29,12 @@ def columns_of(stream: TextIO) -> int | None:
     with suppress(OSError, ValueError):
         return os.get_terminal_size(stream.fileno()).columns or _USUAL
     return _USUAL
+
+
+def fitter_of(stream: TextIO) -> Callable[[str], str]:
+    """Return what wraps a line as `fitted` does where a stream is a terminal, and else leaves it as it is."""
+    columns = columns_of(stream)
+    return str if columns is None else lambda text: fitted(text, columns)
 
 
 def fitted(text: str, columns: int) -> str:

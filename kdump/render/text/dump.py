@@ -34,7 +34,7 @@ from kdump.item import (
     Unknown,
 )
 from kdump.render.escape import escape, escape_bytes
-from kdump.render.terminal.sentences import columns_of, fitted
+from kdump.render.terminal.sentences import fitter_of
 from kdump.render.text import _text
 from kdump.render.text.findings import FindingLines
 from kdump.render.text.writer import TextWriter
@@ -128,8 +128,8 @@ def error_to(output: Output | None) -> Callable[[str], None]:
 
 def wrapping(error: Callable[[str], None]) -> Callable[[str], None]:
     """Return what writes sentences as `error` does, as wide as the terminal where stderr is one."""
-    columns = columns_of(sys.stderr)
-    return error if columns is None else lambda line: error(fitted(line, columns))
+    fit = fitter_of(sys.stderr)
+    return lambda line: error(fit(line))
 
 
 def text_writer(*, careful: bool) -> TextWriter:
