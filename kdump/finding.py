@@ -84,7 +84,7 @@ class Code(Enum):
     L12 = ("limit", Severity.WARNING, "not everything was looked at: {why}", "raise the option that the message names, if it names one")
 
     L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker answers {broker}; the data has {data}",
-           "rebuild an index that is reported here as wrong or empty; where a batch is damaged, no index is wrong: a consumer gets the broker's answer, and --scan tells what can be read")
+           "a consumer gets the broker's answer; --scan tells what can be read")
 
     L14 = ("start-moved", Severity.NOTE, "{missing} not served: the log start offset is {start}, inside the log; records below it were deleted (DeleteRecords)", "none: a broker removes their segments later")
     L15 = ("start-expired", Severity.NOTE, "the log begins with offset {first}: what was below it has expired, or was deleted; {why}", "none if retention is as it should be")

@@ -53,6 +53,7 @@ class GroupRow(Value):
         members: how many.
         timestamp: of its newest record, ms.
         partition: TOPIC-N of the log.
+        exact: no newer record of it, and no commit, can have been erased or lost.
     """
 
     group: str
@@ -63,6 +64,7 @@ class GroupRow(Value):
     members: int
     timestamp: int
     partition: str
+    exact: bool = True
 
 
 class CommitRow(Value):

@@ -71,7 +71,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if given["reset_csv"]:
         from kdump.render.text.coordinators import ResetCsv
 
-        sink = ResetCsv(write, say, named=len(set(given["groups_"])) == 1)
+        sink = ResetCsv(write, say, asked=len(options.groups))
     by_group = bool(options.groups)
     question = Question(
         "groups" if by_group or not options.topics else "commits",

@@ -16,7 +16,7 @@ from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, R
 from kdump.find.answers import Answers, BatchRecords, Sentences
 from kdump.find.lookup_audit import LookupAudit
 from kdump.find.query import Ask
-from kdump.finding import Code, Finding, Severity
+from kdump.finding import REPAIRS, Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
@@ -132,6 +132,7 @@ class Finder:
         self._found: list[Finding] = []
         self._told: set[tuple[Code, str, int | None, str]] = set()
         self._damaged: set[tuple[str, int | None]] = set()
+        self._wrong_index = self._wrong_batch = False
         unpacked, packed = limits.max_uncompressed_bytes, limits.max_batch_bytes
         self._way = LookupAudit(partition, self._report)
         self._lookup = Lookup(partition, unpacked, packed, self._way.passed)
@@ -175,6 +176,8 @@ class Finder:
         if finding.code is not Code.L13:
             self._told.add(told)
             self._damaged.add((finding.file, finding.position))
+            self._wrong_index |= finding.code.name in REPAIRS["reindex"]
+            self._wrong_batch |= finding.is_log_damage
 
     def _answer(self, query: Query) -> LookupAnswer:
         way, places = self._way, self._places
@@ -330,9 +333,25 @@ class Finder:
             field="position" if query.ask is Ask.OFFSET else "offset",
             found=_number(query, broker),
             expected=_number(query, data),
-            values={"query": query.text.strip(), "broker": answer, "data": data.answer},
+            values={
+                "query": query.text.strip(),
+                "broker": answer,
+                "data": data.answer,
+                "remedy": self._remedy_of_other(),
+            },
             severity_override=None if self._damaged else Severity.WARNING,
         )
+
+    def _remedy_of_other(self) -> str:
+        """What to do about another answer of a broker: an index that is wrong can be rebuilt, a damaged batch not."""
+        said = Code.L13.remedy
+        if self._wrong_batch:
+            said = f"no index mends a damaged batch: {said}"
+        if self._wrong_index:
+            said = f"rebuild the index that is wrong, as its finding says; {said}"
+        elif self._way.by_file_time:
+            said = f"rebuild the time index that is empty (kdump reindex); {said}"
+        return said
 
 
 def _unread(error: UnreadableError | OSError) -> tuple[Finding | OpenFailure, str]:

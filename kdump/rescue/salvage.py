@@ -407,7 +407,11 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
         line = f"`{topic} {number} {log_start}`; line 2 counts the entries"
         yield SalvageStep(None, f"on each see that log-start-offset-checkpoint says {line}")
     yield SalvageStep(None, f"on each, {lower}")
-    yield SalvageStep(None, f"start them; reset groups that had committed an offset above {end}")
+    yield SalvageStep(
+        None,
+        f"start them; reset groups that had committed an offset above {end}: `kdump groups LOGDIR... --topic {topic}` "
+        "(those of all brokers) lists what they had committed",
+    )
     if result.open_transactions:
         yield SalvageStep(
             None,

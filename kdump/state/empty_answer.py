@@ -1,4 +1,4 @@
-"""What is said where a question about groups, transactions or a cluster has an empty answer, and what to ask next."""
+"""What is said behind the answer about groups, transactions or a cluster: where it is empty, or may lack something."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Finding
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
-from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, GroupRow, OpenRow, TransactionRow
+from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, OpenRow, TransactionRow
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class EmptyAnswer:
         self._is_found = False
         self._has_logs = False
         self._groups: set[str] = set()
+        self._chosen = False  # one of several copies was read
         self._not_read = NotSearched()
 
     def see(self, item: object) -> None:
@@ -59,22 +60,33 @@ class EmptyAnswer:
             if isinstance(item, GroupRow | CommitRow):
                 self._groups.add(item.group)
         self._has_logs |= isinstance(item, PartitionChecked)
+        self._chosen |= isinstance(item, CopyChosen)
         self._not_read.see(item, is_lost=isinstance(item, Finding) and item.is_log_damage)
 
     def lines(self, question: Question) -> Iterator[str]:
-        """Yield what to say, once all is done; nothing where there is an answer, or no log that could have one.
+        """Yield what to say, once all is done; nothing where the answer is whole, or no log could have one.
 
         Args:
             question: what was asked for.
         """
+        if not self._has_logs:
+            return
+        yield from self._nothing(question)
+        not_read = list(self._not_read.lines())
+        yield from not_read
+        if not_read:
+            again = "name a copy that was not read alone" if self._chosen else "name the log.dirs of other brokers too"
+            then = " until then" if question.when else ""
+            yield f"the answer lacks what was written there{then}; {again}: a copy may have it"
+
+    def _nothing(self, question: Question) -> Iterator[str]:
+        """Yield what is not here."""
         missing = question.names
         if self._is_found:  # a group that is mistyped beside one that is not
             by_group = question.kind == "group" and not question.is_diff
             missing = tuple(one for one in missing if by_group and one not in self._groups)
             if not missing:
                 return
-        if not self._has_logs:
-            return
         what = f"{question.kind} {', '.join(missing)}" if missing else question.what
         if question.is_diff:
             what = f"change of {what}" if question.names or question.what.startswith("such ") else "change"
@@ -82,4 +94,3 @@ class EmptyAnswer:
         if question.to_list and (question.names or question.when):
             next_step = f"; {'list them' if question.names else 'at the end of the log'}: {question.to_list}"
         yield f"no {what}{question.of} here{question.when}{next_step}"
-        yield from self._not_read.lines()

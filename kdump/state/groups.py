@@ -263,7 +263,7 @@ class _Run:
         named = {row.group for row in found} if self._options.topics else None
         for row, _ in fold.groups():
             if self._options.wants(row.group) and (named is None or row.group in named):
-                yield row
+                yield row.replace(exact=is_exact)
         for commit in found:
             yield self._with_lag(commit, cut)
 

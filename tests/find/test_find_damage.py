@@ -204,11 +204,24 @@ def test_over_a_damaged_batch_with_sound_indexes_the_other_answer_sends_nobody_t
     answer = Answer([command, "plain-0", asked], tree)
     assert (answer.exit, answer.codes, answer.location["offset"]) == (3, {"B01", "L13"}, 177)
     remedy = answer.findings["L13"]["remedy"]
-    assert (
-        "where a batch is damaged, no index is wrong: a consumer gets the broker's answer, and --scan tells" in remedy
+    assert remedy == (
+        "no index mends a damaged batch: a consumer gets the broker's answer; --scan tells what can be read"
     )
     assert b"nothing to do in plain-0" in run_kdump(["reindex", "plain-0"], tree).stdout
     assert Answer([command, "plain-0", asked, "--scan"], tree).location["offset"] == 179
+
+
+def test_a_wrong_index_beside_a_damaged_batch_has_both_remedies(build: Callable[[str], Path]) -> None:
+    tree = build("b-flip-crc-low")
+    index = (tree / LAST).with_suffix(".timeindex")
+    entries = index.read_bytes()
+    index.write_bytes(entries[:-12] + (int.from_bytes(entries[-12:-4], "big") + 1000).to_bytes(8, "big") + entries[-4:])
+    finder = finder_in(tree / "plain-0")
+    met = [*ask(finder, time_query("1700000081293"))[0], *ask(finder, time_query("max"))[0]]
+    found = {one.code.name: one for one in met if isinstance(one, Finding)}
+    assert set(found) == {"B01", "T04", "L13"}
+    remedy = "rebuild the index that is wrong, as its finding says; no index mends a damaged batch: a consumer gets"
+    assert found["L13"].remedy.startswith(remedy)
 
 
 # --- times of files -----------------------------------------------------------------------------------------
@@ -233,6 +246,7 @@ def test_nothing_found_by_a_file_time_is_said_so(build: Callable[[str], Path]) -
     assert answer.exit == 10
     assert answer.findings["L13"]["expected"] == 259
     assert answer.location["error"].startswith("a broker finds no record at or after 1700000119777: the time index of ")
+    assert answer.findings["L13"]["remedy"].startswith("rebuild the time index that is empty (kdump reindex); a con")
 
 
 def test_the_largest_timestamp_may_be_where_no_index_names_it(plain: Path) -> None:
@@ -300,6 +314,8 @@ def test_max_looks_beyond_the_last_entry(plain: Path) -> None:
     assert answer.location["offset"] == 294
     assert (answer.exit, answer.codes) == (3, {"T05", "L13"})
     assert answer.findings["L13"]["expected"] == 296
+    wanted = "rebuild the index that is wrong, as its finding says; a consumer gets the broker's answer; --scan tells "
+    assert answer.findings["L13"]["remedy"].startswith(wanted)
 
 
 def test_max_compares_the_entry_with_its_batch(plain: Path) -> None:

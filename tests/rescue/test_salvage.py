@@ -443,7 +443,10 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     assert "on each, in recovery-point-offset-checkpoint" in steps[3]
     assert "`plain 0` to 1 where" in steps[3]
     assert "do not delete only the line: line 2 of the file counts the entries" in steps[3]
-    assert steps[4] == "start them; reset groups that had committed an offset above 1"
+    assert steps[4] == (
+        "start them; reset groups that had committed an offset above 1: `kdump groups LOGDIR... --topic plain` "
+        "(those of all brokers) lists what they had committed"
+    )
     assert "kdump transactions --hanging" in steps[5]
     assert steps[5].endswith(": before you abort one, look at what it wrote")
     ended = done.salvaged.replace(open_transactions=())

@@ -1,4 +1,4 @@
-"""Where an answer is empty: what is not here, what to ask next, and what was not searched."""
+"""Behind an answer: what is not here, what to ask next, what was not searched, and where to look for it."""
 
 from __future__ import annotations
 
@@ -64,13 +64,45 @@ def test_what_is_damaged_was_not_searched_and_an_answer_needs_no_word(tmp_path: 
     assert "kdump: no " not in run_in_terminal(["groups", "."], tmp_path).raw
 
 
+_LACKS = "kdump: the answer lacks what was written there"
+_OTHERS = "name the log.dirs of other brokers too: a copy may have it"
+
+
+@pytest.mark.parametrize("layout", [[], ["--format", "json"], ["--reset-csv"], ["--group", "h"]])
+def test_an_answer_that_may_lack_rows_says_where_they_may_be(layout: list[str], tmp_path: Path) -> None:
+    damaged = bytearray(at(1, T, commit("g", 1, 7)))
+    damaged[-1] ^= 1
+    log = at(0, T, commit("g", 0, 5)) + bytes(damaged)
+    write(tmp_path / "a", {f"__consumer_offsets-0/{file_name(0)}": log})
+    run = run_kdump(["groups", "a", *layout], tmp_path)
+    *_, place, lacks = run.stderr.decode().splitlines()
+    assert place.startswith("kdump: not searched: a/__consumer_offsets-0/00000000000000000000.log: bytes ")
+    assert place.endswith("offsets 1..1 (B01 crc-mismatch)")
+    assert (run.exit, lacks) == (3, f"{_LACKS}; {_OTHERS}")
+    run = run_kdump(["groups", "a", *layout, "--at", str(T)], tmp_path)
+    assert run.stderr.decode().splitlines()[-1] == f"{_LACKS} until then; {_OTHERS}"
+
+
+def test_where_a_copy_was_chosen_the_one_that_was_not_read_is_named(tmp_path: Path) -> None:
+    """The damaged copy goes further than the sound one."""
+    damaged = bytearray(at(1, T, commit("g", 1, 7)))
+    damaged[-1] ^= 1
+    first = at(0, T, commit("g", 0, 5))
+    more = bytes(damaged) + at(2, T, commit("g", 2, 7))
+    write(tmp_path / "a", {f"__consumer_offsets-0/{file_name(0)}": first + more})
+    write(tmp_path / "b", {f"__consumer_offsets-0/{file_name(0)}": first})
+    run = run_kdump(["groups", "a", "b"], tmp_path)
+    assert run.stderr.decode().splitlines()[-1] == f"{_LACKS}; name a copy that was not read alone: a copy may have it"
+
+
 def test_gaps_have_a_line_each_up_to_four() -> None:
     gap = Finding(Code.L09, "t-0/x.log", 10, 5, offset=3, last_offset=4, gap=True)
     empty, question = EmptyAnswer(), Question("groups", "kdump groups t-0")
     for item in (PartitionChecked("t-0", 1, 0, 9, 100), gap):
         empty.see(item)
     told = "not searched: t-0/x.log: bytes 10..14, offsets 3..4 (L09 foreign-bytes)"
-    assert list(empty.lines(question)) == ["no groups here", told]
+    lacks = f"{_LACKS}; {_OTHERS}".removeprefix("kdump: ")
+    assert list(empty.lines(question)) == ["no groups here", told, lacks]
     assert list(EmptyAnswer().lines(question)) == [], "why no log was read is told before"
     places = NotSearched()
     for _ in range(7):

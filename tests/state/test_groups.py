@@ -296,6 +296,13 @@ def test_share_groups_have_no_line_in_a_reset_file() -> None:
     run = reset(NODE)
     assert b"grp-share" not in run.stdout
     assert b"grp-new,txn,0,335\n" in run.stdout
+    told = (
+        "kdump: group grp-share: a share group is left out: the file is not for it, kafka-share-groups.sh "
+        "--reset-offsets resets it\n"
+    )
+    assert (run.exit, run.stderr.decode()) == (0, told)
+    named = reset(NODE, "--group", "grp-share")
+    assert (named.exit, named.stdout, named.stderr.decode()) == (12, b"", told), "it was asked for"
 
 
 @pytest.mark.parametrize("more", [["--format", "json"], ["--diff", "0", "end"]])
@@ -312,6 +319,17 @@ def test_start_offsets_of_share_groups_are_those_of_the_share_coordinator() -> N
         ("wide", 0, 65),
         ("wide", 2, 58),
     ]
+
+
+def test_on_a_terminal_a_group_without_commits_says_how_exact_it_is(tmp_path: Path) -> None:
+    batches = [at(0, T, classic("g", 1)), at(1, T + 9, commit("h", 0, 1))]
+    path = log_dir(tmp_path / "a", *batches)
+    assert "exact: no newer value is lost or erased" in run_in_terminal(["groups", ".", "--group", "g"], path).lines
+    damaged = bytearray(batches[1])
+    damaged[-1] ^= 1
+    lines = run_in_terminal(["groups", ".", "--group", "g"], log_dir(tmp_path / "b", batches[0], bytes(damaged))).lines
+    assert "not exact: 1 of 1 line: newer values may be lost or erased" in lines
+    assert next(line for line in lines if line.startswith("g  ")).endswith("   not exact")
 
 
 def test_on_a_terminal_a_share_group_has_one_table_for_all_its_partitions() -> None:

@@ -143,6 +143,7 @@ class CoordinatorTable:
     def _flush(self) -> None:
         """Write the rows of a partition."""
         exact = [*(row.exact for row in self._commits), *(row.exact for row in self._transactions)]
+        exact.extend(row.exact for row in self._without_commits())
         self._told += len(exact)
         self._inexact += exact.count(False)
         rows = [*self._groups.values(), *self._commits, *self._transactions, *self._changes, *self._cluster]
@@ -158,6 +159,11 @@ class CoordinatorTable:
         for held in self._held.values():
             held.clear()
 
+    def _without_commits(self) -> list[GroupRow]:
+        """Return the groups that have no row of a commit to say whether they are exact."""
+        named = {row.group for row in self._commits}
+        return [row for name, row in self._groups.items() if name not in named]
+
     def _group_tables(self) -> None:
         of_group: dict[str, list[CommitRow]] = {name: [] for name in self._groups}
         for row in self._commits:
@@ -170,6 +176,8 @@ class CoordinatorTable:
                 count = f"{group.members:,} member" + ("" if group.members == 1 else "s")
                 said = f"   {group.group_type}   {group.state}   epoch {group.epoch}{protocol}   {count}"
                 head.append(said, style="not bold")
+                if not (commits or group.exact):
+                    head.append("   not exact", style="not bold")
             write_sentence(self._console, head)
             if not commits:
                 continue

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+_RESET_SHARE = "the file is not for it, kafka-share-groups.sh --reset-offsets resets it"
 CAUTION = "abort it only when its producer is gone for good: readers of committed data never see what it wrote"
 
 
@@ -179,24 +180,27 @@ class ResetCsv:
     Args:
         write: takes text for stdout.
         error: takes one line for stderr.
-        named: without the column of the group: there is only one.
+        asked: how many groups were asked for by name, 0 for all; with one the file has no column of the group.
 
     Attributes:
-        refused: a group was left out, because no such file can have its name.
+        refused: a group was left out: no such file can have its name, or it was asked for and is a share group.
     """
 
-    def __init__(self, write: Callable[[str], None], error: Callable[[str], None], *, named: bool) -> None:
+    def __init__(self, write: Callable[[str], None], error: Callable[[str], None], *, asked: int) -> None:
         self._write = write
         self._error = error
-        self._named = named
+        self._asked = asked
         self._findings = FindingLines(error)
         self._told: set[str] = set()
+        self._shares: set[str] = set()
         self._written = self._inexact = 0
         self.refused = False
 
     def __call__(self, item: object) -> None:
         """Write one item."""
-        if isinstance(item, CommitRow):
+        if isinstance(item, GroupRow | CommitRow) and item.group_type == "Share":
+            self._shares.add(item.group)
+        elif isinstance(item, CommitRow):
             self._commit(item)
         elif isinstance(item, Finding):
             self._findings(item)
@@ -206,14 +210,17 @@ class ResetCsv:
             self._error(copies_line(item))
 
     def end(self, _status: int) -> None:
-        """Say how far the file can be trusted: it has no room for that."""
+        """Say what is left out, and how far the file can be trusted: it has no room for that."""
+        for name in sorted(self._shares):
+            self.refused |= self._asked > 0
+            self._error(f"kdump: group {escape(name)}: a share group is left out: {_RESET_SHARE}")
         if self._inexact:
             what = f"{self._inexact} of {counted(self._written, 'offset')} in the file"
             why = "newer commits may be lost or erased; the same command without --reset-csv says which"
             self._error(f"kdump: not exact: {what}: {why}")
 
     def _commit(self, row: CommitRow) -> None:
-        if row.pending or row.group_type == "Share":
+        if row.pending:
             return
         if "\n" in row.group or "\r" in row.group:
             self.refused = True
@@ -224,7 +231,7 @@ class ResetCsv:
         self._written += 1
         self._inexact += not row.exact
         cells = [row.topic, str(row.partition), str(row.offset)]
-        self._write(",".join(map(_cell, cells if self._named else [row.group, *cells])) + "\n")
+        self._write(",".join(map(_cell, cells if self._asked == 1 else [row.group, *cells])) + "\n")
 
 
 def _cell(text: str) -> str:
