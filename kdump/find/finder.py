@@ -78,7 +78,8 @@ def _no_log(directory: PartitionDir) -> OpenFailure:
     """Why nothing can be asked of a directory: status 10 where nothing is there, 5 where partitions are."""
     path, partitions = directory.path, directory.listing.partitions()
     if partitions:
-        which = f"--topic-partition {base_name(partitions[0])}"
+        first = min(map(base_name, partitions), key=lambda name: (name.startswith("__"), name))  # Kafka's own last
+        which = f"--topic-partition {first}"
         why = f"this is a log.dir: say which partition of it, for example {which}"
         return OpenFailure(path, "other", f"{path}: {why}")
     what = "directory" if directory.parsed is None else "partition directory"
