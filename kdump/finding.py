@@ -279,6 +279,12 @@ class Finding(Value):
         return is_error and self.code.name in REPAIRS["truncate"]
 
     @property
+    def is_not_read(self) -> bool:
+        """Whether bytes or offsets were not read that others may have had: an answer without them is not whole."""
+        is_lost = self.code in (Code.F08, Code.O07) and self.severity is Severity.ERROR
+        return self.gap or is_lost or self.code in NOT_ALL_READ
+
+    @property
     def message(self) -> str:
         """The sentence of the code with the numbers of this finding."""
         also = self.values.get("also")

@@ -25,7 +25,7 @@ HELD = {
     "tests/broker/test_recover.py": "broker.load.index_builder",
     "tests/checks/test_causes.py": "checks.causes checks.why_gone format.batch.text_mode",
     "tests/checks/test_losses.py": "broker.losses render.text.losses",
-    "tests/checks/test_lost_logs.py": "checks.lost_logs",
+    "tests/storage/test_lost_logs.py": "storage.lost_logs",
     "tests/checks/test_predict.py": "checks.predict",
     "tests/checks/test_verify.py": (
         "checks.directories checks.loose checks.names checks.partition checks.read_errors checks.replay"

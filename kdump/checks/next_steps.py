@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kdump.checks.lost_logs import shows_lost_log
 from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
@@ -21,6 +20,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked, Step
 from kdump.render.shell import command_line, named
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.lost_logs import shows_lost_log
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from kdump.broker.losses import LostRange, PartitionLosses
 from kdump.checks.causes import PartitionCauses
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
-from kdump.checks.lost_logs import lost_logs, without_log
 from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.replay import Replay
@@ -21,6 +20,7 @@ from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
 from kdump.storage.directory import SEGMENT_KINDS
+from kdump.storage.lost_logs import known_ends, without_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -57,7 +57,7 @@ class PartitionCheck:
         start = self._bases[0] if self._bases else 0
         self._start = max(start, directory.log_start)
         self._usable_epochs = directory.epochs if ascend(directory.epochs) else ()
-        self._lost_logs = lost_logs(directory)
+        self._lost_logs = directory.lost.logs
         self.jobs = [self._job(base, only) for base in self._bases]
         self.sizes = [_size(directory, job.files[FileKind.LOG]) for job in self.jobs]
         self.checkpoint_findings: list[Finding] = []
@@ -89,19 +89,8 @@ class PartitionCheck:
 
     def _known_ends(self) -> tuple[tuple[int, str], ...]:
         """Offsets that the log has reached, by the names of snapshots and by checkpoints; and what shows it."""
-        directory = self.directory
-        found = [
-            (file.name.base_offset or 0, Code.S02.name)
-            for file in directory.contents.files
-            if file.name.kind is FileKind.SNAPSHOT
-        ]
-        found += [(last + 1, Code.F08.name) for base, last in self._lost_logs.items() if base > self._bases[-1]]
-        if directory.key is not None:
-            for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION):
-                offset = directory.log_dir.offset(kind, directory.key)
-                if offset is not None:
-                    found.append((offset, Code.K01.name))
-        return tuple(found)
+        lost = {base: last for base, last in self._lost_logs.items() if base > self._bases[-1]}
+        return tuple((offset, code.name) for offset, code in known_ends(self.directory, lost))
 
     @property
     def lost_from(self) -> int:

@@ -238,11 +238,18 @@ def open_walk(
 def check_end(file: InputFile, walk: CheckedWalk) -> Iterator[Finding]:
     """Yield what the next segment and the index say about the end of a log that was read whole.
 
-    Reports: O06, O07.
+    Of a directory also which logs are lost behind it, or before it where it is the first.
+
+    Reports: F08, O06, O07.
     """
     base = file.log_base
-    if base is not None and file.name.is_live:
-        yield from file.segment.check_end(walk.checks.offsets.last, file.directory.next_base(base))
+    if base is None or not file.name.is_live:
+        return
+    following = file.directory.next_base(base)
+    yield from file.segment.check_end(walk.checks.offsets.last, following)
+    if not file.follow:
+        is_first = base == file.directory.log_bases[0]
+        yield from file.directory.lost.findings(0 if is_first else base, following)
 
 
 class CheckedRecords:

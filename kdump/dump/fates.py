@@ -8,6 +8,7 @@ are the broker's own rules.
 
 from __future__ import annotations
 
+import os
 from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING
@@ -94,6 +95,7 @@ class RecordFates:
         self._doubts: dict[str, int] = {}
         self._not_read: list[str] = []  # offsets, or bytes where no offset is known, in which a newer record may be
         self._more_not_read = 0
+        self._first_not_read = ""  # the log of the first, or the directory
         self._start, self._deleted = _retention(logs[0], options, wanted)
         if found.keys:
             for log in self._outcomes.logs:
@@ -113,7 +115,8 @@ class RecordFates:
         if self._not_read and self._found.keys:
             more = f" and {self._more_not_read} more places" if self._more_not_read else ""
             what = f"{', '.join(self._not_read)}{more} cannot be read: a newer record of a key may be there"
-            yield OpenFailure(self._path, "skipped", f"{self._path}: {what}")
+            where = self._first_not_read if len(self._not_read) == 1 else os.path.dirname(self._path) or self._path
+            yield OpenFailure(where, "skipped", f"{where}: {what}")
 
     def of(self, log: InputFile, chunk: Chunk) -> list[Fate]:
         """Return what became of each record of a chunk.
@@ -155,6 +158,7 @@ class RecordFates:
             walk = open_walk(log, source, options, findings)
             walk.checks.follow_producers = False
             for window in walk.windows():
+                self._outcomes.see_holes(window, findings)
                 self._pass_over(findings)
                 for chunk in reader.chunks(_sound(self._outcomes.window(log.path, window, COMMITTED))):
                     for number, key in enumerate(_keys_of(chunk)):
@@ -162,22 +166,32 @@ class RecordFates:
                         if offsets is not None:
                             offsets.append(chunk.rows[number * layout.RECORD_WIDTH + layout.R_OFFSET])
             self._pass_over(findings)
+            behind = self._outcomes.lost_behind(log, walk.checks.offsets.last, source.size)
+            if behind is not None:
+                self._cannot_read(os.path.dirname(log.path) or log.path, span(*behind, "offset"))
         except OSError:
-            return
+            self._cannot_read(log.path, log.path)
 
     def _pass_over(self, findings: list[Finding]) -> None:
         """Remember where nothing is learnt of keys."""
         for one in findings:
             if not one.gap and one.code not in (Code.B01, Code.B02):
                 continue
-            if len(self._not_read) == _MOST_PLACES:
-                self._more_not_read += 1
-            elif one.offset is None:
-                self._not_read.append(f"byte {one.position} on of {one.file}")
+            if one.offset is None:
+                place = f"byte {one.position} on of {one.file}"
             else:
-                last = one.offset if one.last_offset is None else one.last_offset
-                self._not_read.append(span(one.offset, last, "offset"))
+                place = span(one.offset, one.offset if one.last_offset is None else one.last_offset, "offset")
+            self._cannot_read(one.file, place)
         findings.clear()
+
+    def _cannot_read(self, path: str, place: str) -> None:
+        """Remember a place in which a newer record may be."""
+        if not self._not_read:
+            self._first_not_read = path
+        if len(self._not_read) < _MOST_PLACES:
+            self._not_read.append(place)
+        else:
+            self._more_not_read += 1
 
 
 def _keys_of(chunk: Chunk) -> Iterable[bytes | None]:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.broker.producer.end_markers import Marker, read_markers
 from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
-from kdump.finding import NOT_ALL_READ, Code, Finding
-from kdump.format.batch import layout
+from kdump.finding import Code, Finding
+from kdump.format.batch import _scan, layout
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
@@ -31,7 +31,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import FileKind, parse_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.format.batch.window import Window
@@ -86,6 +86,7 @@ class Outcomes:
         self._in_doubt: dict[int, array[int]] = {}  # the same of those that may have ended in a hole
         self._hole_offsets = array("q")  # of each place that cannot be read: the last offset before it, ascending
         self._hole_names: list[str] = []
+        self._is_cleaned = False  # a log that was read has holes inside
         self._last = -1  # the highest offset that was read
         self._met = Met({}, {})
 
@@ -193,16 +194,57 @@ class Outcomes:
             walk = open_walk(log, source, self._options, findings)
             walk.checks.follow_producers = False
             for window in walk.windows():
+                self.see_holes(window, findings)
                 self._gaps(findings)
                 self._step(number, window)
+            self._gaps(findings)
+            behind = self.lost_behind(log, walk.checks.offsets.last, source.size)
+            if behind is not None:
+                self._hole(*behind)
         except OSError:
             self._hole(None, None)
         self._gaps(findings)
 
+    def lost_behind(self, log: InputFile, last: int | None, size: int) -> tuple[int, int] | None:
+        """Return the offsets behind a log that are lost, inclusive; None where nothing shows that some are.
+
+        Another file shows it, or a hole before the next log that no compaction has made.
+
+        Args:
+            log: it.
+            last: its last offset, None for none.
+            size: of it, bytes.
+
+        Raises:
+            OSError: its index cannot be read.
+        """
+        base = log.log_base
+        if base is None or not log.name.is_live:
+            return None
+        end, following = base if last is None else last + 1, log.directory.next_base(base)
+        behind = log.directory.lost.behind(base, end, size)
+        if behind is not None:
+            return behind.first, behind.last
+        if following is None or end >= following or self._is_cleaned or log.directory.was_cleaned:
+            return None
+        return end, following - 1
+
+    def see_holes(self, window: Window, findings: Iterable[Finding]) -> None:
+        """Take into account whether compaction has made holes: then one between two logs is no loss.
+
+        Args:
+            window: batches of a log.
+            findings: about what is before them.
+        """
+        if not self._is_cleaned:
+            self._is_cleaned = any(one.code is Code.O04 for one in findings) or (
+                window.cell(0, layout.MAGIC) >= layout.MAGIC_V2 and _scan.lacks_records(window.rows, window.count)
+            )
+
     def _gaps(self, findings: list[Finding]) -> None:
         """Take what a walk has found before the batches that it hands out next."""
         for finding in findings:
-            if finding.gap or finding.code in NOT_ALL_READ:
+            if finding.is_not_read:
                 self._hole(finding.offset, finding.last_offset)
         findings.clear()
 

@@ -24,7 +24,7 @@ from kdump.item import LookupAnswer
 from kdump.render.times import iso
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.names import SWAP
+from kdump.storage.names import SWAP, parse_name
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
 from kdump.storage.paths import base_name, is_dir, parent
@@ -64,6 +64,8 @@ def open_partition(path: str, report: Report) -> PartitionDir:
     for name in sorted(one for one in partition.listing.names if one.endswith(tuple(_UNFINISHED))):
         severity, why = _UNFINISHED[os.path.splitext(name)[1]]
         report(Finding(Code.F08, partition.listing.join(name), values={"why": why}, severity_override=severity))
+    for finding in partition.lost.findings():
+        report(finding)
     for file in (partition.log_dir.file(FileKind.LOG_START), partition.epoch_file):
         if file.failure is not None and not file.is_missing:
             raise UnreadableError(file.failure)
@@ -92,7 +94,10 @@ def _no_segment(path: str) -> OpenFailure:
     if isinstance(opened, OpenFailure):
         return opened
     opened.close()
-    return OpenFailure(path, "other", f"{path}: the name tells no base offset: a segment is named <20 digits>.log")
+    why = "the name tells no base offset: a segment is named <20 digits>.log"
+    if parse_name(base_name(path)).base_offset is not None:
+        why = "this is no log: name the .log of the segment, or the partition directory"
+    return OpenFailure(path, "other", f"{path}: {why}")
 
 
 _UNFINISHED = {
@@ -345,7 +350,7 @@ class Finder:
 
     def _remedy_of_other(self) -> str:
         """What to do about another answer of a broker: an index that is wrong can be rebuilt, a damaged batch not."""
-        said = Code.L13.remedy
+        said = "a consumer gets the broker's answer" if self._scan else Code.L13.remedy
         if self._wrong_batch:
             said = f"no index mends a damaged batch: {said}"
         if self._wrong_index:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import NOT_ALL_READ, Finding
+from kdump.finding import Finding
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import DID_YOU_MEAN
 
@@ -28,7 +28,7 @@ class NotSearched:
             item: of the verb.
             is_lost: it is a finding about a batch that the verb does not look into for that.
         """
-        if isinstance(item, Finding) and (is_lost or item.gap or item.code in NOT_ALL_READ):
+        if isinstance(item, Finding) and (is_lost or item.is_not_read):
             self._add(_place(item))
         elif isinstance(item, OpenFailure) and item.kind != "skipped":
             self._add(item.sentence.partition(DID_YOU_MEAN)[0])  # the hint may name what nobody may see
@@ -49,7 +49,7 @@ class NotSearched:
 
 def _place(finding: Finding) -> str:
     said = finding.file
-    if finding.position is not None:
+    if finding.position is not None and finding.length != 0:
         said += f": bytes {finding.position}..{finding.position + max(1, finding.length or 0) - 1}"
     if finding.offset is not None:
         last = finding.offset if finding.last_offset is None else finding.last_offset

@@ -124,6 +124,8 @@ def _told(report: Callable[[Finding | OpenFailure], None], file: StateFile) -> N
 
 def _is_sound(directory: PartitionDir, limit: int) -> bool:
     """Whether all batches of a copy can be trusted: of equal copies a damaged one is not read."""
+    if directory.lost.logs:
+        return False
     errors: list[Finding] = []
 
     def see(finding: Finding) -> None:
@@ -145,10 +147,17 @@ def _is_sound(directory: PartitionDir, limit: int) -> bool:
     return True
 
 
-def last_epoch_and_end(directory: PartitionDir, limit: int) -> tuple[int, int]:
-    """Return leader epoch and end of the last batch that can be trusted; what is wrong is said when it is read.
+def last_epoch_and_end(
+    directory: PartitionDir, limit: int, report: Callable[[Finding], None] = lambda _finding: None
+) -> tuple[int, int]:
+    """Return leader epoch and end of the last batch that can be trusted.
 
     The epoch is outside of the CRC: one that the leader-epoch-checkpoint does not have does not count.
+
+    Args:
+        directory: of the partition.
+        limit: a batch over this is not held in memory.
+        report: takes what is wrong with the log that it ends in, where nobody reads that otherwise.
     """
     known = {entry.epoch for entry in directory.epochs}
     for base in reversed(directory.log_bases):
@@ -157,9 +166,7 @@ def last_epoch_and_end(directory: PartitionDir, limit: int) -> tuple[int, int]:
             continue
         epoch, end = layout.NO_EPOCH, -1
         try:
-            walk = CheckedWalk(
-                source, lambda _finding: None, segment=base, max_batch_bytes=limit, border=Border(floor=base - 1)
-            )
+            walk = CheckedWalk(source, report, segment=base, max_batch_bytes=limit, border=Border(floor=base - 1))
             for window in walk.windows():
                 rows = window.column(layout.LEADER_EPOCH), window.column(layout.LAST_OFFSET)
                 crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Finding
+from kdump.broker.losses import UNREADABLE
+from kdump.finding import Code, Finding
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
 from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, OpenRow, TransactionRow
@@ -13,6 +14,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_NOT_FOLDED = (Code.B01, Code.B02, *UNREADABLE)  # a batch whose header alone is wrong is read all the same
 _ROWS = (ChangeRow, ClusterRow, CommitRow, GroupRow, OpenRow, TransactionRow)
 
 
@@ -61,7 +63,7 @@ class EmptyAnswer:
                 self._groups.add(item.group)
         self._has_logs |= isinstance(item, PartitionChecked)
         self._chosen |= isinstance(item, CopyChosen)
-        self._not_read.see(item, is_lost=isinstance(item, Finding) and item.is_log_damage)
+        self._not_read.see(item, is_lost=isinstance(item, Finding) and item.code in _NOT_FOLDED)
 
     def lines(self, question: Question) -> Iterator[str]:
         """Yield what to say, once all is done; nothing where the answer is whole, or no log could have one.
@@ -75,9 +77,13 @@ class EmptyAnswer:
         not_read = list(self._not_read.lines())
         yield from not_read
         if not_read:
-            again = "name a copy that was not read alone" if self._chosen else "name the log.dirs of other brokers too"
             then = " until then" if question.when else ""
-            yield f"the answer lacks what was written there{then}; {again}: a copy may have it"
+            again = (
+                "kdump salvage joins what the copies have: ask its result"
+                if self._chosen
+                else "name the log.dirs of other brokers too: a copy may have it"
+            )
+            yield f"the answer lacks what was written there{then}; {again}"
 
     def _nothing(self, question: Question) -> Iterator[str]:
         """Yield what is not here."""

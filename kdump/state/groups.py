@@ -6,6 +6,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from kdump.finding import Finding, Severity
 from kdump.item import Progress
 from kdump.state.copies import Copies, last_epoch_and_end, told_once
 from kdump.state.doubt import Doubt
@@ -21,7 +22,6 @@ from kdump.workers import in_order
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kdump.finding import Finding
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Checked, PartitionChecked
     from kdump.state_rows import CopyChosen, Horizon
@@ -279,10 +279,16 @@ class _Run:
             return None
         if (*key, when) not in self._ends:
             directory, _ = self._directory(key)
+            self._held += directory.lost.findings()
             log = PartitionLog(directory, self._options.limits, self._held.append)
             self._ends[*key, when] = None
             if log.bases and when is None:
-                self._ends[*key, when] = last_epoch_and_end(directory, self._options.limits.max_batch_bytes)[1]
+                found: list[Finding] = []
+                end = last_epoch_and_end(directory, self._options.limits.max_batch_bytes, found.append)[1]
+                found += () if found else directory.lost.at_end(end)
+                is_held = directory.log_dir.is_held  # what is at its end is being written
+                self._held += [one for one in found if one.severity is Severity.ERROR and not is_held]
+                self._ends[*key, when] = end
             elif log.bases:
                 self._ends[*key, when] = result_of(log.cuts([when]))[0].offset
             directory.close()

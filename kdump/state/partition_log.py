@@ -8,6 +8,8 @@ right CRC are handed out.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -76,6 +78,7 @@ class Cut(NamedTuple):
 
 
 START = Cut(0, 0, -1)
+_MISPLACED = (Code.O01, Code.O02, Code.O03)  # of which the CRC is right
 
 
 class _Damage(NamedTuple):
@@ -101,7 +104,7 @@ class PartitionLog:
         bases: base offsets of its segments.
         kind: of its files.
 
-    Reports: what CheckedWalk and RecordChecks report, without notes.
+    Reports: F08, O07; what CheckedWalk and RecordChecks report, without notes.
     """
 
     kind = FileKind.LOG
@@ -306,6 +309,10 @@ class PartitionLog:
         """Yield number of the segment and runs of batches with the right CRC up to a place."""
         counts = not self._is_surveyed
         self._last_time = -1
+        for finding in self.directory.lost.findings() if self.kind is FileKind.LOG else ():
+            self._tell(finding)
+            if not self.bases or (finding.offset or 0) < self.bases[0]:
+                self._lose(0, 0, -1)
         for number in range(start.segment if start else 0, len(self.bases)):
             if stop is not None and (number > stop.segment or (number == stop.segment and not stop.position)):
                 return
@@ -332,6 +339,7 @@ class PartitionLog:
             try:
                 for window in walk.windows(end):
                     self._read = before + walk.border.position - begin
+                    _put_right(window, found)
                     self._drain(number, found)
                     if counts:
                         self._batches += window.count
@@ -342,6 +350,8 @@ class PartitionLog:
                 why = f"{path}: cannot be read further: {error.strerror}"
                 self._fail(number, walk.border.position, OpenFailure(path, "read", why))
             self._drain(number, found)
+            if end is None:
+                self._lose_behind(number, walk.checks.offsets.last, source.size)
             self._read = before + (source.size if end is None else end) - begin
 
     def _runs(self, number: int, window: Window) -> Iterator[Window]:
@@ -394,10 +404,36 @@ class PartitionLog:
         self._survey[_fold.LAST] = layout.UNKNOWN
         self._damage.append(_Damage(number, position, since))
 
+    def _lose_behind(self, number: int, last: int | None, size: int) -> None:
+        """A log that is lost, or an end that is cut off, behind the last batch of a segment."""
+        if self.kind is not FileKind.LOG:
+            return
+        base = self.bases[number]
+        with suppress(OSError):  # an index that cannot be read is no witness
+            behind = self.directory.lost.behind(base, base if last is None else last + 1, size)
+            if behind is not None:
+                is_told = any(one.segment == number for one in self._damage)
+                self._lose(number, size, self._last_time)
+                if behind.finding is not None and not is_told:
+                    self._tell(behind.finding)
+
     def _fail(self, number: int, position: int, why: OpenFailure) -> None:
         self._lose(number, position, self._last_time)
         if not self._is_surveyed:
             self._report(why)
+
+
+def _put_right(window: Window, found: Sequence[Finding]) -> None:
+    """Give batches the base offset that they must have: a wrong one makes no hole in the log."""
+    for finding in found:
+        if finding.code not in _MISPLACED or not isinstance(finding.expected, int) or finding.position is None:
+            continue
+        k = bisect_left(window.column(layout.POSITION), finding.position, 0, window.count)
+        if k < window.count and window.cell(k, layout.POSITION) == finding.position:
+            at = k * layout.BATCH_WIDTH
+            behind = finding.expected - window.cell(k, layout.BASE_OFFSET)
+            window.rows[at + layout.BASE_OFFSET] += behind
+            window.rows[at + layout.LAST_OFFSET] += behind
 
 
 class SnapshotLog(PartitionLog):

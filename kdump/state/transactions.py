@@ -289,6 +289,9 @@ class Coordinators:
     def _nobody(self, producer: int) -> tuple[bool | None, list[str]]:
         """No coordinator that is here knows the producer."""
         missing = sorted(set(range(self._numbers[-1])) - set(self._numbers))
+        if not self._is_exact or self._last_times[""] < 0:
+            what = "is damaged" if not self._is_exact else "is empty"
+            return None, [f"no transaction of producer {producer} is here, but the log of a coordinator {what}"]
         if not missing:
             return True, [f"the coordinator has no transaction of producer {producer}: no marker will come"]
         count = f"{len(missing)} partitions" if len(missing) > 1 else f"partition {missing[0]}"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.storage.directory import Contents
     from kdump.storage.file_source import OpenFailure
+    from kdump.storage.lost_logs import LostOffsets
     from kdump.storage.state_file import StateFile
 
 
@@ -166,6 +167,18 @@ class PartitionDir:
         """Whether a broker has closed the partition and goes by that: not the metadata log, see `PartitionName`."""
         is_raft_log = self.parsed is not None and self.parsed.is_raft_log
         return self.log_dir.is_clean and not self.is_leftover and not is_raft_log
+
+    @property
+    def was_cleaned(self) -> bool:
+        """Whether compaction has been here, by cleaner-offset-checkpoint."""
+        return self.key is not None and self.log_dir.offset(FileKind.CLEANER, self.key) is not None
+
+    @cached_property
+    def lost(self) -> LostOffsets:
+        """What its logs lack, by the other files."""
+        from kdump.storage.lost_logs import LostOffsets  # who shows one file need not import it
+
+        return LostOffsets(self)
 
     # --- small files ----------------------------------------------------------------------------------------
     def file(self, name: str, kind: FileKind) -> StateFile:

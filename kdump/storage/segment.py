@@ -230,11 +230,11 @@ class Segment:
             )
         elif next_base is not None and after < next_base:
             why = f"the next segment begins at {next_base}"
-            yield self._missing(size, after, next_base - 1, why, Severity.NOTE)
+            yield _missing(self.path, size, after, next_base - 1, why, Severity.NOTE)
         elif next_base is None:
-            known = self._index_end(size)
+            known = self.index_end(size)
             if known is not None and known >= after and _size(self.path) == size:
-                yield self._missing(size, after, known, f"its index extends to {known}", Severity.ERROR)
+                yield cut_off(self.path, size, after, known, f"its index extends to {known}")
 
     def known_ends(self, position: int, last: int, largest: int | None) -> Iterator[tuple[int, str]]:
         """Yield offsets that the log must have reached by its indexes, and the codes of what they show then.
@@ -250,7 +250,7 @@ class Segment:
         Raises:
             OSError: an index cannot be read.
         """
-        known = self._index_end(position + 1)
+        known = self.index_end(position + 1)
         if known is not None and known > last:
             yield known + 1, "X07"
         source = self.file(FileKind.TIMEINDEX)
@@ -263,23 +263,12 @@ class Segment:
             if entry is not None and entry.offset > last and entry.timestamp > (-1 if largest is None else largest):
                 yield entry.offset + 1, "T04"
 
-    def _missing(self, size: int, first: int, last: int, why: str, severity: Severity) -> Finding:
-        values: dict[str, int | str | None] = {"missing_first": first, "missing_last": last, "why": why}
-        if severity is Severity.ERROR:  # its own index had more: that is no compaction
-            values["remedy"] = _CUT_OFF
-        return Finding(
-            Code.O07,
-            self.path,
-            size,
-            0,
-            offset=first,
-            last_offset=last,
-            severity_override=severity,
-            values=values,
-        )
+    def index_end(self, size: int) -> int | None:
+        """Return the last offset that the offset index has for a byte at or after the end of the log; None for none.
 
-    def _index_end(self, size: int) -> int | None:
-        """The last offset that the offset index has for a byte at or after the end of the log."""
+        Args:
+            size: of the log, bytes.
+        """
         source = self.file(FileKind.INDEX)
         if isinstance(source, OpenFailure):
             return None
@@ -300,6 +289,26 @@ class Segment:
         for file in self._files.values():
             if not isinstance(file, OpenFailure):
                 file.close()
+
+
+def cut_off(path: str, size: int, first: int, last: int, why: str) -> Finding:
+    """Return what is wrong with a log that other files know to have gone on: that is no compaction.
+
+    Args:
+        path: of the log.
+        size: of it, bytes.
+        first, last: the offsets that are not here.
+        why: what shows it.
+
+    Reports: O07.
+    """
+    found = _missing(path, size, first, last, why, Severity.ERROR)
+    return found.replace(values={**found.values, "remedy": _CUT_OFF})
+
+
+def _missing(path: str, size: int, first: int, last: int, why: str, severity: Severity) -> Finding:
+    values: dict[str, int | str | None] = {"missing_first": first, "missing_last": last, "why": why}
+    return Finding(Code.O07, path, size, 0, offset=first, last_offset=last, severity_override=severity, values=values)
 
 
 def _empty(path: str) -> Source:

@@ -208,7 +208,9 @@ def test_over_a_damaged_batch_with_sound_indexes_the_other_answer_sends_nobody_t
         "no index mends a damaged batch: a consumer gets the broker's answer; --scan tells what can be read"
     )
     assert b"nothing to do in plain-0" in run_kdump(["reindex", "plain-0"], tree).stdout
-    assert Answer([command, "plain-0", asked, "--scan"], tree).location["offset"] == 179
+    scanned = Answer([command, "plain-0", asked, "--scan"], tree)
+    assert scanned.location["offset"] == 179
+    assert scanned.findings["L13"]["remedy"].endswith("a consumer gets the broker's answer")
 
 
 def test_a_wrong_index_beside_a_damaged_batch_has_both_remedies(build: Callable[[str], Path]) -> None:

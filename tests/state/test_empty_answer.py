@@ -83,7 +83,7 @@ def test_an_answer_that_may_lack_rows_says_where_they_may_be(layout: list[str], 
     assert run.stderr.decode().splitlines()[-1] == f"{_LACKS} until then; {_OTHERS}"
 
 
-def test_where_a_copy_was_chosen_the_one_that_was_not_read_is_named(tmp_path: Path) -> None:
+def test_where_a_copy_was_chosen_salvage_joins_what_all_of_them_have(tmp_path: Path) -> None:
     """The damaged copy goes further than the sound one."""
     damaged = bytearray(at(1, T, commit("g", 1, 7)))
     damaged[-1] ^= 1
@@ -92,7 +92,7 @@ def test_where_a_copy_was_chosen_the_one_that_was_not_read_is_named(tmp_path: Pa
     write(tmp_path / "a", {f"__consumer_offsets-0/{file_name(0)}": first + more})
     write(tmp_path / "b", {f"__consumer_offsets-0/{file_name(0)}": first})
     run = run_kdump(["groups", "a", "b"], tmp_path)
-    assert run.stderr.decode().splitlines()[-1] == f"{_LACKS}; name a copy that was not read alone: a copy may have it"
+    assert run.stderr.decode().splitlines()[-1] == f"{_LACKS}; kdump salvage joins what the copies have: ask its result"
 
 
 def test_gaps_have_a_line_each_up_to_four() -> None:

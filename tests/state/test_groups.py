@@ -223,6 +223,17 @@ def test_lag_is_the_end_of_the_log_at_that_time_less_the_offset(tmp_path: Path) 
     assert of(groups(path), "commit", *keys) == [(0, None, None), (1, None, None)]
 
 
+def test_a_wrong_base_offset_loses_no_commit_and_makes_no_hole(tmp_path: Path) -> None:
+    batches = [bytearray(at(n, T + n, commit("g", n, n))) for n in range(3)]
+    batches[1][1] ^= 0x10  # of the base offset: outside of the CRC
+    path = log_dir(tmp_path, *map(bytes, batches))
+    run = run_kdump(["groups", "."], path)
+    assert (run.exit, run.stdout.count(b"exact=true"), run.stdout.count(b"exact=false")) == (3, 3, 0)
+    assert b"horizon" not in run.stdout
+    assert b"error O02 offset-overflow" in run.stderr
+    assert b"the answer lacks" not in run.stderr
+
+
 # --- differences ----------------------------------------------------------------------------------------------
 def test_a_difference_has_each_field_that_changed_with_the_record_that_made_it_so(tmp_path: Path) -> None:
     batches = [

@@ -1,0 +1,212 @@
+"""What the logs of a partition lack, by its other files: logs that are gone, and ends that are cut off.
+
+No broker takes away a log alone: one that removes a segment first renames all its files to `.deleted`, the log before
+the others. And none goes back behind an offset that its indexes, snapshots and checkpoints know.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.finding import Code, Finding, Severity
+from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
+from kdump.format.kinds import FileKind
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.segment import Segment, cut_off
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from kdump.storage.partition_dir import PartitionDir
+
+_INDEXES: dict[FileKind, type[OffsetIndex | TimeIndex]] = {FileKind.INDEX: OffsetIndex, FileKind.TIMEINDEX: TimeIndex}
+_ON_ITS_WAY = ("deleted", "swap")
+_SHOWN_BY = {Code.S02: "a producer snapshot is of offset", Code.K01: "a checkpoint of the log.dir has offset"}
+_REMOVED = "there is no log for it: a broker removes it"
+_RESTORE = "restore from another replica; do not start the broker before that: it removes"
+_REMEDY = f"{_RESTORE} this file, the only witness"
+
+
+def _lost_logs(directory: PartitionDir) -> dict[int, int]:
+    """The base offsets of logs that are not here though their indexes have entries, and the last of those.
+
+    What lies below the log start offset is nobody's loss, and what lies where a broker has closed the log in order,
+    with that end, was never in it.
+    """
+    found: dict[int, int] = {}
+    for base, files in sorted(directory.by_base.items()):
+        if FileKind.LOG in files or not _INDEXES.keys() & files or directory.is_leftover:
+            continue
+        log = f"{base:020}.{FileKind.LOG.value}"
+        if any(map(directory.listing.has, (log, *(f"{log}.{suffix}" for suffix in _ON_ITS_WAY)))):
+            continue
+        closed_at = _closed_at(directory)
+        if closed_at is not None and base >= closed_at:
+            continue
+        last = _last_entry(directory, base, files)
+        if last is not None and last >= directory.log_start:
+            found[base] = last
+    return found
+
+
+def _closed_at(directory: PartitionDir) -> int | None:
+    """The end with which a broker has closed the log in order, None where it has not."""
+    if not directory.was_closed or directory.key is None:
+        return None
+    return directory.log_dir.offset(FileKind.RECOVERY_POINT, directory.key)
+
+
+def known_ends(directory: PartitionDir, lost: Mapping[int, int]) -> Iterator[tuple[int, Code]]:
+    """Yield offsets that the log has reached by snapshots, lost logs and checkpoints, and what shows it.
+
+    Args:
+        directory: the partition.
+        lost: its lost logs behind the last one that is here, and the last offset of each.
+    """
+    for file in directory.contents.files:
+        if file.name.kind is FileKind.SNAPSHOT:
+            yield file.name.base_offset or 0, Code.S02
+    for last in lost.values():
+        yield last + 1, Code.F08
+    for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION) if directory.key is not None else ():
+        offset = None if directory.key is None else directory.log_dir.offset(kind, directory.key)
+        if offset is not None:
+            yield offset, Code.K01
+
+
+class LostBehind(NamedTuple):
+    """Offsets that a log had behind its last batch.
+
+    Args:
+        first, last: inclusive.
+        finding: what is wrong where no log is lost, else None.
+    """
+
+    first: int
+    last: int
+    finding: Finding | None
+
+
+class LostOffsets:
+    """What a partition lacks, for those who answer questions about it: an answer from the rest alone may be wrong.
+
+    Args:
+        directory: the partition.
+
+    Attributes:
+        logs: base offset of each log that is lost, and the last offset that its indexes have.
+    """
+
+    def __init__(self, directory: PartitionDir) -> None:
+        self._directory = directory
+        self.logs = _lost_logs(directory)
+
+    def findings(self, first: int = 0, end: int | None = None) -> Iterator[Finding]:
+        """Yield one for each log that is lost.
+
+        Args:
+            first, end: only logs with a base offset in this half-open range; None for no end.
+
+        Reports: F08.
+        """
+        if not self.logs:
+            return
+        bases = sorted((*self.logs, *self._directory.log_bases))
+        for base, last in self.logs.items():
+            if base < first or (end is not None and base >= end):
+                continue
+            until = next((one - 1 for one in bases if one > base), last)
+            values: dict[str, int | str | None] = {
+                "why": f"the log is missing: its indexes have entries up to offset {last}",
+                "remedy": f"{_RESTORE} its indexes, the only witnesses",
+            }
+            path, severity = self._directory.path_of(base, FileKind.LOG), Severity.ERROR
+            yield Finding(Code.F08, path, offset=base, last_offset=until, values=values, severity_override=severity)
+
+    def at_end(self, end: int) -> Iterator[Finding]:
+        """Yield what is wrong where other files know the log to have gone on.
+
+        Args:
+            end: the log end offset.
+
+        Reports: O07.
+        """
+        bases = self._directory.log_bases
+        if bases:
+            size = self._directory.listing.size(f"{bases[-1]:020}.{FileKind.LOG.value}")
+            with suppress(OSError):
+                behind = self.behind(bases[-1], end, size)
+                if behind is not None and behind.finding is not None:
+                    yield behind.finding
+
+    def behind(self, base: int, end: int, size: int) -> LostBehind | None:
+        """Return what was behind the last batch of a log, None where nothing shows that something was.
+
+        Args:
+            base: base offset of the log.
+            end: the offset after its last batch.
+            size: of the log, bytes.
+
+        Reports: O07.
+
+        Raises:
+            OSError: its index cannot be read.
+        """
+        directory, following = self._directory, self._directory.next_base(base)
+        lost = [one for one in self.logs if one > base and (following is None or one < following)]
+        is_written = following is None and directory.log_dir.is_held  # what is read now is older than the other files
+        known: list[tuple[int, str]] = []
+        if not is_written:
+            segment = Segment(directory.path_of(base, FileKind.LOG), base, directory.cache, follow=False)
+            index_end = segment.index_end(size)
+            if index_end is not None and (following is None or index_end < following):
+                known.append((index_end + 1, f"its index extends to {index_end}"))
+        if following is None and not is_written:
+            known += [(offset, f"{_SHOWN_BY[code]} {offset}") for offset, code in known_ends(directory, {})]
+        reached, why = max(known, default=(end, ""))
+        is_cut = reached > end
+        if not (is_cut or lost):
+            return None
+        last = following - 1 if following is not None else max([reached, *(self.logs[one] + 1 for one in lost)]) - 1
+        if not is_cut:
+            return LostBehind(min(lost), last, None)
+        path, until = directory.path_of(base, FileKind.LOG), min(lost) - 1 if lost else last
+        return LostBehind(end, last, cut_off(path, size, end, until, why))
+
+
+def _last_entry(directory: PartitionDir, base: int, files: dict[FileKind, str]) -> int | None:
+    """The last offset that the indexes of a segment have, None where they have none below the next segment."""
+    bound = directory.next_base(base)
+    offsets = []
+    for kind, index_of in _INDEXES.items():
+        source = directory.cache.open(files[kind], follow=False) if kind in files else None
+        if source is None or isinstance(source, OpenFailure):
+            continue
+        try:
+            index = index_of(source, base)
+            index.trim()
+            offsets += [index.entry(index.entries - 1).offset] if index.entries else []
+        except OSError:  # it has vanished meanwhile, or its check says so
+            continue
+        finally:
+            source.close()
+    return max((one for one in offsets if one >= base and (bound is None or one < bound)), default=None)
+
+
+def without_log(path: str, last: int | None) -> Finding:
+    """Return what is wrong with a file of a segment whose log is not here.
+
+    Args:
+        path: the file.
+        last: the last offset that the indexes have where the log is lost; None where it is not.
+    """
+    if last is None:
+        return Finding(Code.F08, path, values={"why": _REMOVED}, severity_override=Severity.WARNING)
+    why = f"its log is missing: the indexes have entries up to offset {last}"
+    return Finding(Code.F08, path, values={"why": why, "remedy": _REMEDY}, severity_override=Severity.ERROR)
+
+
+def shows_lost_log(finding: Finding) -> bool:
+    """Tell whether a finding is about an index whose log is lost."""
+    return finding.code is Code.F08 and finding.values.get("remedy") == _REMEDY

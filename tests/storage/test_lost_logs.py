@@ -1,0 +1,256 @@
+"""A log that is gone while its indexes are still here: an error, for they are all that shows it; no answer is whole."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import kdump
+from kdump.finding import Severity
+from tests.support.partitions import name
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLEAN = FIXTURES / "kafka-4.3.1" / "clean"
+BASES = [0, 68, 139, 211]
+END = 258
+
+
+@pytest.fixture
+def txnspan(tmp_path: Path) -> Path:
+    """A partition of four segments, closed in order."""
+    return copy_tree(CLEAN / "node1", tmp_path / "node1") / "txnspan-0"
+
+
+def errors(directory: Path) -> list[tuple[str, str]]:
+    found = [one for one in kdump.verify([str(directory)]).findings if one.severity is Severity.ERROR]
+    return [(one.code.name, one.file.removeprefix(f"{directory}/")) for one in found]
+
+
+def verified(*args: object) -> tuple[int, str]:
+    """Status and stdout of verify."""
+    run = run_kdump(["verify", *map(str, args)], FIXTURES)
+    return run.exit, run.stdout.decode()
+
+
+def lost(directory: Path) -> list[tuple[int, int, str]]:
+    return [(one.offset, one.last_offset, one.certainty.value) for one in kdump.verify([str(directory)]).losses]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_log_whose_indexes_have_entries_is_lost(number: int, txnspan: Path) -> None:
+    base, end = BASES[number], BASES[number + 1]
+    (txnspan / name(base)).unlink()
+    assert {one for one in errors(txnspan) if one[0] == "F08"} == {
+        ("F08", name(base, kind)) for kind in ("index", "timeindex", "txnindex")
+    }
+    assert lost(txnspan) == [(base, end - 1, "lost")]
+    status, text = verified(txnspan)
+    assert status == 3
+    assert f"its log is missing: the indexes have entries up to offset {end - 1} -> restore from another" in text
+    steps = kdump.verify([str(txnspan)]).steps
+    assert steps[0].why.startswith(f"restore {txnspan} from another replica")
+
+
+def test_logs_that_follow_each_other_are_lost_together(txnspan: Path) -> None:
+    for base in BASES[1:3]:
+        (txnspan / name(base)).unlink()
+    assert lost(txnspan) == [(68, 210, "lost")]
+
+
+def test_without_any_log_all_are_lost(txnspan: Path) -> None:
+    for base in BASES:
+        (txnspan / name(base)).unlink()
+    assert {code for code, _ in errors(txnspan)} == {"F08"}
+    found = lost(txnspan)
+    assert (found[0][0], found[-1][1]) == (0, END - 1)
+
+
+def test_a_last_log_is_lost_though_no_snapshot_knows_it(txnspan: Path) -> None:
+    (txnspan / name(211)).unlink()
+    for path in txnspan.glob("*.snapshot"):
+        path.unlink()
+    for path in txnspan.parent.glob("*checkpoint"):
+        path.unlink()
+    (txnspan.parent / ".kafka_cleanshutdown").unlink()
+    assert ("F08", name(211, "index")) in errors(txnspan)
+    assert lost(txnspan) == [(211, END - 1, "lost")]
+
+
+@pytest.mark.parametrize("suffix", ["deleted", "swap"])
+def test_a_log_that_a_broker_renamed_is_not_lost(suffix: str, txnspan: Path) -> None:
+    """A removal that was cut off: the log is renamed first."""
+    (txnspan / name(0)).rename(txnspan / f"{name(0)}.{suffix}")
+    assert errors(txnspan) == []
+
+
+def test_a_log_below_the_log_start_offset_is_not_lost(txnspan: Path) -> None:
+    (txnspan / name(0)).unlink()
+    start = txnspan.parent / "log-start-offset-checkpoint"
+    start.write_text("0\n1\ntxnspan 0 68\n")
+    assert errors(txnspan) == []
+    assert lost(txnspan) == []
+
+
+def test_a_log_whose_indexes_are_empty_or_zeros_is_not_known_to_be_lost(txnspan: Path) -> None:
+    (txnspan / name(0)).unlink()
+    (txnspan / name(0, "index")).write_bytes(b"")
+    (txnspan / name(0, "timeindex")).write_bytes(bytes(1200))
+    assert "F08" not in {code for code, _ in errors(txnspan)}
+
+
+def test_indexes_whose_offsets_another_log_has_are_what_a_compaction_left(txnspan: Path) -> None:
+    merged = (txnspan / name(68)).read_bytes()
+    (txnspan / name(68)).unlink()
+    (txnspan / name(0)).write_bytes((txnspan / name(0)).read_bytes() + merged)
+    assert "F08" not in {code for code, _ in errors(txnspan)}
+
+
+def test_indexes_beyond_the_end_at_which_a_broker_closed_the_log_were_never_in_it(txnspan: Path) -> None:
+    for kind in ("index", "timeindex"):
+        shutil.copy(txnspan / name(0, kind), txnspan / name(END, kind))
+    assert errors(txnspan) == []
+    assert lost(txnspan) == []
+
+
+def test_a_sound_replica_has_what_a_lost_log_had(txnspan: Path, tmp_path: Path) -> None:
+    other = copy_tree(txnspan, tmp_path / "other" / "txnspan-0")
+    (txnspan / name(0)).unlink()
+    status, text = verified("--replicas", txnspan, other)
+    assert status == 3
+    assert text.count(" D02 ") == 1
+    assert f"offsets 0..67 are not here; {other} has them" in text
+    assert f"step 1: restore {txnspan} from {other}" in text
+
+
+def test_what_a_log_lost_at_its_end_is_told_once_and_there(txnspan: Path, tmp_path: Path) -> None:
+    other = copy_tree(txnspan, tmp_path / "other" / "txnspan-0")
+    (txnspan / name(139)).unlink()
+    _, text = verified("--replicas", txnspan, other)
+    (told,) = [line for line in text.splitlines() if " D02 " in line]
+    size = (txnspan / name(68)).stat().st_size
+    assert f"{name(68)}:{size}+0 offset=139..210" in told
+
+
+# --- who answers questions says that offsets are lost ----------------------------------------------------------
+def answer(directory: Path, *args: str) -> tuple[int, str, str]:
+    """Status, stdout and stderr."""
+    run = run_kdump([args[0], directory.name, *args[1:]], directory.parent)
+    return run.exit, run.stdout.decode(), run.stderr.decode()
+
+
+F08 = f"error F08 leftover txnspan-0/{name(139)} offset=139..210: the log is missing: its indexes have entries up to "
+
+
+@pytest.mark.parametrize("how", ["deleted", "emptied", "all files deleted"])
+def test_a_transaction_that_may_have_ended_in_what_is_lost_is_in_doubt(how: str, txnspan: Path) -> None:
+    """Offset 85 was committed at 169; the next marker of its producer, at 253, aborts another transaction."""
+    assert "fate: [committed]" in answer(txnspan, "dump", "--fate", "--key", "a0", "--set", "retention.ms=-1")[1]
+    if how == "emptied":
+        (txnspan / name(139)).write_bytes(b"")
+    for path in txnspan.glob(f"{139:020}.*") if how != "emptied" else ():
+        if how != "deleted" or path.suffix == ".log":
+            path.unlink()
+    status, stdout, stderr = answer(txnspan, "dump", "--fate", "--key", "a0", "--set", "retention.ms=-1")
+    (line,) = [one for one in stdout.splitlines() if "| offset: 85 " in one]
+    assert "fate: [in doubt (its end may be in what cannot be read at offsets 139..210)]" in line
+    assert "txnspan-0: offsets 139..210 cannot be read: a newer record of a key may be there" in stderr
+    assert (status, F08 in stderr) == ((3, True) if how == "deleted" else (0, False))
+    for outcome in ("--committed", "--aborted"):
+        _, stdout, stderr = answer(txnspan, "dump", outcome, "--key", "a0")
+        assert "| offset: 85 " not in stdout
+        assert "records are in doubt: the end of their transaction may be in what cannot be read (offsets 139" in stderr
+
+
+def test_a_hole_that_compaction_makes_puts_nothing_in_doubt(tmp_path: Path) -> None:
+    compacted = copy_tree(CLEAN / "node1", tmp_path / "node1") / "compacttxn-0"
+    assert "in doubt" not in answer(compacted, "dump", "--fate")[1]
+
+
+def test_what_lies_in_a_lost_log_was_not_searched(txnspan: Path) -> None:
+    (txnspan / name(139)).unlink()
+    status, stdout, stderr = answer(txnspan, "dump", "--from-offset", "150", "--to-offset", "160")
+    assert (status, stdout) == (3, "")
+    assert f"kdump: not searched: txnspan-0/{name(139)}, offsets 139..210 (F08 leftover)" in stderr
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_dump_of_a_directory_tells_of_a_lost_log_once(jobs: str, txnspan: Path) -> None:
+    for base in (0, 139):
+        (txnspan / name(base)).unlink()
+    status, _, stderr = answer(txnspan, "dump", "-j", jobs)
+    assert (status, stderr.count("error F08")) == (3, 2)
+    one = run_kdump(["dump", str(txnspan / name(68))], txnspan)
+    assert (one.exit, b"F08" in one.stderr) == (0, False), "who names a file asks for that"
+
+
+@pytest.mark.parametrize("more", [[], ["--scan"]])
+@pytest.mark.parametrize("asked", [("find-offset", "150"), ("find-time", "1795219483229")])
+def test_a_lost_log_is_told_beside_the_answer_of_a_broker(
+    asked: tuple[str, str], more: list[str], txnspan: Path
+) -> None:
+    (txnspan / name(139)).unlink()
+    status, stdout, stderr = answer(txnspan, *asked, *more)
+    assert (status, stdout.startswith("offset: 211 ")) == (3, True)
+    assert F08 in stderr
+
+
+# --- cut off at the end of a batch -----------------------------------------------------------------------------
+def cut_at_batch(node: Path) -> None:
+    """Cut the log with the groups behind the batch that ends at offset 76; it went to 127."""
+    log = node / "__consumer_offsets-1" / name(0)
+    log.write_bytes(log.read_bytes()[: _end_of(log, 76)])
+
+
+def _end_of(log: Path, offset: int) -> int:
+    *_, last = (one for one in kdump.Log(log).batches() if one.last_offset <= offset)
+    assert last.last_offset == offset
+    return last.position + last.size
+
+
+def test_commits_of_a_log_that_is_cut_off_are_not_exact(tmp_path: Path) -> None:
+    node = copy_tree(CLEAN / "node1", tmp_path / "node1")
+    assert "exact=false" not in answer(node, "groups")[1]
+    cut_at_batch(node)
+    status, stdout, stderr = answer(node, "groups", "--group", "grp-up")
+    assert (status, stdout.count("exact=false"), stdout.count("exact=true")) == (3, 1, 0)
+    assert "offsets 77..127 are missing at the end: " in stderr
+    assert stderr.endswith("name the log.dirs of other brokers too: a copy may have it\n")
+    assert "not exact: " in answer(node, "groups", "--group", "grp-up", "--reset-csv")[2]
+
+
+def test_groups_of_a_lost_log_are_not_said_to_be_unknown_without_a_word(tmp_path: Path) -> None:
+    node = copy_tree(CLEAN / "node1", tmp_path / "node1")
+    (node / "__consumer_offsets-1" / name(0)).unlink()
+    status, stdout, stderr = answer(node, "groups", "--group", "grp-new")
+    assert (status, stdout) == (3, "")
+    assert "no group grp-new here" in stderr
+    assert f"not searched: node1/__consumer_offsets-1/{name(0)}, offsets 0..127 (F08 leftover)" in stderr
+
+
+def test_a_lag_behind_a_log_that_is_cut_off_is_told_with_that(tmp_path: Path) -> None:
+    node = copy_tree(CLEAN / "node1", tmp_path / "node1")
+    assert answer(node, "groups", "--lag")[::2] == (0, "")
+    log = node / "txn-0" / name(0)
+    log.write_bytes(log.read_bytes()[:-10])
+    (node / "wide-0" / name(0)).unlink()
+    status, _, stderr = answer(node, "groups", "--group", "grp-new", "--lag")
+    assert (status, "error F08 leftover node1/wide-0" in stderr, "error L02 torn-batch node1/txn-0" in stderr) == (
+        3,
+        True,
+        True,
+    )
+
+
+def test_nobody_aborts_a_transaction_for_a_coordinator_whose_log_is_lost(tmp_path: Path) -> None:
+    node = copy_tree(CLEAN / "node1", tmp_path / "node1")
+    for log in node.glob("__transaction_state-*/*.log"):
+        log.unlink()
+    status, stdout, _ = answer(node, "transactions")
+    assert (status, "hanging=true" in stdout, "  abort" in stdout) == (3, False, False)
+    assert "hanging=unknown: no transaction of producer 3004 is here, but the log of a coordinator is damaged" in stdout
+
