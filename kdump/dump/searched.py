@@ -30,6 +30,7 @@ class Searched:
         self._selection = selection
         self._asked = asked
         self._is_found = self._is_missing = False
+        self._bad_sectors: set[tuple[str, int | str | None]] = set()  # file and start of the batches that lie there
         self._not_searched = NotSearched()
         self._not_read = NotSearched("not all records can be read")
 
@@ -40,7 +41,7 @@ class Searched:
             return
         self._is_missing |= isinstance(item, OpenFailure) and item.missing
         finding = item.finding if isinstance(item, RecordsUnread) else item
-        if isinstance(finding, Finding) and self._is_outside(finding):
+        if isinstance(finding, Finding) and (self._is_outside(finding) or self._is_known(finding)):
             return
         self._not_searched.see(item)
         if isinstance(item, RecordsUnread) and item.finding.code in (Code.B01, Code.B02):  # others say it themselves
@@ -64,6 +65,13 @@ class Searched:
             wanted = f" for {self._asked}" if self._asked else ""
             yield f"nothing found{wanted}" + (f"; searched was only {', '.join(ranges)}" if ranges else "")
         yield from self._not_searched.lines()
+
+    def _is_known(self, finding: Finding) -> bool:
+        """Whether F06 has said already that a batch cannot be read."""
+        if finding.code is Code.F06:
+            self._bad_sectors.add((finding.file, finding.values.get("batchStart")))
+            return False
+        return (finding.file, finding.position) in self._bad_sectors
 
     def _is_outside(self, finding: Finding) -> bool:
         """Whether a finding is about other offsets than those that are wanted."""

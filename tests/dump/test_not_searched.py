@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.api.log import Log
+from kdump.dump.searched import Searched
+from kdump.dump.selection import Selection
+from kdump.finding import Code, Finding
+from kdump.item import RecordsUnread
 from tests.support import segments
 from tests.support.partitions import segment, write
 from tests.support.runs import run_kdump
@@ -169,6 +173,17 @@ def test_what_supersedes_a_record_may_be_in_a_batch_that_cannot_be_read(tmp_path
     lines = said(tmp_path, "--key", "k3", "--fate")
     place = "orders-0: offsets 20..39 cannot be read: a newer record of a key may be there"
     assert [line.replace(LOG, "orders-0") for line in lines if "newer" in line] == [f"kdump: {place}"]
+
+
+def test_a_batch_in_sectors_that_cannot_be_read_is_named_once() -> None:
+    seen = Searched(Selection(keys=(b"k",)))
+    values: dict[str, int | str | None] = {"why": "Input/output error", "batchStart": 391, "batchEnd": 812}
+    seen.see(Finding(Code.F06, "a.log", 512, 100, offset=20, last_offset=39, values=values))
+    seen.see(RecordsUnread(Finding(Code.B01, "a.log", 391, 421, offset=20, last_offset=39)))
+    assert list(seen.lines()) == [
+        "nothing found",
+        "not searched: a.log: bytes 512..611, offsets 20..39 (F06 read-error)",
+    ]
 
 
 def test_the_library_reads_the_other_batches_and_has_the_finding(tmp_path: Path) -> None:

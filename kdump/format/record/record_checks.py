@@ -199,8 +199,8 @@ def not_read(file: str, chunk: Chunk) -> Iterator[Finding]:
     """
     window, problem = chunk.window, chunk.problem
     for k in _wrong_crcs(chunk):
-        is_last = problem is not None and k == problem.batch
-        if _ends_in_records(problem) if is_last and problem is not None else _is_passed_over(window, k):
+        own = problem if problem is not None and problem.batch == k else None
+        if _is_passed_over(window, k) if own is None else _ends_in_records(own):
             yield _finding(file, chunk, k, Code.B02 if window.cell(k, layout.MAGIC) < layout.MAGIC_V2 else Code.B01)
     if problem is not None and _ends_in_records(problem):
         for one in _problem(file, chunk, problem):  # of a right CRC
