@@ -75,6 +75,12 @@ class TrailingBytes(Value):
     name: str
 
 
+class RecordsUnread(Value):
+    """The records of a batch cannot be read to their end; the finding says which batch, and what is wrong with it."""
+
+    finding: Finding
+
+
 class OffsetEntries(Value):
     """Entries of an offset index, as columns: absolute offsets, byte positions."""
 
@@ -621,6 +627,7 @@ if TYPE_CHECKING:
         | SnapshotStart
         | Chunk
         | TrailingBytes
+        | RecordsUnread
         | OffsetEntries
         | TimeEntries
         | IndexEmpty

@@ -234,22 +234,22 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     arguments = command_of(given["decoder_command"])
     command = _payload_command(arguments, given["key_format"])
     decodes = file_decoder(shown, dialect, None if command is None else command.decode, redactor)
-    if selection is not None and not given["quiet"]:
+    if (selection is not None or options.deep) and not (compat or given["quiet"]):
         from kdump.dump.searched import Searched
 
-        seen.searched = Searched("" if redactor is not None else records_asked_for(given))
+        seen.searched = Searched(selection, "" if redactor is not None else records_asked_for(given))
     if fate is None and not (compat or arguments or given["follow"]):
         bar = None if sys.stdout.isatty() else bar_of("dump", quiet=given["quiet"])
         ranges = _ranges(paths, options, selection) if given["jobs"] != 1 or bar is not None else None
         if ranges is not None:
             make = partial(_sink, given, shown, DEFAULT, decodes, outcome, redactor, deep=options.deep)
-            _run_in_turn(ranges, given["jobs"], seen, selection, decodes, make, bar)
+            _run_in_turn(ranges, given["jobs"], seen, decodes, make, bar)
     sink: Sink = _sink(given, shown, dialect, decodes, outcome, redactor, deep=options.deep)
     items = _items(paths, options, given, selection, fate)
     try:
         with command or nullcontext():
             _run(items, sink, seen, decodes, command, to_the_end=compat is None)
-        seen.say_what_was_searched(selection)
+        seen.say_what_was_searched()
     except OSError as error:  # what is read has its own findings: this is where the text goes
         fail_to_write(error)
     sys.exit(outcome.exit)
@@ -314,7 +314,7 @@ def _listed(given: dict[str, Any], outcome: RunStatus) -> Callable[[object], boo
 
 
 class _Seen:
-    """What a run comes to: its exit status, and what a selection has left out; goes from process to process.
+    """What a run comes to: its exit status, and what could not be searched or read; goes from process to process.
 
     Args:
         status: of the run.
@@ -335,10 +335,10 @@ class _Seen:
         self.status.join(other.status)
         self.searched = other.searched
 
-    def say_what_was_searched(self, selection: Selection | None) -> None:
-        """Where nothing was found, say so, and what was searched."""
-        if self.searched is not None and selection is not None:
-            for line in self.searched.lines(selection):
+    def say_what_was_searched(self) -> None:
+        """Say what was not found, and what could not be searched or read."""
+        if self.searched is not None:
+            for line in self.searched.lines():
                 say(f"kdump: {line}")
 
 
@@ -357,7 +357,6 @@ def _run_in_turn(
     ranges: DumpRanges | SelectedRanges,
     jobs: int,
     seen: _Seen,
-    selection: Selection | None,
     decodes: FileDecoder | None,
     make: Callable[[Output | None], StatsSink],
     bar: Bar | None,
@@ -380,7 +379,7 @@ def _run_in_turn(
         seen.join(last[2])
         sink.resume(last[1])
         sink.end(dead=False)
-        seen.say_what_was_searched(selection)
+        seen.say_what_was_searched()
         sys.stdout.flush()
     except OSError as error:  # what is read has its own findings: this is where the text goes
         if bar is not None:

@@ -13,7 +13,7 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.record.chunk import Chunk
-from kdump.item import FileStart, LogStart, SnapshotStart
+from kdump.item import FileStart, LogStart, RecordsUnread, SnapshotStart
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OFFSETS_TOPIC, FileKind, java_file
 from kdump.storage.tolerant import TolerantSource
@@ -258,9 +258,10 @@ class CheckedRecords:
     def __init__(self, path: str, options: DumpOptions) -> None:
         from kdump.format.record.chunk import KEPT
         from kdump.format.record.reader import RecordReader
-        from kdump.format.record.record_checks import RecordChecks
+        from kdump.format.record.record_checks import RecordChecks, not_read
 
         self._path = path
+        self._not_read = not_read
         self._checks = RecordChecks(path)
         self.reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
 
@@ -272,11 +273,11 @@ class CheckedRecords:
         """Yield the batches of a window with their records, and what is wrong with these."""
         for chunk in self.reader.chunks(window):
             yield chunk
-            yield from self._checks.check(chunk)
+            yield from self.judge(chunk)
 
-    def judge(self, chunk: Chunk) -> list[Finding]:
-        """Return what is wrong with the records of a chunk."""
-        return self._checks.check(chunk)
+    def judge(self, chunk: Chunk) -> list[Finding | RecordsUnread]:
+        """Return what is wrong with the records of a chunk, and whether those of a batch cannot be read."""
+        return [*self._checks.check(chunk), *map(RecordsUnread, self._not_read(self._path, chunk))]
 
 
 def cut(window: Window, end: int) -> None:

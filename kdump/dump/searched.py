@@ -1,11 +1,12 @@
-"""What is said where a selection finds nothing: what was not searched, on purpose or because it cannot be read."""
+"""What is said behind a dump: that nothing was found, and what could not be searched, or not be read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.finding import Code, Finding
 from kdump.format.record.chunk import Chunk
-from kdump.item import LogStart, SnapshotStart
+from kdump.item import LogStart, RecordsUnread, SnapshotStart
 from kdump.render.not_searched import NotSearched
 from kdump.render.times import iso
 from kdump.storage.file_source import OpenFailure
@@ -18,36 +19,68 @@ if TYPE_CHECKING:
 
 
 class Searched:
-    """Watches what a selection yields; goes from process to process.
+    """Watches what a dump yields; goes from process to process.
 
     Args:
+        selection: what is wanted; None for all.
         asked: which records are wanted, as the options say it; empty where nobody may see that.
     """
 
-    def __init__(self, asked: str = "") -> None:
+    def __init__(self, selection: Selection | None, asked: str = "") -> None:
+        self._selection = selection
         self._asked = asked
         self._is_found = self._is_missing = False
+        self._bad_sectors: set[tuple[str, int | str | None]] = set()  # file and start of the batches that lie there
         self._not_searched = NotSearched()
+        self._not_read = NotSearched("not all records can be read")
 
     def see(self, item: Item) -> None:
         """Take one item into account."""
         if isinstance(item, Chunk | LogStart | SnapshotStart):  # these stand before the first that is found in a log
             self._is_found = True
-        self._is_missing |= isinstance(item, OpenFailure) and item.missing
-        self._not_searched.see(item)
-
-    def lines(self, selection: Selection) -> Iterator[str]:
-        """Yield what to say, once all is done; nothing where something was found, or a file was not even there.
-
-        Args:
-            selection: what was wanted.
-        """
-        if self._is_found or self._is_missing:
             return
-        ranges = list(_ranges(selection))
-        wanted = f" for {self._asked}" if self._asked else ""
-        yield f"nothing found{wanted}" + (f"; searched was only {', '.join(ranges)}" if ranges else "")
+        self._is_missing |= isinstance(item, OpenFailure) and item.missing
+        finding = item.finding if isinstance(item, RecordsUnread) else item
+        if isinstance(finding, Finding) and (self._is_outside(finding) or self._is_known(finding)):
+            return
+        self._not_searched.see(item)
+        if isinstance(item, RecordsUnread) and item.finding.code in (Code.B01, Code.B02):  # others say it themselves
+            self._not_read.see(item)
+
+    def lines(self) -> Iterator[str]:
+        """Yield what to say, once all is done.
+
+        Where nothing was found: that, and what was not searched; where a file was not even there, nothing. Where a
+        search has found something: what was not searched, for there may be more. Else the batches whose records were
+        to be shown and cannot be read, as far as their findings do not say that.
+        """
+        one = self._selection
+        if one is None or (self._is_found and not one.is_search):
+            yield from self._not_read.lines()
+            return
+        if not self._is_found:
+            if self._is_missing:
+                return
+            ranges = list(_ranges(one))
+            wanted = f" for {self._asked}" if self._asked else ""
+            yield f"nothing found{wanted}" + (f"; searched was only {', '.join(ranges)}" if ranges else "")
         yield from self._not_searched.lines()
+
+    def _is_known(self, finding: Finding) -> bool:
+        """Whether F06 has said already that a batch cannot be read."""
+        if finding.code is Code.F06:
+            self._bad_sectors.add((finding.file, finding.values.get("batchStart")))
+            return False
+        return (finding.file, finding.position) in self._bad_sectors
+
+    def _is_outside(self, finding: Finding) -> bool:
+        """Whether a finding is about other offsets than those that are wanted."""
+        one, first = self._selection, finding.offset
+        if one is None or first is None:
+            return False
+        last = first if finding.last_offset is None else max(first, finding.last_offset)
+        is_before = one.from_offset is not None and last < one.from_offset
+        return is_before or (one.to_offset is not None and first >= one.to_offset)
 
 
 def _ranges(selection: Selection) -> Iterator[str]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kdump.format.index.offset_and_time import OffsetPosition
     from kdump.format.record.chunk import CutRecord
     from kdump.format.source import Source
-    from kdump.item import Item
+    from kdump.item import Item, RecordsUnread
 
 
 _PIECE = 64 * 1024  # bytes at the end of a log in which its last records are looked for first
@@ -213,7 +213,7 @@ class SelectedLog:
             kept = self._outcomes.window(self.path, kept, self._selection.outcome or "")
         return kept
 
-    def wanted(self, window: Window) -> Iterator[Chunk | Finding]:
+    def wanted(self, window: Window) -> Iterator[Chunk | Finding | RecordsUnread]:
         """Yield what is selected of a window, and what is wrong with its records."""
         kept = self._filtered(window)
         if not kept.count:

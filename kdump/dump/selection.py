@@ -85,6 +85,13 @@ class Selection(Value):
         content = self.keys or self.patterns or self.value_patterns or self.headers or self.tombstones
         return bool(content) or self.limit is not None or self.tail is not None
 
+    @property
+    def is_search(self) -> bool:
+        """Whether records are chosen by what they are or what their batches say, not only by place, time and number."""
+        content = self.keys or self.patterns or self.value_patterns or self.headers or self.tombstones
+        of_batch = self.producers or self.epochs or self.control or self.transactional
+        return bool(content or of_batch) or self.outcome is not None
+
 
 class Filter:
     """Leaves what is wanted of the windows and chunks of one run.

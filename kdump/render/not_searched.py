@@ -1,10 +1,11 @@
-"""What was not searched, where nothing was found: what is damaged, or cannot be read."""
+"""What was not searched: what is damaged, or cannot be read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Finding
+from kdump.finding import Code, Finding
+from kdump.item import RecordsUnread
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import DID_YOU_MEAN
 
@@ -12,12 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NAMED = 4  # places that have a line
+_WITHOUT_RECORDS = (Code.B05, Code.B09)
 
 
 class NotSearched:
-    """Watches what a verb yields; goes from process to process."""
+    """Watches what a verb yields; goes from process to process.
 
-    def __init__(self) -> None:
+    Args:
+        said: the words before a place.
+    """
+
+    def __init__(self, said: str = "not searched") -> None:
+        self._said = said
         self._places: list[str] = []
         self._more = 0
 
@@ -28,7 +35,9 @@ class NotSearched:
             item: of the verb.
             is_lost: it is a finding about a batch that the verb does not look into for that.
         """
-        if isinstance(item, Finding) and (is_lost or item.is_not_read):
+        if isinstance(item, RecordsUnread):
+            self._add(_place(item.finding))
+        elif isinstance(item, Finding) and (is_lost or item.is_not_read or item.code in _WITHOUT_RECORDS):
             self._add(_place(item))
         elif isinstance(item, OpenFailure) and item.kind != "skipped":
             self._add(item.sentence.partition(DID_YOU_MEAN)[0])  # the hint may name what nobody may see
@@ -36,9 +45,9 @@ class NotSearched:
     def lines(self) -> Iterator[str]:
         """Yield what to say of it."""
         for place in self._places:
-            yield f"not searched: {place}"
+            yield f"{self._said}: {place}"
         if self._more:
-            yield f"not searched: {self._more} more places"
+            yield f"{self._said}: {self._more} more places"
 
     def _add(self, place: str) -> None:
         if len(self._places) < _NAMED:

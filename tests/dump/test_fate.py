@@ -352,10 +352,10 @@ def test_what_a_selection_shows_is_redacted_too(layout: str, tmp_path: Path) -> 
 
 # --- nothing found -------------------------------------------------------------------------------------------
 def searched(selection: Selection, *paths: Path) -> list[str]:
-    watch = Searched()
+    watch = Searched(selection)
     for item in SelectedDump(DumpOptions(deep=True), selection).files([str(path) for path in paths]):
         watch.see(item)
-    return list(watch.lines(selection))
+    return list(watch.lines())
 
 
 def test_what_finds_something_says_nothing(logdir: Path) -> None:

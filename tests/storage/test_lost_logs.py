@@ -253,4 +253,3 @@ def test_nobody_aborts_a_transaction_for_a_coordinator_whose_log_is_lost(tmp_pat
     status, stdout, _ = answer(node, "transactions")
     assert (status, "hanging=true" in stdout, "  abort" in stdout) == (3, False, False)
     assert "hanging=unknown: no transaction of producer 3004 is here, but the log of a coordinator is damaged" in stdout
-

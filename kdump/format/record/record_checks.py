@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kdump.finding import Capped, Code, Finding
+from kdump.finding import NOT_ALL_READ, Capped, Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import offsets_at
 from kdump.format.codec.base import CompressionType
@@ -183,6 +183,52 @@ def _problem(file: str, chunk: Chunk, problem: RecordProblem) -> Iterator[Findin
         code, why = _CODES[problem.status]
         found = problem.found if problem.found is not None else -1
         yield _finding(file, chunk, k, code, found=found, values={"index": problem.number, "why": why})
+
+
+def not_read(file: str, chunk: Chunk) -> Iterator[Finding]:
+    """Yield the place of each batch of a chunk whose records cannot be read to their end.
+
+    A right CRC with a codec that does not exist (B05) or a count of 0 (B09) is the matter of the header checks.
+
+    Args:
+        file: the path as the user wrote it.
+        chunk: of its records.
+
+    Yields:
+        Findings with the code of what is wrong with the batch: where its CRC is wrong, of that.
+    """
+    window, problem = chunk.window, chunk.problem
+    for k in _wrong_crcs(chunk):
+        own = problem if problem is not None and problem.batch == k else None
+        if _is_passed_over(window, k) if own is None else _ends_in_records(own):
+            yield _finding(file, chunk, k, Code.B02 if window.cell(k, layout.MAGIC) < layout.MAGIC_V2 else Code.B01)
+    if problem is not None and _ends_in_records(problem):
+        for one in _problem(file, chunk, problem):  # of a right CRC
+            if one.code not in NOT_ALL_READ:
+                yield one
+
+
+def _wrong_crcs(chunk: Chunk) -> list[int]:
+    """The batches of a chunk with a wrong CRC."""
+    first, last, width = chunk.first, chunk.last, layout.BATCH_WIDTH
+    stored = chunk.window.rows[first * width + layout.CRC : last * width : width]
+    computed = chunk.window.rows[first * width + layout.COMPUTED_CRC : last * width : width]
+    return [] if stored == computed else [k for k in range(first, last) if stored[k - first] != computed[k - first]]
+
+
+def _ends_in_records(problem: RecordProblem) -> bool:
+    """Whether records follow that cannot be read: else all are, and the count or the end of the stream is wrong."""
+    counts_more = problem.status == layout.R_MORE and problem.rest == 0 and problem.codec is None
+    return problem.status not in (OVER_LIMIT, layout.R_DONE) and not counts_more
+
+
+def _is_passed_over(window: Window, k: int) -> bool:
+    """Whether a batch has records that nobody looks for: it counts none, or its codec does not exist."""
+    if window.cell(k, layout.MAGIC) < layout.MAGIC_V2 or window.cell(k, layout.SIZE) <= layout.RECORDS_AT:
+        return False
+    return (
+        window.cell(k, layout.COUNT) == 0 or window.cell(k, layout.ATTRIBUTES) & layout.CODEC_MASK > layout.CODEC_ZSTD
+    )
 
 
 def _other_codec(chunk: Chunk, problem: RecordProblem) -> str | None:

@@ -14,7 +14,17 @@ from kdump.format.batch import layout
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
-from kdump.item import Complaint, FileStart, FileTurn, LogStart, Looked, OffsetEntries, SanityFailed, TimeEntries
+from kdump.item import (
+    Complaint,
+    FileStart,
+    FileTurn,
+    LogStart,
+    Looked,
+    OffsetEntries,
+    RecordsUnread,
+    SanityFailed,
+    TimeEntries,
+)
 from kdump.render.escape import escape
 from kdump.render.figures import figures_json
 from kdump.render.json.lines import finding_json, line, name, summary_json
@@ -312,7 +322,7 @@ class DumpJson:
             self._index("index", ("offset", "position"), zip(item.offsets, item.positions, strict=True))
         elif isinstance(item, TimeEntries):
             self._index("timeindex", ("timestamp", "offset"), zip(item.timestamps, item.offsets, strict=True))
-        elif not isinstance(item, LogStart):
+        elif not isinstance(item, LogStart | RecordsUnread):  # the one is in the file's name, the other said behind all
             from kdump.render.json.state import state_json
 
             for text in state_json(item, self._file.path, self._entries):

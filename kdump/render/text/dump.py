@@ -26,6 +26,7 @@ from kdump.item import (
     LogStart,
     Looked,
     OffsetEntries,
+    RecordsUnread,
     SanityFailed,
     SnapshotError,
     SnapshotStart,
@@ -392,6 +393,8 @@ class TextSink:
             return ["".join([f"timestamp: {time} offset: {offset}\n" for time, offset in entries])]
         if isinstance(item, IndexEmpty):
             return [f"{self._name(item.path)} is empty.\n"]
+        if isinstance(item, RecordsUnread):
+            return []  # it is said behind all
         if isinstance(item, IndexPassed):
             return [f"{self._name(item.path)} passed sanity check.\n"]
         return _edge(item, self._dialect, iso=self._iso)
