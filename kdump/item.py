@@ -511,6 +511,21 @@ class SegmentFate(Value):
     size: int
 
 
+class TornBatch(Value):
+    """The last batch of a log, whose end is not in the file; its header stands.
+
+    Args:
+        base_offset: of its segment.
+        position: bytes.
+        offset, last_offset: of the batch.
+    """
+
+    base_offset: int
+    position: int
+    offset: int
+    last_offset: int
+
+
 class Prediction(Value):
     """What the next start of a broker does with a partition.
 
@@ -528,8 +543,9 @@ class Prediction(Value):
         assumed: what the answer hangs on and nobody said, in words.
         segments: what becomes of each; none where it does not load.
         hidden_records: that stay on disk and can be read today, and that no reader gets any more; none of them is cut.
-        reused_offsets: first and last of those that are given out again; None for none.
+        reused_offsets: first and last of those that had intact batches and are given out again; None for none.
         cause: code and file of what keeps it from loading; None where it loads.
+        torn: with which the log ends before the start; None for none, and where it does not load.
     """
 
     path: str
@@ -548,17 +564,36 @@ class Prediction(Value):
     hidden_records: int = 0
     reused_offsets: tuple[int, int] | None = None
     cause: tuple[str, str] | None = None
+    torn: TornBatch | None = None
 
     @property
     def changes_nothing(self) -> bool:
         """Whether the broker loads the partition, leaves its logs and indexes as they are, and serves all of it."""
         is_kept = all(segment.action == "keep" for segment in self.segments)
-        return self.loads and is_kept and self.reused_offsets is None and not self.hidden_records
+        return self.loads and is_kept and self.torn is None and self.offsets_again is None and not self.hidden_records
+
+    @property
+    def offsets_again(self) -> tuple[int, int] | None:
+        """First and last of the offsets that are given out again, those of a torn batch too; None for none."""
+        last = -1 if self.reused_offsets is None else self.reused_offsets[1]
+        if self.torn is not None:
+            last = max(last, self.torn.last_offset)
+        end = self.log_end_offset
+        return None if end is None or last < end else (end, last)
+
+    @property
+    def keeps_torn(self) -> bool:
+        """Whether the torn batch stays in the log, and new records come behind it."""
+        torn = self.torn
+        return torn is not None and any(
+            one.base_offset == torn.base_offset and one.size > torn.position for one in self.segments
+        )
 
     @property
     def harm(self) -> tuple[bool, int, int, int]:
         """What it costs, to put several in order: the least first."""
-        reused = 0 if self.reused_offsets is None else self.reused_offsets[1] - self.reused_offsets[0] + 1
+        again = self.offsets_again
+        reused = 0 if again is None else again[1] - again[0] + 1
         return not self.loads, self.records_lost + self.hidden_records, reused, self.bytes_lost
 
 

@@ -300,7 +300,7 @@ def log_end(log: Source, base_offset: int, max_batch_bytes: int) -> int | None:
     torn: list[int] = []
 
     def see(finding: Finding) -> None:
-        if finding.code is Code.L02 and finding.count is not None and finding.last_offset is not None:
+        if finding.is_torn_batch and finding.last_offset is not None:
             torn.append(finding.last_offset)
 
     walk = CheckedWalk(log, see, segment=base_offset, max_batch_bytes=max_batch_bytes)

@@ -204,6 +204,9 @@ _ASIDE = 8192  # outliers that wait for their batches; what is more is not compa
 FINE, ODD, WRONG = range(3)
 
 
+_UNTRIMMED = "none: a broker trims it when it shuts down, and builds it again after a crash"
+
+
 class Fault(Value):
     """What the log says of an entry.
 
@@ -414,9 +417,19 @@ class IndexFold(ABC):
         zeros = self._index.entries - self.used if self._judged == self.used else 0
         if zeros and self._tells_zeros:
             severity = Severity.NOTE if self._may_be_untrimmed else None
+            values = {"remedy": _UNTRIMMED} if self._may_be_untrimmed else {}
             at, length = self.used * self._slot, zeros * self._slot
             self._report(
-                Finding(self._zero_tail, self._index.name, at, length, count=zeros, found=0, severity_override=severity)
+                Finding(
+                    self._zero_tail,
+                    self._index.name,
+                    at,
+                    length,
+                    count=zeros,
+                    found=0,
+                    severity_override=severity,
+                    values=values,
+                )
             )
         self.close()
 

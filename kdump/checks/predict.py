@@ -132,6 +132,7 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) ->
         tuple(SegmentFate(one.base_offset, one.action.value, one.size) for one in outcome.segments),
         outcome.hidden_records,
         outcome.reused_offsets,
+        torn=outcome.torn,
     )
 
 
@@ -190,5 +191,6 @@ def _stopped(row: Prediction, cause: Cause) -> Prediction:
         segments=(),
         hidden_records=0,
         reused_offsets=None,
+        torn=None,
         cause=(cause.code, cause.file),
     )

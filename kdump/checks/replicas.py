@@ -93,6 +93,7 @@ class _KnownLosses:
     def __init__(self) -> None:
         self._steps: list[Step] = []
         self._unsound: set[str] = set()  # directories in which something is wrong, or was not read
+        self._warned: set[str] = set()  # directories with a warning
         self._differ: set[tuple[str, str]] = set()  # replicas with other records at the same offsets
         self._lacks: set[tuple[str, str]] = set()  # replicas that lack records, and those that have them
         self._losses: dict[str, list[Loss]] = {}
@@ -116,6 +117,8 @@ class _KnownLosses:
                 self._unsound.update((item.file, parent(item.file)))
             elif isinstance(item, OpenFailure) and item.kind != "skipped":
                 self._unsound.update((item.path, parent(item.path)))
+            elif isinstance(item, Finding) and item.severity is Severity.WARNING:
+                self._warned.update((item.file, parent(item.file)))
             yield item
 
     def see_difference(self, item: Item) -> None:
@@ -148,7 +151,8 @@ class _KnownLosses:
                 sound = self._sound(one.damaged, [path for path in paths if path != one.damaged])
                 source = "from a replica other than these, if one is sound"
                 if sound is not None:
-                    source = f"from {sound}, in which nothing is wrong, and nothing is missing that this one has or had"
+                    where = "in whose logs" if sound in self._warned else "in which"
+                    source = f"from {sound}, {where} nothing is wrong, and nothing is missing that this one has or had"
                 elif one.damaged not in salvaged and self._would_gain(one.damaged, paths):
                     join = one.replace(n=-len(steps) - 1, instead=tuple(n for n in one.instead if n in writers))
                     one = one.replace(instead=(*one.instead, join.n))  # noqa: PLW2901 (it makes the new one needless)

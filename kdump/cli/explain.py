@@ -36,15 +36,17 @@ def command(names: tuple[str, ...]) -> None:
 
     columns = columns_of(sys.stdout)
     width = 80 if columns is None else min(columns, _WIDEST)
-    found = {name: list(entries(name, width)) for name in dict.fromkeys(names)}
-    for name, lines in found.items():
-        if not lines:
+    shown: dict[str, None] = {}  # a code and its name have one entry
+    for name in names:
+        found = entries(name, width)
+        if not found:
             near = _near(name, known_names()) or "; kdump explain lists the codes"
             raise click.UsageError(f"the manual has no finding, no JSON key and no word '{name}'{near}")
-    shown = found or {"": headings()}
+        shown.update(dict.fromkeys(found))
+    text = "\n\n".join(shown) or "\n".join(headings())
     if columns is not None:  # examples are whole lines of other commands, else
-        shown = {name: [fitted(line, width) for line in lines] for name, lines in shown.items()}
-    answer("\n\n".join("\n".join(lines) for lines in shown.values()))
+        text = "\n".join(fitted(line, width) for line in text.split("\n"))
+    answer(text)
 
 
 def _near(name: str, known: list[str]) -> str:

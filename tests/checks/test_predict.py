@@ -109,6 +109,34 @@ def test_sentence_says_the_loss_last() -> None:
     ]
 
 
+def test_torn_end_is_said_with_the_offsets_that_are_given_out_again(tmp_path: Path) -> None:
+    files = partition()
+    last = files[name(4)]
+    logs = log_dir(tmp_path, t_0={**files, name(4): last[:-7]})
+    at = len(batch(4))
+    again = "offset 5 will be given out again"
+    clean, unclean, full = predicted(logs)
+    kept = f"keeps the torn batch at byte {at} of segment 4, and appends behind it; consumers stop there"
+    assert prediction_sentences(clean, 5) == [f"loads, end offset 5 (was 6): {kept}", again]
+    for row in (unclean, full):
+        first, lost, given_out = prediction_sentences(row, 5)
+        assert first == f"loads, end offset 5 (was 6): cuts segment 4 at byte {at}"
+        assert lost.startswith("1 offset, ")
+        assert given_out == again
+    assert [row.reused_offsets for row in (clean, unclean, full)] == [None] * 3  # JSON has those of intact batches
+    assert prediction_line(clean).endswith(f": the log ended at 6; {kept}; {again}")
+    assert prediction_line(unclean).endswith(f": the log ended at 6; {again}")
+
+
+def test_torn_end_is_not_counted_among_partitions_that_are_left_alone(tmp_path: Path) -> None:
+    files = partition()
+    logs = log_dir(tmp_path, t_0={**files, name(4): files[name(4)][:-7]}, t_1=partition())
+    assert {row.partition: row.changes_nothing for row in predicted(logs, start=(Start.CLEAN,))} == {
+        "t-0": False,
+        "t-1": True,
+    }
+
+
 def test_sentence_of_many_segments_is_short() -> None:
     fates = tuple(SegmentFate(n, "delete", 0) for n in range(1000))
     assert len(prediction_sentences(ROW.replace(segments=fates), None)[0]) < 120

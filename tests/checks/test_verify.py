@@ -287,8 +287,10 @@ def test_preallocated_indexes_are_fair_where_a_broker_did_not_close_them(tmp_pat
         (Code.X02, Severity.NOTE),
         (Code.T02, Severity.NOTE),
     }
+    assert {one.remedy.partition(":")[0] for one in findings_of(tmp_path)} == {"none"}
     (tmp_path / ".kafka_cleanshutdown").touch()
     assert len(loud(findings_of(tmp_path))) == 2
+    assert {one.remedy for one in findings_of(tmp_path)} == {"rebuild the index"}
 
 
 def test_indexes_may_lack_where_a_broker_did_not_close_them(tmp_path: Path) -> None:

@@ -165,6 +165,14 @@ def test_the_first_step_names_the_replica_that_is_sound(tmp_path: Path) -> None:
     assert (restore.instead, salvage.instead, cut.instead) == ((2, 3), (3,), ())
 
 
+def test_a_replica_with_sound_logs_and_a_warning_is_called_just_that(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *spoiled(log(0, 12), 2))
+    other = replica(tmp_path / "b", *log(0, 12))
+    (other / "leader-epoch-checkpoint").write_bytes(b"0\n1\n0 99\n")  # K04: beyond the end of the log
+    restore = steps_of(one, other)[0]
+    assert restore.why.startswith(f"restore {one} from {other}, in whose logs nothing is wrong")
+
+
 @pytest.mark.parametrize(
     "data",
     [log(0, 8), spoiled(log(0, 12), 4), [*log(0, 4), batch(4, [b"v4", b"other"]), *spoiled(log(6, 12), 0)]],

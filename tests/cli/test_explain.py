@@ -47,7 +47,7 @@ def test_every_key_of_json_is_explained_by_a_sentence_that_names_it() -> None:
     """But for those of kdump cluster, which are fields of Kafka's own records: their type says of which."""
     unexplained = []
     for name in known_names():
-        for block in "\n".join(entries(name)).split("\n\n"):
+        for block in "\n\n".join(entries(name)).split("\n\n"):
             heading, *lines = block.splitlines()
             said = " ".join(lines[1:])
             key = re.match(r"(\w+) \(a key of \w+ in JSON\)", heading)
@@ -87,6 +87,11 @@ def test_a_type_of_json_names_its_keys() -> None:
     assert "Keys: type, n, command, why, instead." in explain("step")
 
 
+def test_a_code_and_its_name_as_they_stand_in_a_finding_are_told_once() -> None:
+    assert explain("B01", "crc-mismatch", "b1") == explain("B01")
+    assert explain("B10", "timestamp") == explain("timestamp")
+
+
 def test_several_are_told_in_the_order_of_the_question() -> None:
     text = explain("X03", "F01")
     assert text.index("X03 index-order") < text.index("F01 odd-name")
@@ -94,7 +99,7 @@ def test_several_are_told_in_the_order_of_the_question() -> None:
 
 @pytest.mark.parametrize("code", Code)
 def test_every_code_is_explained_with_what_a_broker_does_and_what_to_do(code: Code) -> None:
-    lines = list(entries(code.name))
+    lines = "\n\n".join(entries(code.name)).splitlines()
     assert lines[0] == f"{code.name} {code.slug} ({code.severity.value})"
     assert any(line.startswith("  Broker: ") for line in lines)
     assert any(line.startswith("  Now: ") for line in lines)
@@ -112,7 +117,7 @@ def test_all_that_is_known_is_explained_without_marks_of_the_page() -> None:
     names = known_names()
     assert {"recordsLost", "loss", "B01"} <= set(names)
     for name in names:
-        text = "\n".join(entries(name))
+        text = "\n\n".join(entries(name))
         assert text
         assert "\\" not in text.replace("\\u", "")
         assert "\x01" not in text
@@ -141,11 +146,11 @@ def test_in_a_package_the_pages_are_read_from_it_and_in_a_zip_too(tmp_path: Path
             archive.write(path, path.relative_to(PACKAGE.parent))
         for page in PAGES:
             archive.write(PACKAGE.parent / "man" / page, f"kdump/man/{page}")
-    script = "from kdump.render.text.manual import entries; print('\\n'.join(entries('x02')))"
+    script = "from kdump.render.text.manual import entries; print(entries('x02')[0])"
     found = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env={"PYTHONPATH": str(zipped)}, capture_output=True, check=True
     )
-    assert found.stdout.decode().rstrip("\n") == "\n".join(entries("X02"))
+    assert found.stdout.decode().rstrip("\n") == entries("X02")[0]
 
 
 def test_a_build_puts_the_pages_into_the_package(tmp_path: Path) -> None:

@@ -193,6 +193,15 @@ def test_the_verdict_stands_first() -> None:
     assert all(line.startswith("ok       ") for line in rows)
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_the_last_line_of_verify_breaks_between_its_parts(columns: int) -> None:
+    lines = run_in_terminal(["verify", "."], NODE, columns).lines
+    at = next(at for at, line in enumerate(lines) if line.startswith("37 partitions, "))
+    assert all(len(line) <= columns for line in lines[at:])
+    assert all(line[-1] in ",:" for line in lines[at:] if line and not re.search(r"notes| s\b", line))
+    assert any("97 notes (--notes lists them)" in line for line in lines[at:])
+
+
 @pytest.mark.parametrize(
     ("args", "variables", "coloured"),
     [

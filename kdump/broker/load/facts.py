@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from kdump.broker.load.disk import Disk
     from kdump.format.source import Source
+    from kdump.item import TornBatch
 
 PRODUCER_EXPIRATION = 86_400_000  # producer.id.expiration.ms
 DELETE = "delete"
@@ -131,6 +132,7 @@ class Outcome(Value):
         notes: files that were moved aside or thrown away on the way, and other things to know, in plain words.
         hidden_records: that stay on disk, could be read before, and are outside of the log now; none of them is lost.
         reused_offsets: first and last of those that had right batches and are given out again; None for none.
+        torn: the torn batch with which the log ended; None for none.
         stage, row: what the broker was at when it threw, and the base offset of the segment where it was at one.
         has_unstable: a transaction was open or has ended at last, so the broker looks for the offset of it.
     """
@@ -147,6 +149,7 @@ class Outcome(Value):
     has_unstable: bool = False
     hidden_records: int = 0
     reused_offsets: tuple[int, int] | None = None
+    torn: TornBatch | None = None
     stage: str = ""
     row: int = 0
 

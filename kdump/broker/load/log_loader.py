@@ -8,7 +8,7 @@ that earlier recoveries have left, and a load that fails half-way has changed fi
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.failure import INVALID_OFFSET, BrokerError
 from kdump.broker.leader_epoch_file_cache import EpochCache
@@ -29,6 +29,7 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
+from kdump.item import TornBatch
 from kdump.storage.names import log_bases
 
 if TYPE_CHECKING:
@@ -84,28 +85,31 @@ def load(
     segments = loader.fates()
     lost = losses(loader.disk, segments, known.count_records)
     found = Outcome(loader.disk, segments, *ends, *lost, None, "", *loader.marks())
-    hidden, reused = _hidden(loader.disk, facts, ends, known)
-    return found.replace(hidden_records=hidden, reused_offsets=reused)
+    hidden, reused, torn = _hidden(loader.disk, facts, ends, known)
+    return found.replace(hidden_records=hidden, reused_offsets=reused, torn=torn)
 
 
 def _hidden(
     disk: Disk, facts: PartitionFacts, ends: tuple[int, int], known: Recoveries
-) -> tuple[int, tuple[int, int] | None]:
-    """Return the records that stay on disk outside of the log, and the offsets that are given out again."""
+) -> tuple[int, tuple[int, int] | None, TornBatch | None]:
+    """Return the records that stay on disk outside of the log, the offsets given out again, and the torn batch."""
     before, after = log_bases(disk.before), log_bases(disk.names())
     if facts.state == DELETE or not before:
-        return 0, None
-    was = -1  # the last offset that can be read today
+        return 0, None, None
+    was, torn = -1, None  # the last offset that can be read today
     for base in reversed(before):
-        was = known.readable(disk.before[f"{base:020}.log"], base, _NO_END)[0]
+        found = known.readable(disk.before[f"{base:020}.log"], base, _NO_END)
+        was = found.last
+        if base == before[-1]:
+            torn = found.torn
         if was >= 0:
             break
     hidden = 0
     for base in after:
         log = disk.get(f"{base:020}.log")
         if log is not None and base == after[-1]:
-            hidden += known.readable(log, base, ends[1])[1]
-    return hidden, (ends[1], was) if was >= ends[1] else None
+            hidden += known.readable(log, base, ends[1]).behind
+    return hidden, (ends[1], was) if was >= ends[1] else None, torn
 
 
 class _Loader:
@@ -414,15 +418,38 @@ def count_records(log: Source, base: int, start: int) -> int:
     return sum(_records(window, reader) for window in walk.windows())
 
 
-def readable(log: Source, base: int, end: int) -> tuple[int, int]:
-    """Return the last offset of the right batches of a log, -1 for none, and the records of those behind an end.
+class Readable(NamedTuple):
+    """What can be read of a log.
+
+    Attributes:
+        last: the last offset of its right batches, -1 for none.
+        behind: the records of those that reach over an end.
+        torn: the batch at its end whose own end is missing; None for none.
+    """
+
+    last: int
+    behind: int
+    torn: TornBatch | None
+
+
+def readable(log: Source, base: int, end: int) -> Readable:
+    """Return what can be read of a log.
 
     Args:
         log: the log.
         base: its base offset: a batch below it, or too far above it, has no right offset.
         end: a log end offset.
     """
-    walk = CheckedWalk(log, lambda _finding: None, segment=base, max_batch_bytes=_BATCH_BYTES)
+    torn: list[TornBatch] = []
+
+    def see(finding: Finding) -> None:
+        if finding.is_torn_batch:
+            assert finding.position is not None
+            assert finding.offset is not None
+            assert finding.last_offset is not None
+            torn.append(TornBatch(base, finding.position, finding.offset, finding.last_offset))
+
+    walk = CheckedWalk(log, see, segment=base, max_batch_bytes=_BATCH_BYTES)
     reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES, cut=KEPT)
     last, found = -1, 0
     for window in walk.windows():
@@ -435,7 +462,7 @@ def readable(log: Source, base: int, end: int) -> tuple[int, int]:
             if is_right and not window.cell(k, layout.SUSPICION) & layout.OUT_OF_RANGE:
                 last = max(last, window.cell(k, layout.LAST_OFFSET))
                 found += _records(window.only(k), reader) if window.cell(k, layout.LAST_OFFSET) >= end else 0
-    return last, found
+    return Readable(last, found, torn[-1] if torn else None)
 
 
 def _records(window: Window, reader: RecordReader) -> int:
@@ -466,7 +493,7 @@ class Recoveries:
     def __init__(self) -> None:
         self._known: list[tuple[tuple[object, ...], Recovered]] = []
         self._records: dict[tuple[str, int], int] = {}
-        self._readable: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._readable: dict[tuple[object, ...], Readable] = {}
 
     def count_records(self, log: Source, base: int, start: int) -> int:
         """Count the records of a log from a position on."""
@@ -475,8 +502,8 @@ class Recoveries:
             self._records[key] = count_records(log, base, start)
         return self._records[key]
 
-    def readable(self, log: Source, base: int, end: int) -> tuple[int, int]:
-        """Return the last offset of the right batches of a log, -1 for none, and how many records reach over an end.
+    def readable(self, log: Source, base: int, end: int) -> Readable:
+        """Return what can be read of a log.
 
         Args:
             log: the log.

@@ -201,19 +201,28 @@ class Page:
         for noun, count in self._folded.items():
             self.note(f"{count:,} more {noun}{'' if count == 1 else 's'}: ok (--no-fold lists them)")
 
-    def last(self, left: str, right: str) -> None:
-        """Write the last line.
+    def last(self, parts: Sequence[str], right: str) -> None:
+        """Write the last line; one that is too long ends between two parts.
 
         Args:
-            left: what there was, and the verdict.
+            parts: what there was, and the verdict, each with the mark behind it.
             right: what it took.
         """
         self._separate(is_block=False)
-        gap = max(min(self._console.width, _LINE) - len(left) - len(right), len(_GAP))
-        if len(left) + gap + len(right) <= self._console.width:
-            left, right = f"{left}{' ' * gap}{right}", ""
-        for text in filter(None, (left, right)):
-            self._write(Text(text, style="bold"))
+        width = self._console.width
+        lines: list[str] = []
+        for part in parts:
+            if lines and len(lines[-1]) + 1 + len(part) <= width:
+                lines[-1] += f" {part}"
+            else:
+                lines.append(part)
+        gap = max(min(width, _LINE) - len(lines[-1]) - len(right), len(_GAP))
+        if len(lines[-1]) + gap + len(right) <= width:
+            lines[-1] += f"{' ' * gap}{right}"
+        else:
+            lines.append(right)
+        for line in lines:
+            self._write(Text(line, style="bold"))
 
     def _separate(self, *, is_block: bool) -> None:
         """An empty line between rows and blocks."""

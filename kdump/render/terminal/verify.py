@@ -24,7 +24,7 @@ from kdump.render.text.verify import hidden_sentence, instead_of, prediction_sen
 from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -153,7 +153,8 @@ class VerifyTable:
             self._page.forecast(f"{name}, next start of a broker", told)
         if quiet:
             whose = "" if quiet == len(self._predictions) else "more "
-            self._page.note(f"next start of a broker: {counted(quiet, f'{whose}partition')} loaded, and left unchanged")
+            who = counted(quiet, f"{whose}partition")
+            self._page.note(f"next start of a broker: {who} loaded, logs and indexes left unchanged")
 
     def _problem(self, problem: OpenFailure) -> None:
         if problem.kind != "skipped":
@@ -262,23 +263,29 @@ def _offsets(item: PartitionChecked) -> str:
     return offset_span(item.start_offset, item.end_offset)
 
 
-def _totals(tally: Tally, *, notes: bool) -> str:
-    """Return what was checked, and the verdict on it."""
-    parts: Iterable[str] = (
+def _totals(tally: Tally, *, notes: bool) -> list[str]:
+    """Return what was checked, and the verdict on it, in parts that each stay on one line."""
+    parts = (
         counted(tally.partitions, "partition") if tally.partitions else "",
         counted(tally.segments, "segment") if tally.segments else counted(tally.files, "file"),
         size(tally.bytes),
         counted(tally.batches, "batch", "batches"),
     )
     unchecked = [path for path, _ in tally.unchecked if path is not None]
-    found = _counts(tally.severities)
+    found = [counted(tally.severities[one], one.value) for one in Severity if tally.severities[one]]
+    if tally.severities[Severity.NOTE] and not notes:
+        found[-1] += " (--notes lists them)"
     if not tally.severities[Severity.ERROR]:
         sound = "no damage in what could be read" if unchecked else "no damage"
-        found = ", ".join(filter(None, (sound if tally.files else "nothing was checked", found)))
-    if tally.severities[Severity.NOTE] and not notes:
-        found += " (--notes lists them)"
+        found.insert(0, sound if tally.files else "nothing was checked")
     if unchecked:
-        found += f", {len(unchecked):,} not checked"
-    if len(unchecked) < len(tally.unchecked):
-        found += f"; {NO_RECORDS}"
-    return f"{', '.join(filter(None, parts))}: {found}"
+        found.append(f"{len(unchecked):,} not checked")
+    rest = [NO_RECORDS] if len(unchecked) < len(tally.unchecked) else []
+    return [*_listed(parts, ":"), *_listed(found, ";" if rest else ""), *rest]
+
+
+def _listed(parts: Iterable[str], end: str) -> Iterator[str]:
+    """Yield the parts of a list, each with the mark behind it; empty ones are none."""
+    *others, last = filter(None, parts)
+    yield from (f"{one}," for one in others)
+    yield last + end

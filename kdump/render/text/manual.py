@@ -56,15 +56,15 @@ def headings() -> list[str]:
     return [heading for heading in _chapters(_FINDINGS) if _HEADING.fullmatch(heading)]
 
 
-def entries(name: str, width: int = 80) -> Iterator[str]:
-    """Yield the lines of all entries about a code, the name of a finding, a key or type of JSON, or a word of text.
+def entries(name: str, width: int = 80) -> list[str]:
+    """Return all entries about a code, the name of a finding, a key or type of JSON, or a word of text.
 
     Args:
         name: in any case; a code may lack its zero, and a key be one of text: lost_records is recordsLost in JSON.
         width: columns; longer lines are wrapped, but for examples.
 
-    Yields:
-        Lines without their ends; nothing for a name that is not in the manual.
+    Returns:
+        The text of each; nothing for a name that is not in the manual.
     """
     wanted = _SHORT_CODE.sub(r"\g<1>0\2", name.casefold()) if len(name) == _SHORT else name.casefold()
     chapters = _chapters(_FINDINGS)
@@ -85,10 +85,7 @@ def entries(name: str, width: int = 80) -> Iterator[str]:
             continue
         for key in dict.fromkeys(key for key, _ in _keys(schema) if key.casefold() == wanted):
             blocks.append([f"{key} (a key of {type_} in JSON)", *_about(key, schema, pages[type_], width)])
-    for at, block in enumerate(blocks):
-        if at:
-            yield ""
-        yield from block
+    return ["\n".join(block) for block in blocks]
 
 
 def _folded_keys() -> set[str]:

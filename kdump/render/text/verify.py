@@ -192,15 +192,18 @@ def prediction_line(one: Prediction) -> str:
     parts += [f'assumed="{escape(what)}"' for what in one.assumed]
     if one.reason is not None:
         parts.append(f'reason="{escape(one.reason)}"')
-    hidden = hidden_sentence(one)
-    return " ".join(parts) + (f": {hidden}" if hidden else "")
+    said = []
+    if one.torn is not None:
+        said.append(f"the log ended at {one.torn.last_offset + 1}")
+    said += filter(None, (_torn(one), hidden_sentence(one)))
+    return " ".join(parts) + (f": {'; '.join(said)}" if said else "")
 
 
 def hidden_sentence(one: Prediction) -> str:
     """Return what stays on disk and is not served any more, and what is given out again; empty for nothing."""
     found = [f"HIDES {counted(one.hidden_records, 'record')}"] if one.hidden_records else []
-    if one.reused_offsets is not None:
-        first, last = one.reused_offsets
+    if one.offsets_again is not None:
+        first, last = one.offsets_again
         found.append(f"offset {first} will be" if first == last else f"offsets {first}..{last} will be")
         found[-1] += " given out again"
     return "; ".join(found)
@@ -217,15 +220,23 @@ def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
     if not one.loads:
         found = [escape(one.reason or "")]
         return [*found, f"before that it cuts away {lost}"] if lost else found
+    if one.torn is not None:
+        end = max(end or 0, one.torn.last_offset + 1)
     was = "" if end in (None, one.log_end_offset) else f" (was {end})"
-    done = _done(one.segments)
-    all_kept = "changes no file" if one.hidden_records or one.reused_offsets else "keeps everything"
-    found = [f"loads, end offset {one.log_end_offset}{was}: {done or all_kept}"]
+    done = ", ".join(filter(None, (_done(one.segments), _torn(one)))) or "keeps all logs and indexes"
+    found = [f"loads, end offset {one.log_end_offset}{was}: {done}"]
     if lost:
         offsets = max(0, (end or 0) - (one.log_end_offset or 0))
-        found.append(f"{offsets:,} offsets, {lost} lost" if offsets else f"{lost} lost")
+        found.append(f"{counted(offsets, 'offset')}, {lost} lost" if offsets else f"{lost} lost")
     hidden = hidden_sentence(one)
     return [*found, hidden] if hidden else found
+
+
+def _torn(one: Prediction) -> str:
+    if one.torn is None or not one.keeps_torn:
+        return ""
+    where = f"byte {one.torn.position} of segment {one.torn.base_offset}"
+    return f"keeps the torn batch at {where}, and appends behind it; consumers stop there"
 
 
 def _lost(one: Prediction) -> str:
