@@ -390,8 +390,8 @@ def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:
         yield SalvageStep(
             None,
             f"{standing.whole[0]} is sound and has all of this: while its broker runs and leads {name}, stop the "
-            f"brokers of {damaged}{more}, move these out of their log.dirs, and start them: Kafka replicates it, and nothing "
-            "else is to be done; only where it cannot lead, go on here",
+            f"brokers of {damaged}{more}, move these out of their log.dirs, and start them: Kafka replicates it, and "
+            "nothing else is to be done; only where it cannot lead, go on here",
         )
 
 

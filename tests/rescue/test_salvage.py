@@ -518,7 +518,7 @@ def test_the_last_lines_name_the_partitions_with_losses(tmp_path: Path) -> None:
         write(tmp_path / "logs", {f"plain-{number}/{name(0)}": data})
     lines = run_kdump(["salvage", "logs", "--to", "out"], tmp_path).stdout.decode().splitlines()
     few = "plain-0, plain-1, plain-2, plain-4, plain-5"
-    assert lines[-2] == f"with losses: 7 partitions: {few} and 2 more (what stands above)"
+    assert lines[-2] == f"with losses: 7 partitions: {few} and 2 more (its lines above say which)"
 
 
 def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ class SalvageText:
             self._write(f"{self._escape(f'refused: {_counted_names(self._totals.refused)} (why stands above)')}\n")
         if self._totals.with_losses:
             told = _counted_names(self._totals.with_losses)
-            self._write(f"{self._escape(f'with losses: {told} (what stands above)')}\n")
+            self._write(f"{self._escape(f'with losses: {told} (its lines above say which)')}\n")
         numbers = self._totals.numbers()
         wanted = ("partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown")
         self._write(f"salvaged {' '.join(f'{name}={numbers[name]}' for name in wanted)}\n")
