@@ -134,6 +134,8 @@ class SalvageDone(Value):
         without: what could not be read and may have had more of it, each with the reason.
         is_part: segments beside those that were named were not read: it is not to be put in place.
         left_out: intact batches that stay out; not known of what was made before.
+        is_sound: no copy is damaged, and one has all of it: nothing is to be put in place; not known of what was made
+            before.
     """
 
     salvaged: Salvaged
@@ -149,6 +151,7 @@ class SalvageDone(Value):
     without: tuple[str, ...] = ()
     is_part: bool = False
     left_out: tuple[LeftOutBatches, ...] = ()
+    is_sound: bool = False
 
     @property
     def why_not_complete(self) -> tuple[SalvageStep, ...]:

@@ -362,7 +362,7 @@ class Repair:
             if self._json:
                 say(f"kdump: {told}")
             else:
-                self._write(f"{told}\n")
+                self._write(fitter_of_stdout()(f"{told}\n"))
         sys.stdout.flush()
         self._sum_up()
         return code

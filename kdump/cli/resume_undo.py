@@ -100,7 +100,6 @@ def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what t
                 told = f"undone: {done.directory} is restored"
                 answer(escape(told), told, *(f"not undone: {one}" for one in ordered[number:]))
                 repair.say_unseen(done.unseen)
-                repair.wrote(done.patched)
     if not ordered and len(given["journals"]) > 1:
         say("kdump: nothing was undone")
     sys.exit(repair.end())

@@ -16,31 +16,12 @@ from typing import TYPE_CHECKING, Any
 from kdump.finding import Code, Finding
 from kdump.format.checkpoint.checkpoint_file import Checkpoint, Property, TopicPartitionOffset
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.names import (
-    METADATA_TOPIC,
-    OFFSETS_TOPIC,
-    REMOTE_TOPIC,
-    SHARE_TOPIC,
-    TRANSACTIONS_TOPIC,
-    parse_name,
-    parse_partition,
-)
+from kdump.storage.names import OWN_TOPICS, parse_name, parse_partition
 from kdump.storage.paths import AS_OWNER, DID_YOU_MEAN
 from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-OWN_TOPICS = frozenset(
-    (
-        OFFSETS_TOPIC,
-        TRANSACTIONS_TOPIC,
-        SHARE_TOPIC,
-        METADATA_TOPIC,
-        REMOTE_TOPIC,
-    )
-)
-"""Kafka's own topics: their names tell nothing."""
 
 _TOKEN = re.compile(r"tok-[0-9a-f]{20}")
 _SIZE = 20  # hexadecimal digits of a token: 80 bits of the hash

@@ -21,6 +21,7 @@ from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, edge_epoch, fi
 from kdump.rescue.losses import Missing, Spot, spots_of
 from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
+from kdump.rescue.standing import Standing, standing_of
 from kdump.rescue.transactions import Fates, Hole, LeftOut
 from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.storage.file_source import OpenFailure
@@ -297,6 +298,24 @@ class PartitionSalvage:
     def parts(self) -> list[Copy]:
         """The copies of which some segments were named as files, and others not; none where another copy is whole."""
         return [] if any(copy.is_whole for copy in self._copies) else [copy for copy in self._copies if copy.unread]
+
+    def standing(self, line: Line, result: Salvaged) -> Standing:
+        """Return how the copies stand beside the result.
+
+        Args:
+            line: of all of them.
+            result: what it has come to.
+        """
+        logs: list[list[LogFacts]] = [[] for _ in self._copies]
+        suspects = [False] * len(self._copies)
+        for one in self.read:
+            logs[one.copy].append(one.facts)
+            suspects[one.copy] |= any(
+                self._is_doubted(one.copy, run.epoch, offset)
+                for run in one.facts.epochs
+                for offset in (run.first, run.last)
+            )
+        return standing_of(self._copies, logs, suspects, line, result)
 
     @property
     def is_named(self) -> bool:
@@ -593,6 +612,11 @@ class LineWriter:
         """The log start offset that the checkpoint of the result's log directory must have, None where it need not."""
         base = self._base if self._base is not None else 0
         return self._start if self._start is not None and self._start > base else None
+
+    @property
+    def standing(self) -> Standing:
+        """How the copies stand beside the result, once that is written."""
+        return self._work.standing(self._line, self.result)
 
     @property
     def size(self) -> int:

@@ -13,11 +13,12 @@ from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.partition import ChangedError, LineWriter, PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
 from kdump.rescue.sources import find_copies, is_partition_name
+from kdump.rescue.standing import Standing
 from kdump.rescue.target import Staging, Target, UnfitError
 from kdump.salvaged import OpenedTransaction, Salvaged, SalvageDone, SalvageRefused, SalvageStep
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
-from kdump.storage.names import METADATA_TOPIC, log_bases
+from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, log_bases
 from kdump.storage.paths import base_name
 from kdump.workers import in_order
 
@@ -232,7 +233,10 @@ def _written(
     path = os.path.join(target.path, work.name)
     has_id, start, is_part = work.metadata() is not None, writer.start_by_checkpoint, bool(work.parts)
     before = (*_steps_of_part(work, path), *_steps_before(without))
-    after = () if is_part else steps_for(writer.result, path, start, has_id=has_id)
+    after: tuple[SalvageStep, ...] = ()
+    standing = Standing() if before else writer.standing
+    if not (is_part or standing.is_sound):
+        after = (*_steps_beside(standing, work.name), *steps_for(writer.result, path, start, has_id=has_id))
     yield SalvageDone(
         writer.result,
         path,
@@ -240,12 +244,13 @@ def _written(
         writer.records_lost,
         writer.ranges_unknown,
         writer.diverged,
-        tuple(work.notes),
+        (*work.notes, *(_notes_if_sound(standing, work.name, start) if standing.is_sound else ())),
         (*before, *after),
         is_new=True,
         without=without,
         is_part=is_part,
         left_out=tuple(writer.left_out),
+        is_sound=standing.is_sound,
     )
 
 
@@ -358,6 +363,38 @@ def _steps_before(without: Sequence[str]) -> Iterator[SalvageStep]:
         yield SalvageStep(None, why)
 
 
+def _checkpoint_of_start(name: str, log_start: int) -> str:
+    """Say what the log-start-offset-checkpoint of a log directory must have."""
+    topic, _, number = name.rpartition("-")
+    line = f"`{topic} {number} {log_start}`; line 2 counts the entries"
+    until = f"until then verify takes the offsets below {log_start} for lost"
+    return f"log-start-offset-checkpoint says {line}: {until}"
+
+
+def _notes_if_sound(standing: Standing, name: str, log_start: int | None) -> Iterator[str]:
+    """Yield what there is to know where nothing is to be put in place.
+
+    Whether a copy that ends early has lost its end nobody can tell.
+    """
+    for path, end in standing.short:
+        yield f"{path} ends at offset {end}, before another copy: it may follow that one, and must not lead before"
+    if log_start is not None:
+        yield f"wherever you copy it to, see that {_checkpoint_of_start(name, log_start)}"
+
+
+def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:
+    """Yield what is cheaper than all else where one copy is sound and has all: Kafka replicates it."""
+    if standing.whole and not name.startswith(f"{METADATA_TOPIC}-"):
+        damaged = ", ".join(standing.damaged[:_TOLD])
+        more = f" and {len(standing.damaged) - _TOLD} more" if len(standing.damaged) > _TOLD else ""
+        yield SalvageStep(
+            None,
+            f"{standing.whole[0]} is sound and has all of this: while its broker runs and leads {name}, stop the "
+            f"brokers of {damaged}{more}, move these out of their log.dirs, and start them: Kafka replicates it, and "
+            "nothing else is to be done; only where it cannot lead, go on here",
+        )
+
+
 def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: bool) -> Iterator[SalvageStep]:
     """Yield what a person does with a partition that was salvaged.
 
@@ -404,17 +441,25 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
         "leader without these records would make the others cut them",
     )
     if log_start is not None:
-        line = f"`{topic} {number} {log_start}`; line 2 counts the entries"
-        yield SalvageStep(None, f"on each see that log-start-offset-checkpoint says {line}")
+        yield SalvageStep(None, f"on each see that {_checkpoint_of_start(result.partition, log_start)}")
     yield SalvageStep(None, f"on each, {lower}")
-    yield SalvageStep(
-        None,
-        f"start them; reset groups that had committed an offset above {end}: `kdump groups LOGDIR... --topic {topic}` "
-        "(those of all brokers) lists what they had committed",
-    )
+    yield SalvageStep(None, _start_them(result, topic, path))
     if result.open_transactions:
         yield SalvageStep(
             None,
             "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
             "nobody ends, and the command that aborts them: before you abort one, look at what it wrote",
         )
+
+
+def _start_them(result: Salvaged, topic: str, path: str) -> str:
+    """Say what is to be done about groups once the brokers run; no group consumes a topic of Kafka's own."""
+    if topic == OFFSETS_TOPIC and result.offsets_lost:
+        command = command_line("groups", named(path))
+        return f"start them; commits of groups may be lost: `{command}` lists what groups have committed there"
+    if topic in OWN_TOPICS:
+        return "start them"
+    return (
+        f"start them; reset groups that had committed an offset above {result.log_end_offset}: "
+        f"`kdump groups LOGDIR... --topic {topic}` (those of all brokers) lists what they had committed"
+    )

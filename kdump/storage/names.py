@@ -38,6 +38,8 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_TOPIC = "__share_group_state"
 METADATA_TOPIC = "__cluster_metadata"
 REMOTE_TOPIC = "__remote_log_metadata"
+OWN_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC, METADATA_TOPIC, REMOTE_TOPIC))
+"""Kafka's own."""
 BOOTSTRAP = "bootstrap.checkpoint"
 TEMPORARY = frozenset(("deleted", "swap", "cleaned", "tmp", "part"))
 """Suffixes that Kafka itself puts behind the normal one."""

@@ -120,6 +120,8 @@ def test_a_cut_says_where_the_log_ended_and_what_of_it_is_readable(tmp_path: Pat
     tree = damaged(tmp_path, {"op": "zero", "position": 3900, "count": 160})
     cut = ["truncate", "--at-damage", "--with-later-segments", str(tree / "plain-0")]
     assert b"ends at 176 instead of 297: 121 offsets, 114 records of them still readable" in run_kdump(cut, tree).stdout
+    done = run_kdump([*cut, "--apply", "--quarantine", str(tmp_path / "aside")], tree).stdout
+    assert b"114 records of them still readable, in the quarantine only\n" in done
     torn = damaged(tmp_path / "torn", {"op": "truncate", "size": 4084}, log="0" * 17 + "240")
     cut = ["truncate", "--at-damage", str(torn / "plain-0")]
     assert b"ends at 295 instead of 297: 2 offsets, no record of them still readable" in run_kdump(cut, torn).stdout

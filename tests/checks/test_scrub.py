@@ -335,23 +335,23 @@ def test_what_verify_finds_damaged_is_not_accepted(tmp_path: Path, logs: Path, l
     assert [row["code"] for row in rows if row["type"] == "finding"] == ["B01", "V05", "B01"]
 
 
-def test_what_writes_in_place_names_the_command_that_accepts_it(tmp_path: Path) -> None:
+def test_a_patch_names_the_command_that_accepts_it_and_its_undo_advises_to_accept_no_damage(tmp_path: Path) -> None:
     logs = log_dir(tmp_path / "logs", "a", batches=9)
     path, ledger = closed(logs)[1], tmp_path / "ledger"
     with path.open("r+b", buffering=0) as file:  # a leader epoch, which no CRC covers
         file.seek(parts_of(path)[4][0] + 15)
         file.write(b"\x05")
     run(ledger, logs)
-    for args in (["patch-header", str(path), "--apply", "--quarantine", "aside"], ["undo"]):
-        journal = [str(one) for one in (tmp_path / "aside").glob("*")] if args == ["undo"] else []
-        done = run_kdump([*args, *journal], tmp_path)
-        assert done.exit == 0, done.stderr
-        command = done.stdout.decode().splitlines()[-1].partition(": ")[2].replace("LEDGER", "ledger").split()
-        assert command == ["kdump", "verify", "--scrub", "ledger", "--accept", str(path)]
-        assert len(rotten(run(ledger, logs))) == 1
-        accepted = run_kdump(command[1:], tmp_path)
-        assert accepted.exit == (3 if journal else 0)
-        assert len(rotten(run(ledger, logs))) == bool(journal)
+    done = run_kdump(["patch-header", str(path), "--apply", "--quarantine", "aside"], tmp_path)
+    assert done.exit == 0, done.stderr
+    command = done.stdout.decode().splitlines()[-1].partition(": ")[2].replace("LEDGER", "ledger").split()
+    assert command == ["kdump", "verify", "--scrub", "ledger", "--accept", str(path)]
+    assert len(rotten(run(ledger, logs))) == 1
+    assert run_kdump(command[1:], tmp_path).exit == 0
+    assert rotten(run(ledger, logs)) == []
+    done = run_kdump(["undo", *map(str, (tmp_path / "aside").glob("*"))], tmp_path)
+    assert (done.exit, done.stdout.decode()) == (0, f"undone: {path.parent} is restored\n")
+    assert len(rotten(run(ledger, logs))) == 1
 
 
 # --- refusals -------------------------------------------------------------------------------------------------

@@ -129,6 +129,17 @@ def test_nor_a_sentence_of_salvage_or_a_run_of_carve(tmp_path: Path) -> None:
     assert "  kdump salvage runs/RUN... --to DIR --name TOPIC-N" in seen.lines
 
 
+def test_the_command_that_accepts_a_patch_stands_on_its_own_line(tmp_path: Path) -> None:
+    partition = copy_tree(FIXTURES / "damage" / "intact" / "none" / "logdir" / "plain-0", tmp_path / "t-0")
+    log = partition / f"{119:020}.log"
+    data = bytearray(log.read_bytes())
+    data[3834] ^= 1
+    log.write_bytes(data)
+    seen = run_in_terminal(["patch-header", "t-0", "--apply", "--quarantine", "aside"], tmp_path, 80)
+    assert seen.exit == 0
+    assert f"  kdump verify --scrub LEDGER --accept {log}" in seen.lines
+
+
 def test_findings_of_a_dump_are_wrapped_too_and_kafkas_own_words_are_not(tmp_path: Path) -> None:
     partition = copy_tree(FIXTURES / "damage" / "intact" / "none" / "logdir" / "plain-0", tmp_path / "t-0")
     data = bytearray((partition / f"{119:020}.index").read_bytes())

@@ -432,6 +432,95 @@ def test_a_transaction_without_its_end_stays_open(tmp_path: Path) -> None:
 
 
 # --- steps --------------------------------------------------------------------------------------------------
+TORN = batch(9)[:30]
+START_AT_1 = (
+    "log-start-offset-checkpoint says `plain 0 1`; line 2 counts the entries: "
+    "until then verify takes the offsets below 1 for lost"
+)
+
+
+def brokers(root: Path, *data: bytes, beside: dict[str, bytes] | None = None, topic: str = "plain") -> list[str]:
+    """The partition as each of some brokers has it."""
+    files = [{name(0): one} | (beside or {}) for one in data]
+    return [str(write(root / f"broker{k}" / f"{topic}-0", one)) for k, one in enumerate(files, 1)]
+
+
+def done_of(root: Path, sources: list[str]) -> SalvageDone:
+    return next(item for item in run(root, sources) if isinstance(item, SalvageDone))
+
+
+WELL = b"".join(batch(at, [b"v"]) for at in range(6))
+
+
+def test_a_partition_without_a_damaged_copy_needs_no_rescue(tmp_path: Path) -> None:
+    """A copy may end before the others: whether that is a loss nobody can tell, so it is named."""
+    sources = brokers(tmp_path, WELL, WELL[: len(WELL) // 6 * 4])
+    done = done_of(tmp_path, sources)
+    assert (done.is_sound, done.steps) == (True, ())
+    assert done.notes == (
+        f"{sources[1]} ends at offset 4, before another copy: it may follow that one, and must not lead before",
+    )
+    lines = run_kdump(["salvage", *sources, "--to", "text"], tmp_path).stdout.decode().splitlines()
+    assert "  no copy of it is damaged: its replicas need no rescue, leave them in place" in lines
+    assert [line for line in lines if line.startswith(("  next", "with losses"))] == []
+
+
+@pytest.mark.parametrize("topic", ["plain", "__cluster_metadata"])
+def test_of_a_damaged_and_a_whole_copy_kafka_replicates_the_whole_one(topic: str, tmp_path: Path) -> None:
+    sources = brokers(tmp_path, WELL[:200] + b"X" + WELL[201:], WELL, topic=topic)
+    done = done_of(tmp_path, sources)
+    told = f"{sources[1]} is sound and has all of this: while its broker runs and leads {topic}-0, stop the brokers of"
+    assert done.steps[0].why.startswith(f"{told} {sources[0]}, move") == (topic == "plain")
+    assert done.steps[topic == "plain"].why.startswith("stop ")
+    assert not done.is_sound
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"leader-epoch-checkpoint": b"0\n1\n0 x\n"},
+        {"partition.metadata": b"version: 0\n"},
+        {f"{9:020}.snapshot": snapshot()},
+        {"../recovery-point-offset-checkpoint": b"0\n1\nplain 0 9\n"},
+        {"../log-start-offset-checkpoint": b"0\n5\n"},
+    ],
+)
+def test_a_copy_with_damage_beside_its_log_is_not_sound(beside: dict[str, bytes], tmp_path: Path) -> None:
+    (source,) = brokers(tmp_path, WELL)
+    for file, data in beside.items():
+        (Path(source) / file).write_bytes(data)
+    done = done_of(tmp_path, [source])
+    assert not done.is_sound
+    assert done.steps
+
+
+def test_copies_that_only_together_have_all_are_put_in_place(tmp_path: Path) -> None:
+    size = len(WELL) // 6
+    done = done_of(tmp_path, brokers(tmp_path, WELL[: size * 2] + WELL[size * 3 :], WELL[: size * 4]))
+    assert (done.is_sound, done.salvaged.offsets_lost) == (False, 0)
+    assert done.steps[0].why.startswith("stop every broker")
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+def test_nobody_resets_groups_for_an_internal_topic(topic: str, tmp_path: Path) -> None:
+    for is_lost, data in ((False, WELL + TORN[:5]), (True, WELL[:200] + b"X" + WELL[201:])):
+        root = tmp_path / str(is_lost)
+        done = done_of(root, brokers(root, data, topic=topic))
+        assert bool(done.salvaged.offsets_lost) == is_lost
+        command = f"`kdump groups {done.path}` lists what groups have committed there"
+        lost = f"; commits of groups may be lost: {command}" if is_lost and topic == "__consumer_offsets" else ""
+        assert [step.why for step in done.steps if step.why.startswith("start")] == [f"start them{lost}"]
+
+
+def test_the_last_lines_name_the_partitions_with_losses(tmp_path: Path) -> None:
+    for number in range(8):
+        data = WELL if number == 3 else WELL[:200] + b"X" + WELL[201:]
+        write(tmp_path / "logs", {f"plain-{number}/{name(0)}": data})
+    lines = run_kdump(["salvage", "logs", "--to", "out"], tmp_path).stdout.decode().splitlines()
+    few = "plain-0, plain-1, plain-2, plain-4, plain-5"
+    assert lines[-2] == f"with losses: 7 partitions: {few} and 2 more (its lines above say which)"
+
+
 def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Path) -> None:
     """Three brokers, one copy: the controller elected an empty broker of the ISR, and the copy was cut to offset 0."""
     parts = [batch(0, [b"a"], flags=TRANSACTIONAL, producer=(7, 0, 0)), bytes(78)]
@@ -452,7 +541,7 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     ended = done.salvaged.replace(open_transactions=())
     assert [step.why for step in steps_for(ended, done.path, 1, has_id=True)] == [
         *(steps[0], steps[2]),
-        "on each see that log-start-offset-checkpoint says `plain 0 1`; line 2 counts the entries",
+        f"on each see that {START_AT_1}",
         *steps[3:5],
     ]
 
@@ -473,7 +562,7 @@ def test_a_salvage_that_cannot_write_its_output_says_what_is_whole(layout: str, 
 
 def test_a_partition_without_topic_id_is_a_stray_until_somebody_writes_it(tmp_path: Path) -> None:
     """Three brokers got partitions of carved runs: each renamed them to -stray, and led empty ones."""
-    files = {name(0): batch(0, [b"a"])}
+    files = {name(0): batch(0, [b"a"]) + TORN}
     for ident in (b"", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"):
         files |= {"partition.metadata": ident} if ident else {}
         source = str(write(tmp_path / str(len(ident)) / "plain-0", files))
@@ -483,7 +572,10 @@ def test_a_partition_without_topic_id_is_a_stray_until_somebody_writes_it(tmp_pa
 
 
 def test_what_a_former_run_has_made_has_the_same_steps(tmp_path: Path) -> None:
-    command = ["salvage", log_start_at(tmp_path, 3), "--to", "out"]
+    source = log_start_at(tmp_path, 3)
+    with (Path(source) / name(0)).open("ab") as log:
+        log.write(TORN)
+    command = ["salvage", source, "--to", "out"]
     first, again = (run_kdump(command, tmp_path).stdout.splitlines() for _ in range(2))
     assert [line for line in first if line.startswith(b"  next")] == [
         line for line in again if line.startswith(b"  next")
@@ -492,7 +584,7 @@ def test_what_a_former_run_has_made_has_the_same_steps(tmp_path: Path) -> None:
 
 
 def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
-    source = str(write(tmp_path / "__cluster_metadata-0", {name(0): batch(0, [b"a"])}))
+    source = str(write(tmp_path / "__cluster_metadata-0", {name(0): batch(0, [b"a"]) + TORN}))
     done = next(item for item in run(tmp_path, [source]) if isinstance(item, SalvageDone))
     assert done.steps[0].why.startswith("stop the broker that is to have __cluster_metadata-0")
     assert "only one log may go on" in done.steps[-1].why
@@ -706,7 +798,7 @@ def test_logs_named_as_files_are_whole_where_nothing_beside_them_is_left_out(tmp
     for number, sources in enumerate((every, [one, "d/txnspan-0"], [f"alone/txnspan-0/{name(68)}"])):
         run = run_kdump(["salvage", *sources, "--to", f"out{number}"], tmp_path)
         assert (run.exit, run.stderr) == (0, b"")
-        assert b": copy out" in run.stdout
+        assert b"do not put" not in run.stdout
 
 
 def test_the_command_for_all_segments_has_the_name_that_the_directory_does_not_tell(tmp_path: Path) -> None:

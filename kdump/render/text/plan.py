@@ -62,7 +62,7 @@ def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -
         yield _operation(plan, one, done=done, grouped=grouped)
     if plan.bytes_lost:
         size = f"{plan.bytes_lost:,}" if grouped else str(plan.bytes_lost)
-        yield f"  {'lost' if done else 'loses'} {size} bytes; {_ends(plan)}"
+        yield f"  {'lost' if done else 'loses'} {size} bytes; {_ends(plan, done=done)}"
     if plan.kept and plan.operations:
         yield f"{'left' if done else 'leaves'} {counted(plan.kept, 'file')} of {escape(plan.partition)} alone"
     for announced in plan.announces:
@@ -94,15 +94,17 @@ def taken_back(journal: str) -> str:
     return f"to take it back: {command_line('undo', named(os.path.dirname(journal)))}"
 
 
-def _ends(plan: Planned) -> str:
-    """Say where the log ends, and what lies between that and where it ended."""
+def _ends(plan: Planned, *, done: bool) -> str:
+    """Say where the log ends, and what lies between that and where it ended: once it is cut, in the quarantine only."""
     before, after = plan.log_end_before, plan.log_end_offset
     if before is None or after is None or before <= after:
         readable = f", {counted(plan.records_lost, 'readable record')} with them" if plan.records_lost else ""
+        readable += ", in the quarantine only" if done and plan.records_lost else ""
         return f"ends at {after} as before{readable}"
     records = "no record" if not plan.records_lost else counted(plan.records_lost, "record")
     return (
         f"ends at {after} instead of {before}: {counted(plan.offsets_lost, 'offset')}, {records} of them still readable"
+        f"{', in the quarantine only' if done and plan.records_lost else ''}"
     )
 
 

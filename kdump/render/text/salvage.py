@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Write = Callable[[str], object]
 
+_TOLD = 5  # partitions that a last line names
+
 
 class SalvageTotals:
     """What a run comes to."""
@@ -31,6 +33,7 @@ class SalvageTotals:
         self.errors = self.warnings = self.notes = 0
         self.unchecked: list[tuple[str | None, str]] = []
         self.not_complete: list[tuple[str, tuple[SalvageStep, ...]]] = []
+        self.with_losses: list[str] = []
         self.refused: list[str] = []
 
     def see(self, item: object) -> None:
@@ -45,6 +48,8 @@ class SalvageTotals:
             self.offsets_lost += found.offsets_lost
             self.records_lost += item.records_lost
             self.records_unknown += item.ranges_unknown
+            if found.offsets_lost:
+                self.with_losses.append(found.partition)
             if item.why_not_complete:
                 self.not_complete.append((found.partition, item.why_not_complete))
         elif isinstance(item, Finding):
@@ -171,6 +176,8 @@ class SalvageText:
         for note in item.notes:
             yield f"  note: {note}"
         yield f"  what became of every offset: {item.rows}"
+        if item.is_sound:
+            yield "  no copy of it is damaged: its replicas need no rescue, leave them in place"
         for number, step in enumerate(item.steps, 1):
             yield f"  next {number}: {step.why}{'' if step.command is None else f': {step.command}'}"
 
@@ -181,6 +188,9 @@ class SalvageText:
             self._write(f"{self._escape(f'not complete: {told} (next 1 of each says why)')}\n")
         if self._totals.refused:
             self._write(f"{self._escape(f'refused: {_counted_names(self._totals.refused)} (why stands above)')}\n")
+        if self._totals.with_losses:
+            told = _counted_names(self._totals.with_losses)
+            self._write(f"{self._escape(f'with losses: {told} (its lines above say which)')}\n")
         numbers = self._totals.numbers()
         wanted = ("partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown")
         self._write(f"salvaged {' '.join(f'{name}={numbers[name]}' for name in wanted)}\n")
@@ -201,7 +211,8 @@ def _left_out(some: Sequence[LeftOutBatches]) -> str:
 
 
 def _counted_names(names: list[str]) -> str:
-    return f"{counted(len(names), 'partition')}: {', '.join(names)}"
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return f"{counted(len(names), 'partition')}: {', '.join(names[:_TOLD])}{more}"
 
 
 def tell(item: object, error: Write) -> None:
