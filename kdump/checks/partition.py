@@ -20,7 +20,7 @@ from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
 from kdump.storage.directory import SEGMENT_KINDS
-from kdump.storage.lost_logs import known_ends, without_log
+from kdump.storage.lost_logs import known_ends, lost_of, without_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -57,7 +57,7 @@ class PartitionCheck:
         start = self._bases[0] if self._bases else 0
         self._start = max(start, directory.log_start)
         self._usable_epochs = directory.epochs if ascend(directory.epochs) else ()
-        self._lost_logs = directory.lost.logs
+        self._lost_logs = lost_of(directory).logs
         self.jobs = [self._job(base, only) for base in self._bases]
         self.sizes = [_size(directory, job.files[FileKind.LOG]) for job in self.jobs]
         self.checkpoint_findings: list[Finding] = []

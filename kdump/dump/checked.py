@@ -15,6 +15,7 @@ from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, LogStart, RecordsUnread, SnapshotStart
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import OFFSETS_TOPIC, FileKind, java_file
 from kdump.storage.tolerant import TolerantSource
 
@@ -249,7 +250,7 @@ def check_end(file: InputFile, walk: CheckedWalk) -> Iterator[Finding]:
     yield from file.segment.check_end(walk.checks.offsets.last, following)
     if not file.follow:
         is_first = base == file.directory.log_bases[0]
-        yield from file.directory.lost.findings(0 if is_first else base, following)
+        yield from lost_of(file.directory).findings(0 if is_first else base, following)
 
 
 class CheckedRecords:

@@ -28,6 +28,7 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import FileKind, parse_name
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class Outcomes:
         if base is None or not log.name.is_live:
             return None
         end, following = base if last is None else last + 1, log.directory.next_base(base)
-        behind = log.directory.lost.behind(base, end, size)
+        behind = lost_of(log.directory).behind(base, end, size)
         if behind is not None:
             return behind.first, behind.last
         if following is None or end >= following or self._is_cleaned or log.directory.was_cleaned:

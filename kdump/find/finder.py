@@ -24,6 +24,7 @@ from kdump.item import LookupAnswer
 from kdump.render.times import iso
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
+from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import SWAP, parse_name
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
@@ -64,7 +65,7 @@ def open_partition(path: str, report: Report) -> PartitionDir:
     for name in sorted(one for one in partition.listing.names if one.endswith(tuple(_UNFINISHED))):
         severity, why = _UNFINISHED[os.path.splitext(name)[1]]
         report(Finding(Code.F08, partition.listing.join(name), values={"why": why}, severity_override=severity))
-    for finding in partition.lost.findings():
+    for finding in lost_of(partition).findings():
         report(finding)
     for file in (partition.log_dir.file(FileKind.LOG_START), partition.epoch_file):
         if file.failure is not None and not file.is_missing:

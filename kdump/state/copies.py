@@ -12,6 +12,7 @@ from kdump.format.kinds import FileKind
 from kdump.state_rows import CopyChosen
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.lost_logs import lost_of
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import parent, real
@@ -124,7 +125,7 @@ def _told(report: Callable[[Finding | OpenFailure], None], file: StateFile) -> N
 
 def _is_sound(directory: PartitionDir, limit: int) -> bool:
     """Whether all batches of a copy can be trusted: of equal copies a damaged one is not read."""
-    if directory.lost.logs:
+    if lost_of(directory).logs:
         return False
     errors: list[Finding] = []
 

@@ -24,6 +24,7 @@ from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
 from kdump.state import _fold
 from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.lost_logs import lost_of
 from kdump.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -309,7 +310,7 @@ class PartitionLog:
         """Yield number of the segment and runs of batches with the right CRC up to a place."""
         counts = not self._is_surveyed
         self._last_time = -1
-        for finding in self.directory.lost.findings() if self.kind is FileKind.LOG else ():
+        for finding in lost_of(self.directory).findings() if self.kind is FileKind.LOG else ():
             self._tell(finding)
             if not self.bases or (finding.offset or 0) < self.bases[0]:
                 self._lose(0, 0, -1)
@@ -410,7 +411,7 @@ class PartitionLog:
             return
         base = self.bases[number]
         with suppress(OSError):  # an index that cannot be read is no witness
-            behind = self.directory.lost.behind(base, base if last is None else last + 1, size)
+            behind = lost_of(self.directory).behind(base, base if last is None else last + 1, size)
             if behind is not None:
                 is_told = any(one.segment == number for one in self._damage)
                 self._lose(number, size, self._last_time)

@@ -175,6 +175,18 @@ class LostOffsets:
         return LostBehind(end, last, cut_off(path, size, end, until, why))
 
 
+def lost_of(directory: PartitionDir) -> LostOffsets:
+    """Return what a partition lacks; its files are looked at once.
+
+    Args:
+        directory: the partition.
+    """
+    found = directory.learnt.get(LostOffsets)
+    if not isinstance(found, LostOffsets):
+        found = directory.learnt[LostOffsets] = LostOffsets(directory)
+    return found
+
+
 def _last_entry(directory: PartitionDir, base: int, files: dict[FileKind, str]) -> int | None:
     """The last offset that the indexes of a segment have, None where they have none below the next segment."""
     bound = directory.next_base(base)

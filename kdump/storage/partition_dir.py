@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kdump.format.source import Source
     from kdump.storage.directory import Contents
     from kdump.storage.file_source import OpenFailure
-    from kdump.storage.lost_logs import LostOffsets
     from kdump.storage.state_file import StateFile
 
 
@@ -48,6 +47,7 @@ class PartitionDir:
         name: of the directory.
         parsed: what the name tells, None where it tells nothing.
         cache: where its files are open.
+        learnt: what other modules have made of its files once, by the type of that.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class PartitionDir:
         self.name = base_name(path)
         self.parsed = parse_partition(self.name)
         self.cache = log_dir.cache
+        self.learnt: dict[type, object] = {}
         self._prefix = os.path.join(path, "")
         self._is_partition = is_partition
         self._files: dict[str, StateFile] = {}
@@ -172,13 +173,6 @@ class PartitionDir:
     def was_cleaned(self) -> bool:
         """Whether compaction has been here, by cleaner-offset-checkpoint."""
         return self.key is not None and self.log_dir.offset(FileKind.CLEANER, self.key) is not None
-
-    @cached_property
-    def lost(self) -> LostOffsets:
-        """What its logs lack, by the other files."""
-        from kdump.storage.lost_logs import LostOffsets  # who shows one file need not import it
-
-        return LostOffsets(self)
 
     # --- small files ----------------------------------------------------------------------------------------
     def file(self, name: str, kind: FileKind) -> StateFile:

@@ -1222,7 +1222,10 @@ def test_an_interrupt_between_two_repairs_says_how_many_are_done(tmp_path: Path)
     folders = [one.parent for one in journals(q)]
     assert len(folders) == 2
     told = "kdump: undo was interrupted: 1 repair is undone; the same command goes on\n"
-    assert interrupted("Repair.wrote = interrupting(Repair.wrote, 1)", "undo", *folders) == (-signal.SIGINT, told)
+    assert interrupted("Repair.say_unseen = interrupting(Repair.say_unseen, 1)", "undo", *folders) == (
+        -signal.SIGINT,
+        told,
+    )
 
 
 def test_an_interrupt_in_the_middle_of_a_repair_names_the_journal_and_ends_by_the_signal(tmp_path: Path) -> None:
