@@ -17,6 +17,7 @@ from kdump.dump.checked import open_walk
 from kdump.dump.transaction_outcomes import COMMITTED, IN_DOUBT, Outcomes, say_doubts
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
+from kdump.format.batch.offset_order import MISPLACED
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.record.chunk import KEPT, Chunk, Fate
 from kdump.format.record.reader import RecordReader
@@ -127,12 +128,14 @@ class RecordFates:
         """
         rows, window = chunk.rows, chunk.window
         transactions: dict[int, str | None] = {}
-        fates = []
+        fates, shift = [], 0
         for number, key in enumerate(_keys_of(chunk)):
             at = number * layout.RECORD_WIDTH
-            k, offset = rows[at + layout.R_BATCH], rows[at + layout.R_OFFSET]
+            k = rows[at + layout.R_BATCH]
             if k not in transactions:
                 transactions[k] = self._outcomes.of(log.path, window, k)
+                shift = self._outcomes.shift(log.path, window, k)
+            offset = rows[at + layout.R_OFFSET] + shift
             is_control = _has(window, k, layout.CONTROL_FLAG)
             after = self._found.keys.get(key) if key is not None and not is_control else None
             at = 0 if after is None else bisect_right(after, offset)
@@ -141,7 +144,7 @@ class RecordFates:
             is_sound = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
             transaction, doubt = transactions[k], None
             if transaction == IN_DOUBT:
-                transaction, doubt = None, self._outcomes.hole_behind(window.cell(k, layout.BASE_OFFSET))
+                transaction, doubt = None, self._outcomes.hole_behind(window.cell(k, layout.BASE_OFFSET) + shift)
                 self._doubts[doubt] = self._doubts.get(doubt, 0) + 1
             fates.append(Fate(transaction, offset < self._start, superseded, deleted, is_sound, doubt))
         return fates
@@ -159,12 +162,15 @@ class RecordFates:
             walk.checks.follow_producers = False
             for window in walk.windows():
                 self._outcomes.see_holes(window, findings)
+                self._outcomes.see_misplaced(log.path, window, findings)
                 self._pass_over(findings)
                 for chunk in reader.chunks(_sound(self._outcomes.window(log.path, window, COMMITTED))):
                     for number, key in enumerate(_keys_of(chunk)):
                         offsets = None if key is None else keys.get(key)
                         if offsets is not None:
-                            offsets.append(chunk.rows[number * layout.RECORD_WIDTH + layout.R_OFFSET])
+                            at = number * layout.RECORD_WIDTH
+                            shift = self._outcomes.shift(log.path, chunk.window, chunk.rows[at + layout.R_BATCH])
+                            offsets.append(chunk.rows[at + layout.R_OFFSET] + shift)
             self._pass_over(findings)
             behind = self._outcomes.lost_behind(log, walk.checks.offsets.last, source.size)
             if behind is not None:
@@ -175,9 +181,10 @@ class RecordFates:
     def _pass_over(self, findings: list[Finding]) -> None:
         """Remember where nothing is learnt of keys."""
         for one in findings:
-            if not one.gap and one.code not in (Code.B01, Code.B02):
+            is_unplaced = one.code in MISPLACED and not isinstance(one.expected, int)
+            if not (one.gap or is_unplaced or one.code in (Code.B01, Code.B02)):
                 continue
-            if one.offset is None:
+            if one.offset is None or is_unplaced:
                 place = f"byte {one.position} on of {one.file}"
             else:
                 place = span(one.offset, one.offset if one.last_offset is None else one.last_offset, "offset")

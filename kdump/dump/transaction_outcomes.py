@@ -22,6 +22,7 @@ from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.offset_order import MISPLACED, misplaced
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
@@ -87,6 +88,7 @@ class Outcomes:
         self._in_doubt: dict[int, array[int]] = {}  # the same of those that may have ended in a hole
         self._hole_offsets = array("q")  # of each place that cannot be read: the last offset before it, ascending
         self._hole_names: list[str] = []
+        self._shifts: dict[tuple[str, int], int] = {}  # path and position of batches with a wrong base offset
         self._is_cleaned = False  # a log that was read has holes inside
         self._last = -1  # the highest offset that was read
         self._met = Met({}, {})
@@ -109,7 +111,7 @@ class Outcomes:
         for k in range(window.count) if wanted == COMMITTED else sorted(in_question):
             outcome = self._outcome(path, window, k) if k in in_question else COMMITTED
             if outcome == IN_DOUBT:
-                where = self.hole_behind(window.cell(k, layout.BASE_OFFSET))
+                where = self.hole_behind(window.cell(k, layout.BASE_OFFSET) + self.shift(path, window, k))
                 self._met.doubts[where] = self._met.doubts.get(where, 0) + max(0, window.cell(k, layout.COUNT))
             if outcome == wanted:
                 kept.extend(window.rows[k * width : (k + 1) * width])
@@ -163,7 +165,8 @@ class Outcomes:
     def _outcome(self, path: str, window: Window, k: int) -> str:
         if window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
             return "marker"
-        producer, offset = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.BASE_OFFSET)
+        producer = window.cell(k, layout.PRODUCER_ID)
+        offset = window.cell(k, layout.BASE_OFFSET) + self.shift(path, window, k)
         if _is_in(self._in_doubt, producer, offset):
             return IN_DOUBT
         if _is_in(self._aborted, producer, offset):
@@ -196,6 +199,9 @@ class Outcomes:
             walk.checks.follow_producers = False
             for window in walk.windows():
                 self.see_holes(window, findings)
+                self.see_misplaced(log.path, window, findings)
+                for k, shift in misplaced(window, findings):
+                    window.shift(k, shift)
                 self._gaps(findings)
                 self._step(number, window)
             self._gaps(findings)
@@ -230,6 +236,27 @@ class Outcomes:
             return None
         return end, following - 1
 
+    def see_misplaced(self, path: str, window: Window, findings: Iterable[Finding]) -> None:
+        """Learn which batches of a log have a wrong base offset, and the right one.
+
+        Args:
+            path: of the log.
+            window: batches of it.
+            findings: about them.
+        """
+        for k, shift in misplaced(window, findings):
+            self._shifts[path, window.cell(k, layout.POSITION)] = shift
+
+    def shift(self, path: str, window: Window, k: int) -> int:
+        """Return how much is to be added to the offsets of a batch whose base offset is wrong, 0 for others.
+
+        Args:
+            path: of the log.
+            window: batches of it.
+            k: number of the batch.
+        """
+        return self._shifts.get((path, window.cell(k, layout.POSITION)), 0) if self._shifts else 0
+
     def see_holes(self, window: Window, findings: Iterable[Finding]) -> None:
         """Take into account whether compaction has made holes: then one between two logs is no loss.
 
@@ -247,6 +274,8 @@ class Outcomes:
         for finding in findings:
             if finding.is_not_read:
                 self._hole(finding.offset, finding.last_offset)
+            elif finding.code in MISPLACED and not isinstance(finding.expected, int):
+                self._hole(None, None)
         findings.clear()
 
     def _hole(self, first: int | None, last: int | None) -> None:

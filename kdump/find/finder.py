@@ -191,6 +191,7 @@ class Finder:
         way.start(self._lookup)
         places.start()
         broker = self._by_broker(query)
+        way.check_following(self._lookup, places.batch)
         if not (self._scan or way.is_odd or way.by_file_time):
             return broker
         batch = places.batch

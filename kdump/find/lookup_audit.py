@@ -10,6 +10,7 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.header_checks import check_header
 from kdump.format.index.offset_and_time import TimestampOffset
+from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -127,6 +128,25 @@ class LookupAudit:
             self._check_entry(max(0, self._partition.floor(offset)), offset)
         if not isinstance(found, FoundBatch) or found.segment == last:
             self.check_end(lookup)
+
+    def check_following(self, lookup: Lookup, place: tuple[int, int] | None) -> None:
+        """Judge the base offset of the batch of an answer by the one behind it: it is outside of the CRC.
+
+        Args:
+            lookup: has found the answer.
+            place: number of the segment and position of the batch; None for none.
+        """
+        batch = None if place is None or self.is_odd else lookup.batch_at(*place)
+        if place is None or not isinstance(batch, FoundBatch):
+            return
+        number, last, end = place[0], batch.cell(layout.LAST_OFFSET), place[1] + batch.cell(layout.SIZE)
+        log = self._partition.segment(number).log
+        if end < log.size:
+            header = log.read_at(end, layout.RECORDS_AT)
+            is_v2 = len(header) == layout.RECORDS_AT and header[layout.MAGIC_AT] == layout.MAGIC_V2
+            self.is_odd = is_v2 and 0 <= wire.i64(header, 0) <= last  # the first field is the base offset
+        elif number + 1 < len(self._bases):
+            self.is_odd = self._bases[number + 1] <= last
 
     def check_end(self, lookup: Lookup) -> None:
         """Judge what the end of the log was taken from."""

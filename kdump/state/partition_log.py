@@ -8,13 +8,13 @@ right CRC are handed out.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
+from kdump.format.batch.offset_order import misplaced
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
@@ -79,7 +79,6 @@ class Cut(NamedTuple):
 
 
 START = Cut(0, 0, -1)
-_MISPLACED = (Code.O01, Code.O02, Code.O03)  # of which the CRC is right
 
 
 class _Damage(NamedTuple):
@@ -340,7 +339,8 @@ class PartitionLog:
             try:
                 for window in walk.windows(end):
                     self._read = before + walk.border.position - begin
-                    _put_right(window, found)
+                    for k, shift in misplaced(window, found):
+                        window.shift(k, shift)
                     self._drain(number, found)
                     if counts:
                         self._batches += window.count
@@ -422,19 +422,6 @@ class PartitionLog:
         self._lose(number, position, self._last_time)
         if not self._is_surveyed:
             self._report(why)
-
-
-def _put_right(window: Window, found: Sequence[Finding]) -> None:
-    """Give batches the base offset that they must have: a wrong one makes no hole in the log."""
-    for finding in found:
-        if finding.code not in _MISPLACED or not isinstance(finding.expected, int) or finding.position is None:
-            continue
-        k = bisect_left(window.column(layout.POSITION), finding.position, 0, window.count)
-        if k < window.count and window.cell(k, layout.POSITION) == finding.position:
-            at = k * layout.BATCH_WIDTH
-            behind = finding.expected - window.cell(k, layout.BASE_OFFSET)
-            window.rows[at + layout.BASE_OFFSET] += behind
-            window.rows[at + layout.LAST_OFFSET] += behind
 
 
 class SnapshotLog(PartitionLog):

@@ -21,7 +21,7 @@ from kdump.render.json.writer import fate_json
 from kdump.render.text.writer import fate_text
 from tests.support.coordinator_records import at, ended
 from tests.support.partitions import checkpoint, segment, write
-from tests.support.runs import FIXTURES, run_kdump
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import Record
 
 if TYPE_CHECKING:
@@ -169,6 +169,33 @@ def test_the_fate_of_a_record_with_a_wrong_crc_says_first_that_no_consumer_gets_
     run = run_kdump(["dump", "orders-0", "--fate", "--from-offset", "9"], logdir)
     fates = [line.partition("fate: ")[2] for line in run.stdout.decode().splitlines() if line.startswith("| ")]
     assert [one.partition(",")[0] for one in fates] == ["[open", "[not readable: wrong CRC"]
+
+
+FATE = re.compile(rb"\| offset: (\d+) .*?fate: \[(.*?)\]")
+
+
+@pytest.mark.parametrize(
+    ("at_byte", "value", "offsets"), [(18003, 1, {477: 221}), (25034, 0, {63: 319}), (17999, 9, {})]
+)
+def test_a_wrong_base_offset_changes_no_fate(at_byte: int, value: int, offsets: dict[int, int], tmp_path: Path) -> None:
+    """The offset is shown as it is stored; what became of each record goes by the right one."""
+    node = copy_tree(NODE, tmp_path / "node1")
+    log, args = (
+        node / "txn-0" / f"{0:020}.log",
+        ["dump", "--fate", "--key", "t1.5", "--set", "retention.ms=-1", "txn-0"],
+    )
+    sound = FATE.findall(run_kdump(args, node).stdout)
+    stored = bytearray(log.read_bytes())
+    stored[at_byte] = value
+    log.write_bytes(stored)
+    run = run_kdump(args, node)
+    found = FATE.findall(run.stdout)
+    assert run.exit == 3
+    assert len(found) == len(sound) == 20
+    assert [fate for _, fate in found] == [fate for _, fate in sound]
+    changed = [(int(one), int(right)) for (one, _), (right, _) in zip(found, sound, strict=True) if one != right]
+    assert len(changed) == 3
+    assert dict(changed[:1]) == offsets or not offsets
 
 
 def test_where_a_newer_record_may_be_is_said(logdir: Path) -> None:

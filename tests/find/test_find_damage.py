@@ -226,6 +226,18 @@ def test_a_wrong_index_beside_a_damaged_batch_has_both_remedies(build: Callable[
     assert found["L13"].remedy.startswith(remedy)
 
 
+@pytest.mark.parametrize("args", [["find-time", "1795219490890"], ["find-offset", "222"]])
+def test_an_answer_from_a_batch_with_a_wrong_base_offset_is_told_with_that(args: list[str], tmp_path: Path) -> None:
+    """Its offsets 221..223 are stored as 477..479; a broker believes that, and nothing before the batch tells it."""
+    tree = copy_tree(NODE, tmp_path / "node1")
+    log = tree / "txn-0" / f"{0:020}.log"
+    stored = bytearray(log.read_bytes())
+    stored[18003] = 1
+    log.write_bytes(stored)
+    answer = Answer([args[0], "txn-0", args[1]], tree)
+    assert (answer.exit, answer.location["offset"], answer.findings["O03"]["expected"]) == (3, 477, 221)
+
+
 # --- times of files -----------------------------------------------------------------------------------------
 def test_a_segment_passed_over_by_its_file_time_is_not_forgotten(build: Callable[[str], Path]) -> None:
     """Its time index is empty and its file is old: the answer of a broker is in the next segment."""

@@ -9,13 +9,14 @@ base offset is wrong only if one bit makes it fit exactly between the good batch
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.finding import Code, Finding, Report
 from kdump.format.batch import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from kdump.format.batch.window import Window
 
@@ -67,6 +68,25 @@ def offsets_at(window: Window, k: int) -> tuple[int | None, int, bool]:
         return first, last, False
     before = window.offset_before(k)
     return (before + 1 if layout.UNKNOWN < before < last else None), last, True
+
+
+MISPLACED = (Code.O01, Code.O02, Code.O03)
+"""Findings about a base offset that is wrong: it is outside of the CRC."""
+
+
+def misplaced(window: Window, findings: Iterable[Finding]) -> Iterator[tuple[int, int]]:
+    """Yield the batches of a window whose right base offset is known: number of the row, and what is to be added.
+
+    Args:
+        window: batches of a log.
+        findings: that a checked walk has made about them.
+    """
+    for finding in findings:
+        if finding.code not in MISPLACED or not isinstance(finding.expected, int) or finding.position is None:
+            continue
+        k = bisect_left(window.column(layout.POSITION), finding.position, 0, window.count)
+        if k < window.count and window.cell(k, layout.POSITION) == finding.position:
+            yield k, finding.expected - window.cell(k, layout.BASE_OFFSET)
 
 
 class OffsetFold:

@@ -63,6 +63,17 @@ class Window:
         """Return one value."""
         return self.rows[row * layout.BATCH_WIDTH + column]
 
+    def shift(self, k: int, by: int) -> None:
+        """Add a number to the offsets of a batch, as its row has them; its bytes stay.
+
+        Args:
+            k: number of the row.
+            by: how much.
+        """
+        at = k * layout.BATCH_WIDTH
+        self.rows[at + layout.BASE_OFFSET] += by
+        self.rows[at + layout.LAST_OFFSET] += by
+
     def row(self, k: int) -> array[int]:
         """Return one row, as an array of its own."""
         return self.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
