@@ -61,6 +61,10 @@ class Searched:
         if not self._is_found:
             if self._is_missing:
                 return
+            if one.to_offset is not None and one.to_offset <= (one.from_offset or 0):
+                why = f"--to-offset {one.to_offset} is left out, so no offset is asked for"
+                yield f"nothing found: {why}; offset {one.to_offset} alone ends at {one.to_offset + 1}"
+                return
             ranges = list(_ranges(one))
             wanted = f" for {self._asked}" if self._asked else ""
             yield f"nothing found{wanted}" + (f"; searched was only {', '.join(ranges)}" if ranges else "")

@@ -389,6 +389,13 @@ def test_what_finds_something_says_nothing(logdir: Path) -> None:
     assert searched(Selection(keys=(b"a",)), logdir / "orders-0") == []
 
 
+def test_a_range_without_offsets_is_told_as_that(logdir: Path) -> None:
+    run = run_kdump(["dump", "--from-offset", "2", "--to-offset", "2", "orders-0"], logdir)
+    assert run.stderr == (
+        b"kdump: nothing found: --to-offset 2 is left out, so no offset is asked for; offset 2 alone ends at 3\n"
+    )
+
+
 def test_nothing_found_is_said_with_the_range_that_was_searched(logdir: Path) -> None:
     found = searched(Selection(keys=(b"x",), from_offset=3, to_offset=9, from_time=T), logdir / "orders-0")
     assert found == ["nothing found; searched was only offsets 3 to 8, times from 2023-11-14T22:13:20.000Z to the end"]

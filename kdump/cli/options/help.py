@@ -25,7 +25,7 @@ _MEANT = {
     "--topic-partition": (_DIRECTORY, _OF_PATHS),
     "--topic": (_DIRECTORY, _OF_PATHS),
     "--partition": (_DIRECTORY, _OF_PATHS),
-    "--offset": ("--from-offset N --to-offset N selects by offset", ("dump",)),
+    "--offset": ("--from-offset 72 --to-offset 73 selects offset 72", ("dump",)),
     "--fix": ("kdump verify PATH says which repair fits", ("verify", "dump")),
     "--dry-run": ("without --apply it is a dry run", _REPAIRS),
 }
