@@ -356,7 +356,7 @@ class Finder:
         if self._wrong_batch:
             said = f"no index mends a damaged batch: {said}"
         if self._wrong_index:
-            said = f"rebuild the index that is wrong, as its finding says; {said}"
+            said = f"rebuild the index that is wrong (kdump verify names the command); {said}"
         elif self._way.by_file_time:
             said = f"rebuild the time index that is empty (kdump reindex); {said}"
         return said

@@ -222,7 +222,7 @@ def test_a_wrong_index_beside_a_damaged_batch_has_both_remedies(build: Callable[
     met = [*ask(finder, time_query("1700000081293"))[0], *ask(finder, time_query("max"))[0]]
     found = {one.code.name: one for one in met if isinstance(one, Finding)}
     assert set(found) == {"B01", "T04", "L13"}
-    remedy = "rebuild the index that is wrong, as its finding says; no index mends a damaged batch: a consumer gets"
+    remedy = "rebuild the index that is wrong (kdump verify names the command); no index mends a damaged batch: "
     assert found["L13"].remedy.startswith(remedy)
 
 
@@ -328,7 +328,7 @@ def test_max_looks_beyond_the_last_entry(plain: Path) -> None:
     assert answer.location["offset"] == 294
     assert (answer.exit, answer.codes) == (3, {"T05", "L13"})
     assert answer.findings["L13"]["expected"] == 296
-    wanted = "rebuild the index that is wrong, as its finding says; a consumer gets the broker's answer; --scan tells "
+    wanted = "rebuild the index that is wrong (kdump verify names the command); a consumer gets the broker's answer; "
     assert answer.findings["L13"]["remedy"].startswith(wanted)
 
 
