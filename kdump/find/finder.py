@@ -227,7 +227,9 @@ class Finder:
         batch = self._lookup.batch_at(*place) if place is not None else None
         if not isinstance(batch, FoundBatch) or location.offset is None:
             return None
-        return self._inside.record(batch, location.offset)
+        stored, base = batch.cell(layout.BASE_OFFSET), location.base_offset
+        is_misplaced = base is not None and batch.cell(layout.MAGIC) >= layout.MAGIC_V2 and stored != base
+        return self._inside.record(batch, location.offset + (stored - base if is_misplaced and base is not None else 0))
 
     def context(self, count: int) -> Iterator[Chunk]:
         """Yield the batches around that of the last answer, as the segment has them, whatever their CRC.
@@ -332,15 +334,16 @@ class Finder:
 
     def _differ(self, query: Query, broker: LookupAnswer, data: LookupAnswer) -> Finding:
         place = broker if broker.file is not None else data
+        by_position = query.ask is Ask.OFFSET and broker.position != data.position
         answer = f"{broker.answer} ({self._way.reason})" if self._way.reason else broker.answer
         return Finding(
             Code.L13,
             place.file or self._partition.path,
             place.position,
             None if place.position is None else 0,
-            field="position" if query.ask is Ask.OFFSET else "offset",
-            found=_number(query, broker),
-            expected=_number(query, data),
+            field="position" if by_position else "offset",
+            found=broker.position if by_position else broker.offset,
+            expected=data.position if by_position else data.offset,
             values={
                 "query": query.text.strip(),
                 "broker": answer,
@@ -371,10 +374,6 @@ def _unread(error: UnreadableError | OSError) -> tuple[Finding | OpenFailure, st
     if isinstance(error, FileShrankError):
         return Finding(Code.V01, error.filename, error.position), sentence
     return OpenFailure(error.filename, "read", sentence), sentence
-
-
-def _number(query: Query, location: LookupAnswer) -> int | None:
-    return location.position if query.ask is Ask.OFFSET else location.offset
 
 
 def _same(one: LookupAnswer, other: LookupAnswer) -> bool:

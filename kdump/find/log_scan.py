@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused, find_record, limit_of
@@ -18,6 +18,7 @@ from kdump.broker.segment_reading import WINDOW
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Finding
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.offset_order import misplaced
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kernels import wire
@@ -47,6 +48,7 @@ class OffsetRun(NamedTuple):
         max_timestamp: of their records, ms; of a batch whose records are over a limit what its header says.
         magic: of one batch alone whose magic or length the file has wrong and the CRC has proven; its size is that of
             the run. None for batches that can be read as they are.
+        shift: what is to be added to the offsets of one batch alone whose base offset is wrong, 0 for others.
     """
 
     position: int
@@ -55,6 +57,7 @@ class OffsetRun(NamedTuple):
     last: int
     max_timestamp: int
     magic: int | None = None
+    shift: int = 0
 
 
 if TYPE_CHECKING:
@@ -323,12 +326,19 @@ class LogScan:
         found: list[Finding] = []
         walk = self._walk(number, found.append)
         for window in walk.windows():
+            shifts = dict(misplaced(window, found))
+            for k, shift in shifts.items():
+                window.shift(k, shift)
             times = self._seen_times(file, window, found.append) if self._times else {}
             yield from found
             found.clear()
             for start, stop in true_rows(window):
-                for k in range(start, stop, RUN):
-                    yield self._run(number, window, k, min(k + RUN, stop), times)
+                alone = [one for k in shifts if start <= k < stop for one in (k, k + 1)]
+                bounds = sorted({start, stop, *alone})
+                for begin, end in pairwise(bounds):
+                    for k in range(begin, end, RUN):
+                        run = self._run(number, window, k, min(k + RUN, end), times)
+                        yield run._replace(shift=shifts.get(k, 0))
             yield Progress(walk.border.position, 0, file)
         yield from found
         yield Progress(self._partition.segment(number).log.size, 0, file)
@@ -388,8 +398,13 @@ class LogScan:
         """Yield the batches of a run again: nothing but true ones lie in it."""
         log = self._partition.segment(number).log
         if run.magic is not None:
-            return iter((self._proven(log, run, run.magic),))
-        return KafkaWalk(log, log.name, run.position, run.end, self._limit, self._buffer_of(log)).windows()
+            windows = iter((self._proven(log, run, run.magic),))
+        else:
+            windows = KafkaWalk(log, log.name, run.position, run.end, self._limit, self._buffer_of(log)).windows()
+        for window in windows:
+            if run.shift:
+                window.shift(0, run.shift)
+            yield window
 
     def _proven(self, log: Source, run: OffsetRun, magic: int) -> Window:
         """The one batch of a run, with the size and the magic that its CRC has proven."""

@@ -236,6 +236,14 @@ def test_an_answer_from_a_batch_with_a_wrong_base_offset_is_told_with_that(args:
     log.write_bytes(stored)
     answer = Answer([args[0], "txn-0", args[1]], tree)
     assert (answer.exit, answer.location["offset"], answer.findings["O03"]["expected"]) == (3, 477, 221)
+    right = 222 if args[0] == "find-offset" else 221
+    assert [answer.findings["L13"][key] for key in ("field", "found", "expected")] == ["offset", 477, right]
+    scanned = Answer([args[0], "txn-0", args[1], "--scan"], tree)
+    assert (scanned.exit, scanned.location["offset"], scanned.location["baseOffset"]) == (3, right, 221)
+    shown = run_kdump([args[0], "txn-0", args[1], "--scan", "--print"], tree).stdout.decode()
+    assert f"| offset: {right + 256} " in shown, "the record as it is stored"
+    behind = Answer(["find-offset", "txn-0", "300", "--scan"], tree)
+    assert (behind.location["offset"], "L13" in behind.codes) == (300, False)
 
 
 # --- times of files -----------------------------------------------------------------------------------------
