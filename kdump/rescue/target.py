@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.rescue.sources import is_partition_name
 from kdump.storage.directory import cannot_list
 from kdump.storage.log_dir import log_dir_around
+from kdump.storage.names import SALVAGE_ROWS
 from kdump.storage.paths import parent, real
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from kdump.storage.fsops import FileOps
 
-ROWS = ".salvage.jsonl"  # behind the name of a partition
 _TEMPORARY = ".kdump-salvage-"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -91,11 +91,11 @@ class Target:
         for entry in sorted(entries):
             if entry.startswith(_TEMPORARY):
                 continue
-            if entry.endswith(ROWS):
-                partition = entry.removesuffix(ROWS)
+            if entry.endswith(SALVAGE_ROWS):
+                partition = entry.removesuffix(SALVAGE_ROWS)
                 if partition in entries or partition in names:
                     continue
-            elif entry in names and f"{entry}{ROWS}" in entries:
+            elif entry in names and f"{entry}{SALVAGE_ROWS}" in entries:
                 if self.sources_of(entry) == names[entry]:
                     whole.add(entry)
                     continue
@@ -105,7 +105,7 @@ class Target:
 
     def rows_path(self, partition: str) -> str:
         """Return the path of the file with what became of every offset."""
-        return os.path.join(self.path, f"{partition}{ROWS}")
+        return os.path.join(self.path, f"{partition}{SALVAGE_ROWS}")
 
     def sources_of(self, partition: str) -> tuple[str, ...] | None:
         """Return the sources that the last row of a partition names, None where there is none."""
@@ -138,7 +138,9 @@ class Target:
         for entry in sorted(os.listdir(self.fd)):
             if entry.startswith(_TEMPORARY):
                 self.discard(entry)
-            elif entry.endswith(ROWS) and not os.path.lexists(os.path.join(self.path, entry.removesuffix(ROWS))):
+            elif entry.endswith(SALVAGE_ROWS) and not os.path.lexists(
+                os.path.join(self.path, entry.removesuffix(SALVAGE_ROWS))
+            ):
                 self._ops.remove(self.fd, entry)
 
     def publish(self, partition: str) -> None:
@@ -148,7 +150,7 @@ class Target:
             partition: its name.
         """
         self.open()
-        self._ops.rename(self.fd, _rows_name(partition), f"{partition}{ROWS}")
+        self._ops.rename(self.fd, _rows_name(partition), f"{partition}{SALVAGE_ROWS}")
         self._ops.sync(self.fd)
         self._ops.rename(self.fd, f"{_TEMPORARY}{partition}", partition)
         self._ops.sync(self.fd)
@@ -264,7 +266,7 @@ class Staging:
 
 
 def _rows_name(partition: str) -> str:
-    return f"{_TEMPORARY}{partition}{ROWS}"
+    return f"{_TEMPORARY}{partition}{SALVAGE_ROWS}"
 
 
 def parent_of(path: str) -> str:

@@ -83,7 +83,7 @@ class EmptyAnswer:
                 if self._chosen
                 else "name the log.dirs of other brokers too: a copy may have it"
             )
-            yield f"the answer lacks what was written there{then}; {again}"
+            yield f"the answer may lack what was written there{then}; {again}"
 
     def _nothing(self, question: Question) -> Iterator[str]:
         """Yield what is not here."""

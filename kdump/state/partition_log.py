@@ -21,6 +21,7 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
+from kdump.render.terminal.numbers import span
 from kdump.state import _fold
 from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
@@ -120,6 +121,7 @@ class PartitionLog:
         self._limits = limits
         self._report = report
         self._told: set[tuple[Code, str, int | None]] = set()
+        self._said: set[str] = set()
         self._damage: list[_Damage] = []
         self._files: dict[int, CheckedFile] = {}
         self._batches = self._records = 0
@@ -384,6 +386,8 @@ class PartitionLog:
         for finding in found:
             if self._is_unfinished(number, finding):
                 continue
+            if finding.code is Code.O04:
+                self._lose_if_salvaged(number, finding.position or 0, finding.offset or 0, finding.last_offset)
             if finding.gap:
                 self._lose(number, finding.position or 0, self._last_time)
             self._tell(finding)
@@ -393,6 +397,11 @@ class PartitionLog:
         """Whether a broker is writing the batch: nothing is lost by that."""
         is_end = finding.code in (Code.L01, Code.L02) and number == len(self.bases) - 1
         return is_end and self.directory.log_dir.is_held
+
+    def _report_once(self, problem: OpenFailure) -> None:
+        if problem.sentence not in self._said:
+            self._said.add(problem.sentence)
+            self._report(problem)
 
     def _tell(self, finding: Finding) -> None:
         place = finding.code, finding.file, finding.position
@@ -405,13 +414,29 @@ class PartitionLog:
         self._survey[_fold.LAST] = layout.UNKNOWN
         self._damage.append(_Damage(number, position, since))
 
+    def _lose_if_salvaged(self, number: int, position: int, first: int, last: int | None) -> None:
+        """A hole that was there when salvage made the partition: a loss, and no compaction.
+
+        Args:
+            number, position: where it is.
+            first, last: its offsets, inclusive; `last` None for no end.
+        """
+        for begin, end in lost_of(self.directory).before_salvage:
+            if end >= first and (last is None or begin <= last):
+                self._lose(number, position, self._last_time)
+                lost = f"lost before salvage made this: {span(begin, end, 'offset')}"
+                said = f"{self.directory.path}: {lost}: newer values may have been there"
+                self._report_once(OpenFailure(self.directory.path, "skipped", said))
+
     def _lose_behind(self, number: int, last: int | None, size: int) -> None:
         """A log that is lost, or an end that is cut off, behind the last batch of a segment."""
         if self.kind is not FileKind.LOG:
             return
         base = self.bases[number]
+        end, following = base if last is None else last + 1, self.directory.next_base(base)
+        self._lose_if_salvaged(number, size, end, None if following is None else following - 1)
         with suppress(OSError):  # an index that cannot be read is no witness
-            behind = lost_of(self.directory).behind(base, base if last is None else last + 1, size)
+            behind = lost_of(self.directory).behind(base, end, size)
             if behind is not None:
                 is_told = any(one.segment == number for one in self._damage)
                 self._lose(number, size, self._last_time)

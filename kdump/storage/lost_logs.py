@@ -6,13 +6,17 @@ the others. And none goes back behind an offset that its indexes, snapshots and 
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import SALVAGE_ROWS
 from kdump.storage.segment import Segment, cut_off
 
 if TYPE_CHECKING:
@@ -101,6 +105,22 @@ class LostOffsets:
     def __init__(self, directory: PartitionDir) -> None:
         self._directory = directory
         self.logs = _lost_logs(directory)
+
+    @cached_property
+    def before_salvage(self) -> tuple[tuple[int, int], ...]:
+        """The offsets that were lost when salvage made the partition, by its rows: first and last of each range."""
+        path = self._directory.path.rstrip("/") + SALVAGE_ROWS
+        try:
+            lines = Path(path).read_bytes().splitlines()
+        except OSError:  # it was not made by salvage
+            return ()
+        found = []
+        for line in lines:
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # a file of somebody else
+                row = json.loads(line) if b'"loss"' in line else {}
+                if row.get("type") == "loss" and row["certainty"] != "absent":
+                    found.append((int(row["offset"]), int(row["lastOffset"])))
+        return tuple(found)
 
     def findings(self, first: int = 0, end: int | None = None) -> Iterator[Finding]:
         """Yield one for each log that is lost.

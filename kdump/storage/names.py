@@ -41,6 +41,8 @@ REMOTE_TOPIC = "__remote_log_metadata"
 OWN_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC, METADATA_TOPIC, REMOTE_TOPIC))
 """Kafka's own."""
 BOOTSTRAP = "bootstrap.checkpoint"
+SALVAGE_ROWS = ".salvage.jsonl"
+"""Behind the name of a partition that salvage has written: the file that says what became of its offsets."""
 TEMPORARY = frozenset(("deleted", "swap", "cleaned", "tmp", "part"))
 """Suffixes that Kafka itself puts behind the normal one."""
 

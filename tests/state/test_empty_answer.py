@@ -64,7 +64,7 @@ def test_what_is_damaged_was_not_searched_and_an_answer_needs_no_word(tmp_path: 
     assert "kdump: no " not in run_in_terminal(["groups", "."], tmp_path).raw
 
 
-_LACKS = "kdump: the answer lacks what was written there"
+_LACKS = "kdump: the answer may lack what was written there"
 _OTHERS = "name the log.dirs of other brokers too: a copy may have it"
 
 

@@ -253,3 +253,23 @@ def test_nobody_aborts_a_transaction_for_a_coordinator_whose_log_is_lost(tmp_pat
     status, stdout, _ = answer(node, "transactions")
     assert (status, "hanging=true" in stdout, "  abort" in stdout) == (3, False, False)
     assert "hanging=unknown: no transaction of producer 3004 is here, but the log of a coordinator is damaged" in stdout
+
+
+def test_what_was_lost_before_salvage_is_no_compaction(tmp_path: Path) -> None:
+    """Offsets 49..50 had the newest commits of grp-new in txn-0 and wide-2."""
+    node = copy_tree(CLEAN / "node1", tmp_path / "node1")
+    log = node / "__consumer_offsets-1" / name(0)
+    damaged = bytearray(log.read_bytes())
+    damaged[6350] ^= 1
+    log.write_bytes(damaged)
+    assert run_kdump(["salvage", "node1/__consumer_offsets-1", "--to", "out"], tmp_path).exit == 3
+    status, stdout, stderr = answer(tmp_path / "out", "groups", "--group", "grp-new")
+    assert (status, stdout.count("exact=false"), stdout.count("exact=true")) == (0, 4, 0)
+    told = "lost before salvage made this: offsets 49..50: newer values may have been there"
+    assert stderr == f"kdump: out/__consumer_offsets-1: {told}\n"
+    assert "not exact: 4 of 4 offsets" in answer(tmp_path / "out", "groups", "--group", "grp-new", "--reset-csv")[2]
+    assert (
+        "not exact" in answer(tmp_path / "out", "groups", "--group", "grp-new", "--reset-csv", "--at", "yesterday")[2]
+    )
+    (tmp_path / "out" / "__consumer_offsets-1.salvage.jsonl").write_text('{"type":"loss"}\n[]\n"loss"\nx "loss"\n')
+    assert answer(tmp_path / "out", "groups")[0] == 0, "a file of somebody else"
