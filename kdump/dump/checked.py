@@ -15,7 +15,6 @@ from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, LogStart, RecordsUnread, SnapshotStart
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import lost_of
 from kdump.storage.names import OFFSETS_TOPIC, FileKind, java_file
 from kdump.storage.tolerant import TolerantSource
 
@@ -249,6 +248,8 @@ def check_end(file: InputFile, walk: CheckedWalk) -> Iterator[Finding]:
     following = file.directory.next_base(base)
     yield from file.segment.check_end(walk.checks.offsets.last, following)
     if not file.follow:
+        from kdump.storage.lost_logs import lost_of  # a dump of a log alone need not import it
+
         is_first = base == file.directory.log_bases[0]
         yield from lost_of(file.directory).findings(0 if is_first else base, following)
 

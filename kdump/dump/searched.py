@@ -63,7 +63,7 @@ class Searched:
                 return
             if one.to_offset is not None and one.to_offset <= (one.from_offset or 0):
                 why = f"--to-offset {one.to_offset} is left out, so no offset is asked for"
-                yield f"nothing found: {why}; offset {one.to_offset} alone ends at {one.to_offset + 1}"
+                yield f"nothing found: {why}; for offset {one.to_offset} alone use --to-offset {one.to_offset + 1}"
                 return
             ranges = list(_ranges(one))
             wanted = f" for {self._asked}" if self._asked else ""

@@ -82,15 +82,17 @@ class Selection(Value):
     @property
     def by_record(self) -> bool:
         """Whether single records are chosen by what they are, or counted: then records are shown."""
-        content = self.keys or self.patterns or self.value_patterns or self.headers or self.tombstones
-        return bool(content) or self.limit is not None or self.tail is not None
+        return self._by_content or self.limit is not None or self.tail is not None
 
     @property
     def is_search(self) -> bool:
         """Whether records are chosen by what they are or what their batches say, not only by place, time and number."""
-        content = self.keys or self.patterns or self.value_patterns or self.headers or self.tombstones
         of_batch = self.producers or self.epochs or self.control or self.transactional
-        return bool(content or of_batch) or self.outcome is not None
+        return self._by_content or bool(of_batch) or self.outcome is not None
+
+    @property
+    def _by_content(self) -> bool:
+        return bool(self.keys or self.patterns or self.value_patterns or self.headers or self.tombstones)
 
 
 class Filter:

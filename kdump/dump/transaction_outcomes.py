@@ -22,7 +22,7 @@ from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import MISPLACED, misplaced
+from kdump.format.batch.offset_order import MISPLACED, misplaced, put_right
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
@@ -200,8 +200,7 @@ class Outcomes:
             for window in walk.windows():
                 self.see_holes(window, findings)
                 self.see_misplaced(log.path, window, findings)
-                for k, shift in misplaced(window, findings):
-                    window.shift(k, shift)
+                put_right(window, findings)
                 self._gaps(findings)
                 self._step(number, window)
             self._gaps(findings)

@@ -18,7 +18,7 @@ from kdump.broker.segment_reading import WINDOW
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Finding
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import misplaced
+from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kernels import wire
@@ -326,9 +326,7 @@ class LogScan:
         found: list[Finding] = []
         walk = self._walk(number, found.append)
         for window in walk.windows():
-            shifts = dict(misplaced(window, found))
-            for k, shift in shifts.items():
-                window.shift(k, shift)
+            shifts = put_right(window, found)
             times = self._seen_times(file, window, found.append) if self._times else {}
             yield from found
             found.clear()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import misplaced
+from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
@@ -341,8 +341,7 @@ class PartitionLog:
             try:
                 for window in walk.windows(end):
                     self._read = before + walk.border.position - begin
-                    for k, shift in misplaced(window, found):
-                        window.shift(k, shift)
+                    put_right(window, found)
                     self._drain(number, found)
                     if counts:
                         self._batches += window.count

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.finding import Code, Finding, Severity
@@ -110,13 +109,18 @@ class LostOffsets:
     def before_salvage(self) -> tuple[tuple[int, int], ...]:
         """The offsets that were lost when salvage made the partition, by its rows: first and last of each range."""
         path = self._directory.path.rstrip("/") + SALVAGE_ROWS
-        try:
-            lines = Path(path).read_bytes().splitlines()
-        except OSError:  # it was not made by salvage
+        source = self._directory.cache.open(path, follow=False)
+        if isinstance(source, OpenFailure):  # it was not made by salvage
             return ()
+        lines: list[bytes] = []
+        with suppress(OSError):
+            lines = bytes(source.read_at(0, source.size)).splitlines()
+        source.close()
         found = []
         for line in lines:
-            with suppress(ValueError, KeyError, TypeError, AttributeError):  # a file of somebody else
+            with suppress(
+                ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError
+            ):  # not ours
                 row = json.loads(line) if b'"loss"' in line else {}
                 if row.get("type") == "loss" and row["certainty"] != "absent":
                     found.append((int(row["offset"]), int(row["lastOffset"])))

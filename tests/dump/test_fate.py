@@ -392,7 +392,8 @@ def test_what_finds_something_says_nothing(logdir: Path) -> None:
 def test_a_range_without_offsets_is_told_as_that(logdir: Path) -> None:
     run = run_kdump(["dump", "--from-offset", "2", "--to-offset", "2", "orders-0"], logdir)
     assert run.stderr == (
-        b"kdump: nothing found: --to-offset 2 is left out, so no offset is asked for; offset 2 alone ends at 3\n"
+        b"kdump: nothing found: --to-offset 2 is left out, so no offset is asked for; "
+        b"for offset 2 alone use --to-offset 3\n"
     )
 
 

@@ -271,5 +271,8 @@ def test_what_was_lost_before_salvage_is_no_compaction(tmp_path: Path) -> None:
     assert (
         "not exact" in answer(tmp_path / "out", "groups", "--group", "grp-new", "--reset-csv", "--at", "yesterday")[2]
     )
-    (tmp_path / "out" / "__consumer_offsets-1.salvage.jsonl").write_text('{"type":"loss"}\n[]\n"loss"\nx "loss"\n')
+    (tmp_path / "out" / "__consumer_offsets-1.salvage.jsonl").write_text(
+        '{"type":"loss"}\n[]\n"loss"\nx "loss"\n'
+        '{"type":"loss","certainty":"lost","offset":Infinity,"lastOffset":1}\n' + "[" * 100_000 + '"loss"'
+    )
     assert answer(tmp_path / "out", "groups")[0] == 0, "a file of somebody else"

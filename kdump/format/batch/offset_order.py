@@ -89,6 +89,22 @@ def misplaced(window: Window, findings: Iterable[Finding]) -> Iterator[tuple[int
             yield k, finding.expected - window.cell(k, layout.BASE_OFFSET)
 
 
+def put_right(window: Window, findings: Iterable[Finding]) -> dict[int, int]:
+    """Give the batches of a window whose right base offset is known that offset, in their rows; the bytes stay.
+
+    Args:
+        window: batches of a log.
+        findings: that a checked walk has made about them.
+
+    Returns:
+        what was added, by number of the row.
+    """
+    shifts = dict(misplaced(window, findings))
+    for k, shift in shifts.items():
+        window.shift(k, shift)
+    return shifts
+
+
 class OffsetFold:
     """Judges the offsets of a log's batches in file order.
 
