@@ -174,7 +174,8 @@ def _open_transactions(done: Recovered) -> list[str]:
     if not still:
         return []
     what = f"{len(still)} transactions are" if len(still) > 1 else "1 transaction is"
-    return [f"{what} open at the new end: readers of committed data stop at offset {min(still)}"]
+    then = "after the cut, kdump transactions --hanging of the log.dir tells which of them nothing will end"
+    return [f"{what} open at the new end: readers of committed data stop at offset {min(still)}; {then}"]
 
 
 def _take_snapshots(disk: Disk, facts: PartitionFacts, end: int) -> list[str]:

@@ -63,6 +63,7 @@ class PartitionSteps:
         self._segments: list[_Segment] = []  # those in which there is something to do
         self._snapshots: list[str] = []  # logs whose producer snapshots are wrong
         self._early: list[Finding] = []  # of the segment in hand, that were handed on already
+        self._beside: _Segment | None = None  # an index of it was named alone, and its log is damaged too
         self._lost: Finding | None = None  # what shows that a log is not here
         self._persons = PersonSteps()
 
@@ -97,7 +98,7 @@ class PartitionSteps:
                 held.append(item)
                 is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
         yield from self._told(held) if is_loud else held
-        if self._segments or self._snapshots or self._lost is not None or self._persons.has_some:
+        if any((self._segments, self._snapshots, self._beside, self._lost, self._persons.has_some)):
             yield from self._steps()
 
     def _passed_on(self, held: list[Item]) -> Iterator[Item]:
@@ -135,8 +136,8 @@ class PartitionSteps:
             yield told
 
     def _has_steps(self, segment: _Segment) -> bool:
-        """Whether the segment in hand is one of those in which there is something to do."""
-        return bool(self._segments) and self._segments[-1] is segment
+        """Whether a step is about the segment in hand."""
+        return segment is self._beside or (bool(self._segments) and self._segments[-1] is segment)
 
     def _segment(self, checked: SegmentChecked | None, found: list[Finding], *, is_whole: bool) -> _Segment | None:
         """What is known of the segment that findings are about, None where they are about something else."""
@@ -161,6 +162,8 @@ class PartitionSteps:
         segment = _Segment(job, 0, [*found, *islice(others, _HELD)], is_whole=True)
         if segment.can_be_indexed:
             self._segments.append(segment)
+        elif segment.unsound:
+            self._beside = segment
         return segment
 
     def _repair(self, segment: _Segment | None, finding: Finding) -> str | None:
@@ -217,6 +220,9 @@ class PartitionSteps:
         if indexed:
             why = "builds the indexes that are missing or unsound again, from their logs; nothing is lost"
             steps.append((command_line("reindex", *map(named, indexed)), why))
+        if self._beside is not None:
+            why = f"names the steps for {self._beside.log}, which is damaged too; its indexes are mended with it"
+            steps.append((command_line("verify", named(self._directory.path or ".")), why))
         if self._snapshots:
             logs = dict.fromkeys(self._snapshots)
             why = "builds wrong producer snapshots again, from the logs; nothing is lost"

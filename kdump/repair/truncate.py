@@ -280,11 +280,14 @@ def _announces(
     if facts.topic in _INTERNAL:
         found.append(f"{facts.topic}: {_INTERNAL[facts.topic]}")
     end = outcome.log_end_offset or 0
-    log_dir = partition.log_dir
+    log_dir, is_ahead = partition.log_dir, False
     for kind, what in _CHECKPOINTS.items():
         offset = log_dir.offset(kind, (facts.topic, facts.partition))
         if offset is not None and offset > end:
             found.append(f"{kind.value}: {what} is {offset}, and a broker lowers it to {end}")
+            is_ahead = True
+    if is_ahead:
+        found.append("until a broker has started here, verify counts what is cut as lost (K01)")
     if log_dir.is_clean:
         found.append(f"{FileKind.CLEAN_SHUTDOWN.value} exists: a broker will load the files without recovery")
     found += outcome.notes

@@ -51,7 +51,7 @@ class EmptyAnswer:
     def __init__(self) -> None:
         self._is_found = False
         self._has_logs = False
-        self._groups: set[str] = set()
+        self._groups: dict[str, bool] = {}  # whether all of its rows are exact
         self._chosen = False  # one of several copies was read
         self._not_read = NotSearched()
 
@@ -60,7 +60,7 @@ class EmptyAnswer:
         if isinstance(item, _ROWS):
             self._is_found = True
             if isinstance(item, GroupRow | CommitRow):
-                self._groups.add(item.group)
+                self._groups[item.group] = item.exact and self._groups.get(item.group, True)
         self._has_logs |= isinstance(item, PartitionChecked)
         self._chosen |= isinstance(item, CopyChosen)
         self._not_read.see(item, is_lost=isinstance(item, Finding) and item.code in _NOT_FOLDED)
@@ -74,6 +74,8 @@ class EmptyAnswer:
         if not self._has_logs:
             return
         yield from self._nothing(question)
+        if self._is_whole(question):
+            return
         not_read = list(self._not_read.lines())
         yield from not_read
         if not_read:
@@ -84,6 +86,11 @@ class EmptyAnswer:
                 else "name the log.dirs of other brokers too: a copy may have it"
             )
             yield f"the answer may lack what was written there{then}; {again}"
+
+    def _is_whole(self, question: Question) -> bool:
+        """Whether all groups that were asked for are exact: what was not read is of others, or of a later time."""
+        is_of_groups = question.kind == "group" and bool(question.names) and not question.is_diff
+        return is_of_groups and all(self._groups.get(one, False) for one in question.names)
 
     def _nothing(self, question: Question) -> Iterator[str]:
         """Yield what is not here."""

@@ -142,11 +142,13 @@ def test_a_file_that_is_named_alone_has_repairs_too(kind: str, tmp_path: Path) -
     assert [one.command for one in verdict.steps] == [f"kdump {command} {path}"]
 
 
-def test_an_index_of_a_damaged_log_that_is_named_alone_has_no_repair(tmp_path: Path) -> None:
-    log_dir = CASES["l09-garbage-17"].build(tmp_path / "logs")
-    verdict = kdump.verify(log_dir / "plain-0" / name(119, "index"))
+def test_an_index_of_a_damaged_log_that_is_named_alone_has_no_repair_but_what_names_the_steps(tmp_path: Path) -> None:
+    partition = CASES["l09-garbage-17"].build(tmp_path / "logs") / "plain-0"
+    verdict = kdump.verify(partition / name(119, "index"))
     assert {one.repair for one in verdict.findings} == {None}
-    assert [one.command for one in verdict.steps] == [None]
+    (step,) = verdict.steps
+    assert step.command == f"kdump verify {partition}"
+    assert f"{partition / name(119)}, which is damaged too" in step.why
 
 
 def test_what_a_person_does_is_a_step_without_a_command(tmp_path: Path) -> None:

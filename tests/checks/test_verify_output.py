@@ -33,7 +33,7 @@ from kdump.cli.main import kdump as group
 from kdump.exit_status import RunStatus
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
-from kdump.item import Checked, CheckedFile, PartitionChecked, Progress, Step
+from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked, Progress, Step
 from kdump.render.escape import escape
 from kdump.render.json.verify import VerifyJson
 from kdump.render.tally import Tally
@@ -76,6 +76,7 @@ SKIPPED = OpenFailure(f"{P}/x", "skipped", f"{P}/x: not read: a directory inside
 CLEAN: list[Item] = [SEGMENT, DIRECTORY]
 NOTED: list[Item] = [NOTE, SEGMENT, DIRECTORY]
 WARNED: list[Item] = [WARNING, SEGMENT, DIRECTORY]
+LOSS = Loss(P, "orders-0", None, None, None, 9042, 9043, None, Certainty.LOST, ("K01",))
 DAMAGED: list[Item] = [ERROR, WARNING, NOTE, GONE, SEGMENT, DENIED, Checked((), 0, 0), DIRECTORY]
 
 
@@ -514,6 +515,7 @@ def test_one_path_is_not_repeated_and_several_are() -> None:
         ([MISSING], "0 files, 0 B, 0 batches: nothing was checked, 1 not checked"),
         (CLEAN, "1 partition, 1 segment, 5.0 MB, 70 batches: no damage"),
         (WARNED, "1 partition, 1 segment, 5.0 MB, 70 batches: no damage, 1 warning"),
+        ([*WARNED, LOSS], "1 partition, 1 segment, 5.0 MB, 70 batches: 2 offsets lost, 1 warning"),
     ],
 )
 def test_the_last_line_is_the_verdict(items: list[Item], said: str) -> None:

@@ -527,7 +527,9 @@ def test_a_cut_in_the_middle_of_a_transaction_says_so(tmp_path: Path) -> None:
     copy_tree(DAMAGE / "intact" / "txn" / "logdir", tmp_path / "logs")
     partition = tmp_path / "logs" / "payments-0"
     plan = plan_truncate(str(partition), CutTarget(offset=60, with_later=True), LogDamage(str(partition)), SETTINGS)
-    assert "2 transactions are open at the new end: readers of committed data stop at offset 39" in plan.announces
+    (said,) = [one for one in plan.announces if one.startswith("2 transactions are open at the new end: ")]
+    assert "readers of committed data stop at offset 39; " in said
+    assert "kdump transactions --hanging" in said
 
 
 def test_an_interrupt_in_the_middle_names_the_journal(tmp_path: Path) -> None:

@@ -83,6 +83,17 @@ def test_an_answer_that_may_lack_rows_says_where_they_may_be(layout: list[str], 
     assert run.stderr.decode().splitlines()[-1] == f"{_LACKS} until then; {_OTHERS}"
 
 
+def test_a_group_whose_commits_are_exact_lacks_nothing_whatever_else_is_damaged(tmp_path: Path) -> None:
+    damaged = bytearray(at(0, T, commit("other", 0, 5)) + at(1, T, commit("other", 1, 7)))
+    damaged[-1] ^= 1
+    logs = {0: at(0, T, commit("g", 0, 5)), 1: bytes(damaged)}
+    write(tmp_path, {f"__consumer_offsets-{n}/{file_name(0)}": log for n, log in logs.items()})
+    assert _LACKS not in run_kdump(["groups", ".", "--group", "g"], tmp_path).stderr.decode()
+    for groups in (["g", "other"], ["g", "unknown"], []):
+        options = [word for one in groups for word in ("--group", one)]
+        assert _LACKS in run_kdump(["groups", ".", *options], tmp_path).stderr.decode()
+
+
 def test_where_a_copy_was_chosen_salvage_joins_what_all_of_them_have(tmp_path: Path) -> None:
     """The damaged copy goes further than the sound one."""
     damaged = bytearray(at(1, T, commit("g", 1, 7)))

@@ -176,7 +176,7 @@ class Page:
         self._separate(is_block=True)
         words = [(one or "").partition(" ")[2].partition(" ")[0] for _, one, _ in rows]
         said = ["salvage writes a new directory at once"] if "salvage" in words else []
-        if any(word not in {"", "salvage"} for word in words):
+        if any(word not in {"", "salvage", "verify"} for word in words):
             others = "the others show" if said else "each command shows"
             said.append(f"{others} only a plan until --apply --quarantine DIR is added")
         self._write(

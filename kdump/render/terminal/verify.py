@@ -277,6 +277,8 @@ def _totals(tally: Tally, *, notes: bool) -> list[str]:
         found[-1] += " (--notes lists them)"
     if not tally.severities[Severity.ERROR]:
         sound = "no damage in what could be read" if unchecked else "no damage"
+        if tally.offsets_lost:  # a log that was cut between two batches is sound
+            sound = f"{counted(tally.offsets_lost, 'offset')} lost"
         found.insert(0, sound if tally.files else "nothing was checked")
     if unchecked:
         found.append(f"{len(unchecked):,} not checked")
