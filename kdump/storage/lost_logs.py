@@ -193,10 +193,10 @@ class LostOffsets:
         if not (is_cut or lost):
             return None
         last = following - 1 if following is not None else max([reached, *(self.logs[one] + 1 for one in lost)]) - 1
-        if not is_cut:
+        until = min(lost) - 1 if lost else last
+        if not is_cut or until < end:  # what is behind it is the lost log
             return LostBehind(min(lost), last, None)
-        path, until = directory.path_of(base, FileKind.LOG), min(lost) - 1 if lost else last
-        return LostBehind(end, last, cut_off(path, size, end, until, why))
+        return LostBehind(end, last, cut_off(directory.path_of(base, FileKind.LOG), size, end, until, why))
 
 
 def lost_of(directory: PartitionDir) -> LostOffsets:
