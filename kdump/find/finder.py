@@ -23,13 +23,14 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import LookupAnswer
 from kdump.render.times import iso
+from kdump.storage.directory import DirectoryListing
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.lost_logs import lost_of
-from kdump.storage.names import SWAP, parse_name
+from kdump.storage.names import SWAP, parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
-from kdump.storage.paths import base_name, is_dir, parent
+from kdump.storage.paths import DID_YOU_MEAN, base_name, is_dir, parent
 from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from kdump.finding import Report
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Progress
+
+
+_NAMED = 5  # partitions that a sentence names
 
 
 def open_partition(path: str, report: Report) -> PartitionDir:
@@ -91,10 +95,23 @@ def _no_log(directory: PartitionDir) -> OpenFailure:
     return OpenFailure(path, "missing", f"{path}: {why}")
 
 
+def _there_are(path: str) -> str:
+    """Say which partitions lie beside one that is missing, those of its topic where it has some; empty for none."""
+    missing = parse_partition(base_name(path))
+    if missing is None:
+        return ""
+    names = [base_name(one) for one in DirectoryListing(parent(path)).partitions()]
+    topics = {name: found.topic for name in names if (found := parse_partition(name)) is not None}
+    names = [name for name in names if topics[name] == missing.topic] or names
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"; here are {', '.join(names[:_NAMED])}{more}" if names else ""
+
+
 def _no_segment(path: str) -> OpenFailure:
     opened = open_source(path)
     if isinstance(opened, OpenFailure):
-        return opened
+        is_guessed = not opened.missing or DID_YOU_MEAN in opened.sentence
+        return opened if is_guessed else opened.replace(sentence=opened.sentence + _there_are(path))
     opened.close()
     why = "the name tells no base offset: a segment is named <20 digits>.log"
     if parse_name(base_name(path)).base_offset is not None:
@@ -242,7 +259,8 @@ class Finder:
         base = self._partition.bases[-1]
         behind = lost.behind(base, end, self._partition.segment(len(self._partition) - 1).log.size)
         if behind is not None and behind.finding is not None and not self._is_damaged_at_end(behind.finding.file):
-            self._report(behind.finding)
+            severity = None if behind.is_sure else Severity.WARNING
+            self._report(behind.finding.replace(severity_override=severity or behind.finding.severity))
             self._found.sort(key=lambda one: one.code is not Code.O07)  # the cause comes first
         gone = [] if behind is None else [(behind.first, behind.last)]
         if is_no_time:

@@ -88,6 +88,14 @@ def test_a_time_that_may_be_in_what_is_gone_is_not_said_to_be_nowhere(
     assert (status, code in found, error.endswith(f"; {lacks}")) == (3, True, True)
 
 
+def test_a_checkpoint_alone_is_no_error(plain: Path) -> None:
+    """It is above the end after a truncation too."""
+    cut_segment(plain)
+    (plain / "plain-0" / f"{297:020}.snapshot").unlink()
+    status, error, found = ask(plain, "find-time", "plain-0", AFTER)
+    assert (status, found["O07"]["severity"], f"; {LACKS}, whose records may be" in error) == (10, "warning", True)
+
+
 @pytest.mark.parametrize("asked", [("find-offset", "latest"), ("find-time", "max")])
 def test_an_answer_about_the_end_is_told_with_what_is_gone(asked: tuple[str, str], plain: Path) -> None:
     cut_segment(plain)
