@@ -83,7 +83,7 @@ class Code(Enum):
     L09 = ("foreign-bytes", Severity.ERROR, "these bytes are not a batch", "restore from another replica")
     L12 = ("limit", Severity.WARNING, "not everything was looked at: {why}", "raise the option that the message names, if it names one")
 
-    L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker answers {broker}; the data has {data}",
+    L13 = ("other-answer", Severity.ERROR, "asked for {query}, a broker {broker}; the data has {data}",
            "a consumer gets the broker's answer; --scan tells what can be read")
 
     L14 = ("start-moved", Severity.NOTE, "{missing} not served: the log start offset is {start}, inside the log; records below it were deleted (DeleteRecords)", "none: a broker removes their segments later")

@@ -32,6 +32,8 @@ HELD = {
         " checks.state_files storage.segment storage.state_file"
     ),
     "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.terminal.page",
+    "tests/checks/test_next_steps.py": "broker.load.rebuildable",
+    "tests/find/test_remedies.py": "find.remedies",
     "tests/cli/test_cli.py": (
         "cli.dump cli.options.common cli.options.formats cli.options.kafka render.text.buffer render.text.dump"
         " render.text.state render.text.writer dump.other_files"

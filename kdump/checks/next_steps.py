@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from kdump.broker.load.rebuildable import before_reindex, can_be_indexed, header_patches
 from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
@@ -19,17 +20,14 @@ from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked, Step
 from kdump.render.shell import command_line, named
-from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import shows_lost_log
 from kdump.storage.names import parse_name, parse_partition
-from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.checks.job import SegmentJob
-    from kdump.format.batch.header_patches import HeaderPatches
     from kdump.item import Item
     from kdump.storage.partition_dir import PartitionDir
 
@@ -38,7 +36,6 @@ _EARLY = 100  # of those that are not held, how many count for the steps
 _INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _WITNESSED = ("F14", "X09")  # what the indexes say tells what is wrong: to build them again is to give that up
 _FOREIGN = ("F13", "F15")  # the log itself is not what it should be: nothing made from it is right
-_WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
 _WRONG_SNAPSHOT = (Code.S01, Code.S03)
 FROM_ANOTHER = "from another replica, if one is sound"
 """What a step says where no other replica was looked at."""
@@ -326,7 +323,7 @@ class _Segment:
         self.log = job.files[FileKind.LOG]
         self._size = size
         self._errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
-        self.headers = self._patches()
+        self.headers = header_patches(self.log, job.base_offset, job.next_base, self._errors)
         self._not_searched = [one.position or 0 for one in found if one.file == self.log and one.code is Code.L12]
         damage = [one for one in self._errors if one.is_log_damage and not self.mends(one)]
         self.damage = sorted(damage, key=lambda one: one.position or 0)
@@ -336,22 +333,6 @@ class _Segment:
         is_error = [one for one in found if one.severity is Severity.ERROR]
         self.causes = [one for one in is_error if one.code.name in (*_WITNESSED, *_FOREIGN)]
         self.blocked = any(is_of_header(one) and isinstance(one.expected, int) for one in self.damage[:1])
-
-    def _patches(self) -> HeaderPatches | None:
-        if not any(is_of_header(one) for one in self._errors):
-            return None
-        from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint
-
-        source = open_source(self.log, follow=False)
-        if isinstance(source, OpenFailure):
-            return None
-        with source:
-            headers = HeaderPatches(source, self.job.base_offset, self.job.next_base)
-            try:
-                refused = headers.solve(by_checkpoint(self.log, self._errors))
-            except OSError:
-                return None
-        return headers if headers.patches and not refused else None
 
     def _is_of_index(self, finding: Finding) -> bool:
         kind = parse_name(os.path.basename(finding.file)).kind
@@ -385,10 +366,7 @@ class _Segment:
         """Return a finding about an index with what has to be done before; reindex refuses it before that."""
         if not self.is_unsound(finding) or _cause(finding) in (*_WITNESSED, *_FOREIGN) or self.can_be_indexed:
             return finding
-        if self.damage:
-            once = f"after its log ({self.damage[0].code.name}): a restore, salvage or truncate does both"
-        else:
-            once = "after patch-header has mended its log"
+        once = before_reindex(self.damage[0] if self.damage else None)
         return finding.replace(values={**finding.values, "once": once})
 
     @property
@@ -405,22 +383,7 @@ class _Segment:
     @cached_property
     def can_be_indexed(self) -> bool:
         """Whether a recovery gets to the end of its log as it is: reindex refuses all others."""
-        if any(one.code in _WRONG_OFFSET for one in self._errors):
-            return False
-        if not any(one.is_log_damage for one in self._errors):
-            return True
-        from kdump.broker.load.recover import recover
-        from kdump.broker.producer.replay import Producers
-
-        source = open_source(self.log, follow=False)
-        if isinstance(source, OpenFailure):
-            return False
-        with source:
-            try:
-                done = recover(source, self.job.base_offset, source.size, Producers.empty())
-            except OSError:
-                return False
-        return done.failure is None and done.valid_bytes == source.size
+        return can_be_indexed(self.log, self.job.base_offset, self._errors)
 
 
 class PersonSteps:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.dump.checked import open_walk
 from kdump.dump.transaction_outcomes import COMMITTED, IN_DOUBT, Outcomes, say_doubts
@@ -76,6 +76,36 @@ class KeysFound:
                 self.keys[key] = array("q")
 
 
+class _NotRead(NamedTuple):
+    """A place in which a newer record may be.
+
+    Args:
+        path: of the log, or of the directory.
+        first, last: its offsets, inclusive.
+        what: a place without known offsets, in words; empty for others.
+    """
+
+    path: str
+    first: int = 0
+    last: int = -1
+    what: str = ""
+
+    @property
+    def place(self) -> str:
+        """The place in words."""
+        return self.what or span(self.first, self.last, "offset")
+
+    def overlaps(self, other: _NotRead) -> bool:
+        """Tell whether both have an offset."""
+        is_known = not (self.what or other.what)
+        return is_known and self.first <= other.last and other.first <= self.last
+
+    def joined(self, other: _NotRead) -> _NotRead:
+        """Return one place for both."""
+        path = min(self.path, other.path, key=len)  # the directory, where one is only known to be in that
+        return _NotRead(path, min(self.first, other.first), max(self.last, other.last))
+
+
 class RecordFates:
     """Knows what became of the records in the logs of one directory.
 
@@ -94,9 +124,8 @@ class RecordFates:
         self._found = found
         self._path = logs[0].path
         self._doubts: dict[str, int] = {}
-        self._not_read: list[str] = []  # offsets, or bytes where no offset is known, in which a newer record may be
+        self._not_read: list[_NotRead] = []
         self._more_not_read = 0
-        self._first_not_read = ""  # the log of the first, or the directory
         self._start, self._deleted = _retention(logs[0], options, wanted)
         if found.keys:
             for log in self._outcomes.logs:
@@ -115,8 +144,9 @@ class RecordFates:
         yield from say_doubts(self._path, self._doubts, "whether it was committed or aborted is not known")
         if self._not_read and self._found.keys:
             more = f" and {self._more_not_read} more places" if self._more_not_read else ""
-            what = f"{', '.join(self._not_read)}{more} cannot be read: a newer record of a key may be there"
-            where = self._first_not_read if len(self._not_read) == 1 else os.path.dirname(self._path) or self._path
+            places = ", ".join(one.place for one in self._not_read)
+            what = f"{places}{more} cannot be read: a newer record of a key may be there"
+            where = self._not_read[0].path if len(self._not_read) == 1 else os.path.dirname(self._path) or self._path
             yield OpenFailure(where, "skipped", f"{where}: {what}")
 
     def of(self, log: InputFile, chunk: Chunk) -> list[Fate]:
@@ -174,9 +204,9 @@ class RecordFates:
             self._pass_over(findings)
             behind = self._outcomes.lost_behind(log, walk.checks.offsets.last, source.size)
             if behind is not None:
-                self._cannot_read(os.path.dirname(log.path) or log.path, span(*behind, "offset"))
+                self._cannot_read(_NotRead(os.path.dirname(log.path) or log.path, *behind))
         except OSError:
-            self._cannot_read(log.path, log.path)
+            self._cannot_read(_NotRead(log.path, what=log.path))
 
     def _pass_over(self, findings: list[Finding]) -> None:
         """Remember where nothing is learnt of keys."""
@@ -185,17 +215,17 @@ class RecordFates:
             if not (one.gap or is_unplaced or one.code in (Code.B01, Code.B02)):
                 continue
             if one.offset is None or is_unplaced:
-                place = f"byte {one.position} on of {one.file}"
+                place = _NotRead(one.file, what=f"byte {one.position} on of {one.file}")
             else:
-                place = span(one.offset, one.offset if one.last_offset is None else one.last_offset, "offset")
-            self._cannot_read(one.file, place)
+                place = _NotRead(one.file, one.offset, one.offset if one.last_offset is None else one.last_offset)
+            self._cannot_read(place)
         findings.clear()
 
-    def _cannot_read(self, path: str, place: str) -> None:
-        """Remember a place in which a newer record may be."""
-        if not self._not_read:
-            self._first_not_read = path
-        if len(self._not_read) < _MOST_PLACES:
+    def _cannot_read(self, place: _NotRead) -> None:
+        """Remember a place in which a newer record may be; damage of several kinds may be about the same offsets."""
+        if self._not_read and self._not_read[-1].overlaps(place):
+            self._not_read[-1] = self._not_read[-1].joined(place)
+        elif len(self._not_read) < _MOST_PLACES:
             self._not_read.append(place)
         else:
             self._more_not_read += 1

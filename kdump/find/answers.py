@@ -13,7 +13,7 @@ from kdump.format.record.record_checks import RecordChecks
 from kdump.item import LookupAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kdump.find.query import Query
     from kdump.finding import Report
@@ -36,6 +36,33 @@ class Sentences:
             return f"offset {self._number(offset)} is the end of the log: the next record gets it"
         return f"offset {self._number(offset)} is past the end: the log ends at {self._number(end)}"
 
+    def past_taken(self, offset: int, taken: int, end: int) -> str:
+        """The offset is beyond what a broker takes for the end of the log; the data goes on.
+
+        Args:
+            offset: that was asked for.
+            taken: the end that a broker takes.
+            end: the one by the data.
+        """
+        what = "is the end of the log for a broker" if offset == taken else "is past the end"
+        said = f"offset {self._number(offset)} {what}"
+        said += "" if offset == taken else f": a broker takes the log to end at {self._number(taken)}"
+        return f"{said}, and the data ends at {self._number(end)}"
+
+    def lacking(self, said: str, gone: Sequence[tuple[int, int]]) -> str:
+        """Return a sentence about the end of the log, with what the log lacks there.
+
+        Args:
+            said: the sentence.
+            gone: first and last offset of each range.
+        """
+        return f"{said}; the log lacks {self._ranges(gone)}"
+
+    def _ranges(self, gone: Sequence[tuple[int, int]]) -> str:
+        shown = (self._number(first) + (f"..{self._number(last)}" if last > first else "") for first, last in gone)
+        is_one = len(gone) == 1 and gone[0][0] == gone[0][1]
+        return f"{'offset' if is_one else 'offsets'} {' and '.join(shown)}"
+
     def before_start(self, offset: int, start: int) -> str:
         """The offset is below the log start offset."""
         return f"offset {self._number(offset)} is before the start: the log begins at {self._number(start)}"
@@ -56,13 +83,19 @@ class Sentences:
             return f"not known: the records of the batch at byte {at} of {path} were not all read ({refused.limit})"
         return f"a broker fails here: {refused.exception}"
 
-    def no_time(self, query: Query) -> str:
-        """No record is late enough, or none has a timestamp."""
-        return (
-            f"no record is at or after {query.text.strip()}"
-            if query.ask is not Ask.MAX
-            else "no record has a timestamp"
-        )
+    def no_time(self, query: Query, gone: Sequence[tuple[int, int]] = ()) -> str:
+        """No record is late enough, or none has a timestamp.
+
+        Args:
+            query: about a time, or the largest one.
+            gone: first and last offset of each range that the log lacks.
+        """
+        here = " here" if gone else ""
+        if query.ask is Ask.MAX:
+            said, may = f"no record{here} has a timestamp", "may have one"
+        else:
+            said, may = f"no record{here} is at or after {query.text.strip()}", "may be"
+        return f"{said}; the log lacks {self._ranges(gone)}, whose records {may}" if gone else said
 
     def no_named(self, timestamp: int, index: str) -> str:
         """A broker does not find what a time index names as the largest timestamp.
@@ -158,6 +191,7 @@ class Answers:
     Attributes:
         batch: segment and position of the batch of the latest answer, None for none.
         limited: records that were not read may have the answer to the question.
+        is_failure: a broker throws instead of an answer.
     """
 
     def __init__(
@@ -172,12 +206,12 @@ class Answers:
         self._sentences = sentences
         self._batch_at = batch_at
         self.batch: tuple[int, int] | None = None
-        self.limited = False
+        self.limited = self.is_failure = False
 
     def start(self) -> None:
         """Another question begins."""
         self.batch = None
-        self.limited = False
+        self.limited = self.is_failure = False
 
     def record(self, query: Query, found: FoundRecord | Refused | None, nothing: str) -> LookupAnswer:
         """Return a record, or an end of the log, as the answer.
@@ -211,6 +245,7 @@ class Answers:
             if isinstance(batch, FoundBatch):
                 self._inside.judge(batch)
         self.limited |= bool(refused.limit)
+        self.is_failure = not refused.limit
         return LookupAnswer(query.text, error=self._sentences.refused(refused, path))
 
     def _place(self, query: Query, batch: FoundBatch, offset: int | None, timestamp: int | None) -> LookupAnswer:

@@ -16,19 +16,21 @@ from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, R
 from kdump.find.answers import Answers, BatchRecords, Sentences
 from kdump.find.lookup_audit import LookupAudit
 from kdump.find.query import Ask
-from kdump.finding import REPAIRS, Code, Finding, Severity
+from kdump.find.remedies import Remedies
+from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
 from kdump.item import LookupAnswer
 from kdump.render.times import iso
+from kdump.storage.directory import DirectoryListing
 from kdump.storage.file_source import FileShrankError, OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.lost_logs import lost_of
-from kdump.storage.names import SWAP, parse_name
+from kdump.storage.names import SWAP, parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import LogAlone, PartitionDir
-from kdump.storage.paths import base_name, is_dir, parent
+from kdump.storage.paths import DID_YOU_MEAN, base_name, is_dir, parent
 from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from kdump.finding import Report
     from kdump.format.read_limits import ReadLimits
     from kdump.item import Progress
+
+
+_NAMED = 5  # partitions that a sentence names
 
 
 def open_partition(path: str, report: Report) -> PartitionDir:
@@ -90,10 +95,23 @@ def _no_log(directory: PartitionDir) -> OpenFailure:
     return OpenFailure(path, "missing", f"{path}: {why}")
 
 
+def _there_are(path: str) -> str:
+    """Say which partitions lie beside one that is missing, those of its topic where it has some; empty for none."""
+    missing = parse_partition(base_name(path))
+    if missing is None:
+        return ""
+    names = [base_name(one) for one in DirectoryListing(parent(path)).partitions()]
+    topics = {name: found.topic for name in names if (found := parse_partition(name)) is not None}
+    names = [name for name in names if topics[name] == missing.topic] or names
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"; here are {', '.join(names[:_NAMED])}{more}" if names else ""
+
+
 def _no_segment(path: str) -> OpenFailure:
     opened = open_source(path)
     if isinstance(opened, OpenFailure):
-        return opened
+        is_guessed = not opened.missing or DID_YOU_MEAN in opened.sentence
+        return opened if is_guessed else opened.replace(sentence=opened.sentence + _there_are(path))
     opened.close()
     why = "the name tells no base offset: a segment is named <20 digits>.log"
     if parse_name(base_name(path)).base_offset is not None:
@@ -138,8 +156,7 @@ class Finder:
         self._scan = scan
         self._found: list[Finding] = []
         self._told: set[tuple[Code, str, int | None, str]] = set()
-        self._damaged: set[tuple[str, int | None]] = set()
-        self._wrong_index = self._wrong_batch = False
+        self._remedies = Remedies(partition)
         unpacked, packed = limits.max_uncompressed_bytes, limits.max_batch_bytes
         self._way = LookupAudit(partition, self._report)
         self._lookup = Lookup(partition, unpacked, packed, self._way.passed)
@@ -157,16 +174,17 @@ class Finder:
 
         A file that cannot be read is a problem or a finding, and its sentence is the location's error.
 
-        Reports: X04, X05, X07, T02-T05, K02, L13, V01, V02, and those of the checked walk, of headers and of records.
+        Reports: X04, X05, X07, T02-T05, K02, O07, L13, V01, V02, and those of the checked walk, of headers and of
+        records.
         """
         for query in queries:
             problem: Finding | OpenFailure | None = None
             try:
-                answer = self._with_newest(query, self._answer(query))
+                answer = self._answer(query)
             except (UnreadableError, OSError) as error:
                 problem, sentence = _unread(error)
                 answer = LookupAnswer(query.text, error=sentence)
-            yield from self._found
+            yield from map(self._remedies.told, self._found)
             self._found.clear()
             if problem is not None:
                 yield problem
@@ -182,9 +200,7 @@ class Finder:
         self._found.append(finding)
         if finding.code is not Code.L13:
             self._told.add(told)
-            self._damaged.add((finding.file, finding.position))
-            self._wrong_index |= finding.code.name in REPAIRS["reindex"]
-            self._wrong_batch |= finding.is_log_damage
+            self._remedies.see(finding)
 
     def _answer(self, query: Query) -> LookupAnswer:
         way, places = self._way, self._places
@@ -193,25 +209,77 @@ class Finder:
         broker = self._by_broker(query)
         way.check_following(self._lookup, places.batch)
         if not (self._scan or way.is_odd or way.by_file_time):
-            return broker
-        batch = places.batch
+            return self._with_end(query, broker, self._lookup.end_offset())
+        batch, is_failure = places.batch, places.is_failure
         places.batch = None
         data = self._by_data(query)
         if not self._scan:
             places.batch = batch
-        way.settle(self._data, self._damaged)
+        way.settle(self._data, self._remedies)
+        end = self._data.end_offset()
+        if not self._scan:
+            broker = self._as_taken(query, broker, end)
+        shown = self._with_end(query, data if self._scan else broker, end)
         if not places.limited and not _same(broker, data):
-            self._report(self._differ(query, broker, data))
-            if broker.error is not None and broker.error == self._sentences.no_time(query):
-                broker = broker.replace(error=self._sentences.broker_only(query, way.reason))
-        return data if self._scan else broker
+            self._report(self._differ(query, broker, data, is_failure=is_failure))
+            if shown.error is not None and broker.error == self._sentences.no_time(query):
+                shown = shown.replace(error=self._sentences.broker_only(query, self._way.reason))
+        return shown
+
+    def _as_taken(self, query: Query, broker: LookupAnswer, end: int) -> LookupAnswer:
+        """Return an answer about the end of the log, where a broker takes another one for it, with both.
+
+        Args:
+            query: the question.
+            broker: the answer of a broker.
+            end: of the log, by the data.
+        """
+        taken = self._lookup.end_offset()
+        if isinstance(taken, Refused) or taken >= end or broker.error != self._sentences.past_end(query.number, taken):
+            return broker
+        return broker.replace(error=self._sentences.past_taken(query.number, taken, end))
+
+    # --- the end of the log ---------------------------------------------------------------------------------
+    def _with_end(self, query: Query, answer: LookupAnswer, end: int | Refused) -> LookupAnswer:
+        """Return an answer with what the log lacks at its end, or elsewhere, where that may have had another one.
+
+        Args:
+            query: the question.
+            answer: to it.
+            end: of the log.
+        """
+        is_past = query.ask is Ask.OFFSET and answer.error is not None and isinstance(end, int) and query.number >= end
+        is_no_time = answer.error is not None and answer.error == self._sentences.no_time(query)
+        if isinstance(end, Refused):
+            return self._with_newest(query, answer) if is_no_time else answer
+        is_asked = is_past or is_no_time or query.ask in (Ask.LATEST, Ask.MAX)
+        if not (is_asked or any(one.code is Code.X07 for one in self._found)):
+            return answer
+        lost = lost_of(self._partition)
+        base = self._partition.bases[-1]
+        behind = lost.behind(base, end, self._partition.segment(len(self._partition) - 1).log.size)
+        if behind is not None and behind.finding is not None and not self._is_damaged_at_end(behind.finding.file):
+            severity = None if behind.is_sure else Severity.WARNING
+            self._report(behind.finding.replace(severity_override=severity or behind.finding.severity))
+            self._found.sort(key=lambda one: one.code is not Code.O07)  # the cause comes first
+        gone = [] if behind is None else [(behind.first, behind.last)]
+        if is_no_time:
+            known = [(one.offset or 0, one.last_offset or 0) for one in lost.findings() if (one.offset or 0) < base]
+            return self._with_newest(query, answer.replace(error=self._sentences.no_time(query, [*known, *gone])))
+        if answer.error is None or not (gone and is_asked) or self._places.is_failure or self._places.limited:
+            return answer
+        return answer.replace(error=self._sentences.lacking(answer.error, gone))
+
+    def _is_damaged_at_end(self, log: str) -> bool:
+        """Whether what is behind the last true batch is known to be damaged: then it is that what is told."""
+        return not self._remedies.is_sound(log) and self._remedies.reaches(log, self._data.end_position())
 
     def _with_newest(self, query: Query, answer: LookupAnswer) -> LookupAnswer:
         """Add the newest time to the answer that no record is late enough: the next question can be a right one.
 
         It is that of a record: of the data where that was asked, else of the batch that a time index names.
         """
-        if query.ask is not Ask.TIME or answer.error != self._sentences.no_time(query):
+        if query.ask is not Ask.TIME:
             return answer
         is_data = self._scan or self._way.is_odd or self._way.by_file_time
         newest = self._data.newest() if is_data else self._newest
@@ -268,6 +336,8 @@ class Finder:
             way.check_max(lookup, nothing=nothing)
         else:
             way.check_time(lookup, query.number, nothing=nothing)
+            if found is None:
+                way.check_end(lookup)
             if found is None and not (way.is_odd or way.by_file_time):
                 self._see_newest()
         return answer
@@ -332,10 +402,12 @@ class Finder:
             return LookupAnswer(query.text, error=self._sentences.past_end(query.number, self._data.end_offset()))
         return self._places.in_batch(query, batch)
 
-    def _differ(self, query: Query, broker: LookupAnswer, data: LookupAnswer) -> Finding:
+    def _differ(self, query: Query, broker: LookupAnswer, data: LookupAnswer, *, is_failure: bool) -> Finding:
         place = broker if broker.file is not None else data
         by_position = query.ask is Ask.OFFSET and broker.position != data.position
-        answer = f"{broker.answer} ({self._way.reason})" if self._way.reason else broker.answer
+        answer = "fails" if is_failure else f"answers {broker.answer}"
+        if self._way.reason:
+            answer += f" ({self._way.reason})"
         return Finding(
             Code.L13,
             place.file or self._partition.path,
@@ -348,21 +420,10 @@ class Finder:
                 "query": query.text.strip(),
                 "broker": answer,
                 "data": data.answer,
-                "remedy": self._remedy_of_other(),
+                "remedy": self._remedies.of_other_answer(scan=self._scan, by_file_time=self._way.by_file_time),
             },
-            severity_override=None if self._damaged else Severity.WARNING,
+            severity_override=None if self._told else Severity.WARNING,
         )
-
-    def _remedy_of_other(self) -> str:
-        """What to do about another answer of a broker: an index that is wrong can be rebuilt, a damaged batch not."""
-        said = "a consumer gets the broker's answer" if self._scan else Code.L13.remedy
-        if self._wrong_batch:
-            said = f"no index mends a damaged batch: {said}"
-        if self._wrong_index:
-            said = f"rebuild the index that is wrong (kdump verify names the command); {said}"
-        elif self._way.by_file_time:
-            said = f"rebuild the time index that is empty (kdump reindex); {said}"
-        return said
 
 
 def _unread(error: UnreadableError | OSError) -> tuple[Finding | OpenFailure, str]:

@@ -238,19 +238,33 @@ class LogScan:
                 largest = max(largest, max(served, default=NO_TIMESTAMP))
         return largest
 
-    def end_offset(self) -> int:
-        """Return the offset after the last true batch; the base offset of the last segment when that has none."""
-        number = self._last = len(self._partition) - 1
+    def end_offset(self, number: int | None = None) -> int:
+        """Return the offset after the last true batch of a segment; its base offset when it has none.
+
+        Args:
+            number: of the segment; None for the last one.
+        """
+        number = self._last = len(self._partition) - 1 if number is None else number
         runs = self.runs(number).runs
         if not runs:
             return self._partition.bases[number]
         return [window.cell(window.count - 1, layout.LAST_OFFSET) for window in self._windows(number, runs[-1])][-1] + 1
 
-    def begins_at(self, number: int, position: int) -> bool:
-        """Tell whether a true batch of a segment begins at a position."""
+    def end_position(self) -> int:
+        """Return where the last true batch of the last segment ends, bytes."""
+        number = self._last = len(self._partition) - 1
+        runs = self.runs(number).runs
+        return runs[-1].end if runs else 0
+
+    def base_at(self, number: int, position: int) -> int | None:
+        """Return the right base offset of the true batch of a segment that begins at a position; None for none."""
         run = next((run for run in self.runs(number).runs if run.position <= position < run.end), None)
-        windows = self._windows(number, run) if run is not None else ()
-        return any(position in window.column(layout.POSITION) for window in windows)
+        for window in self._windows(number, run) if run is not None else ():
+            for k, at in enumerate(window.column(layout.POSITION)):
+                if at == position:
+                    base = window.cell(k, layout.BASE_OFFSET)
+                    return base if base >= 0 else self._first(FoundBatch(number, window, k))
+        return None
 
     def around(self, number: int, position: int, count: int) -> Iterator[Window]:
         """Yield the batches of a segment around a position, one a window: `count` before it, and after it.

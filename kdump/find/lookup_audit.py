@@ -14,10 +14,11 @@ from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from kdump.broker.lookup import Lookup
     from kdump.find.log_scan import LogScan
+    from kdump.find.remedies import Remedies
     from kdump.finding import Report
     from kdump.format.batch.window import Window
     from kdump.format.index.offset_and_time import OffsetPosition
@@ -54,6 +55,7 @@ class LookupAudit:
         self._doubtful: tuple[int, OffsetPosition] | None = None
         self._too_late: tuple[int, int] | None = None  # segment whose time index names a later time than there is
         self._end_is_odd: bool | None = None
+        self._is_beyond = False  # the last entry of the last offset index is not below the end that a broker takes
         self._times_seen = 0  # segments whose time index was judged, and the first of them that was odd
         self._first_odd_time: int | None = None
         self.is_odd = False
@@ -164,8 +166,8 @@ class LookupAudit:
             self.is_odd = not end.limit
             return
         index = self._partition.segment(len(self._partition) - 1).offset_index
-        if index.entries and (last := index.last_entry().offset) >= end:
-            self._tell(Code.X07, index.name, last, found=last, values={"end": end})
+        self._is_beyond = bool(index.entries) and index.last_entry().offset >= end
+        self.is_odd |= self._is_beyond
 
     def check_time(self, lookup: Lookup, timestamp: int, *, nothing: bool) -> None:
         """Judge the entries of the time indexes that a lookup of a time believed.
@@ -226,27 +228,44 @@ class LookupAudit:
         self.by_file_time = True
         self.reason = self.reason or f"the time index of {self._partition.segment(number).path} is empty, {effect}"
 
-    def settle(self, data: LogScan, damaged: Collection[tuple[str, int | None]]) -> None:
+    def settle(self, data: LogScan, met: Remedies) -> None:
         """Judge the entries that were in doubt, now that the data has been looked at.
 
         Args:
-            data: knows where batches begin.
-            damaged: file and position of what is wrong in the logs: no fault of an index.
+            data: knows where batches begin, and with which offset.
+            met: knows what is wrong in the logs: that is no fault of an index.
         """
         if self._too_late is not None:
-            self._settle_time(*self._too_late, damaged)
+            self._settle_time(*self._too_late, data, met)
+        if self._is_beyond:
+            last = len(self._partition) - 1
+            self._settle_beyond(last, self._partition.segment(last).offset_index.last_entry(), data)
         if self._doubtful is None:
             return
         number, entry = self._doubtful
         segment = self._partition.segment(number)
-        if not data.begins_at(number, entry.position) and (segment.path, entry.position) not in damaged:
-            self._tell(Code.X04, segment.offset_index.name, entry.offset, found=entry.position)
+        name, base = segment.offset_index.name, data.base_at(number, entry.position)
+        if base is None:
+            if not (self._settle_beyond(number, entry, data) or met.covers(segment.path, entry.position)):
+                self._tell(Code.X04, name, entry.offset, found=entry.position)
+        elif base > entry.offset:
+            self._tell(Code.X05, name, entry.offset, found=entry.position, values={"base": base})
 
-    def _settle_time(self, number: int, largest: int, damaged: Collection[tuple[str, int | None]]) -> None:
+    def _settle_beyond(self, number: int, entry: OffsetPosition, data: LogScan) -> bool:
+        """Judge an entry by the end of its log: whether it is not below that."""
+        end = data.end_offset(number)
+        if entry.offset >= end:
+            name = self._partition.segment(number).offset_index.name
+            self._tell(Code.X07, name, entry.offset, found=entry.offset, values={"end": end})
+        return entry.offset >= end
+
+    def _settle_time(self, number: int, largest: int, data: LogScan, met: Remedies) -> None:
         """Judge the last entry of a time index by the largest timestamp from its batch on, where nothing was lost."""
         segment = self._partition.segment(number)
         index, entry = segment.time_index, segment.time_index.last_entry()
-        if entry.timestamp > largest and not any(file == segment.path for file, _ in damaged):
+        if entry.offset >= data.end_offset(number):  # there is no such batch
+            largest = data.runs(number).max_timestamp
+        if entry.timestamp > largest and met.is_sound(segment.path):
             self._tell(Code.T04, index.name, entry.offset, found=entry.timestamp, values={"largest": largest})
 
     def _check_entry(self, number: int, offset: int) -> None:
@@ -256,11 +275,9 @@ class LookupAudit:
         if not index.entries or (entry.offset, entry.position) == (segment.base_offset, 0):
             return
         batch = self._passed.get((number, entry.position))
-        if batch is None or not _is_true(batch):
+        if batch is None or not _is_true(batch) or batch[layout.BASE_OFFSET] > entry.offset:
             self.is_odd = True
             self._doubtful = (number, entry)
-        elif (base := batch[layout.BASE_OFFSET]) > entry.offset:
-            self._tell(Code.X05, index.name, entry.offset, found=entry.position, values={"base": base})
 
     def _check_last_times(self, stop: int) -> None:
         """Judge the last entries of the time indexes of the segments before `stop`, each one once."""

@@ -84,11 +84,13 @@ class LostBehind(NamedTuple):
     Args:
         first, last: inclusive.
         finding: what is wrong where no log is lost, else None.
+        is_sure: more than a checkpoint of the log.dir shows it, which is above the end after a truncation too.
     """
 
     first: int
     last: int
     finding: Finding | None
+    is_sure: bool = True
 
 
 class LostOffsets:
@@ -180,23 +182,24 @@ class LostOffsets:
         directory, following = self._directory, self._directory.next_base(base)
         lost = [one for one in self.logs if one > base and (following is None or one < following)]
         is_written = following is None and directory.log_dir.is_held  # what is read now is older than the other files
-        known: list[tuple[int, str]] = []
+        known: list[tuple[int, str, Code]] = []
         if not is_written:
             segment = Segment(directory.path_of(base, FileKind.LOG), base, directory.cache, follow=False)
             index_end = segment.index_end(size)
             if index_end is not None and (following is None or index_end < following):
-                known.append((index_end + 1, f"its index extends to {index_end}"))
+                known.append((index_end + 1, f"its index extends to {index_end}", Code.X07))
         if following is None and not is_written:
-            known += [(offset, f"{_SHOWN_BY[code]} {offset}") for offset, code in known_ends(directory, {})]
-        reached, why = max(known, default=(end, ""))
+            known += [(offset, f"{_SHOWN_BY[code]} {offset}", code) for offset, code in known_ends(directory, {})]
+        reached, why, _ = max(known, default=(end, "", Code.X07), key=lambda one: one[:2])
+        is_sure = any(offset > end and code is not Code.K01 for offset, _, code in known)
         is_cut = reached > end
         if not (is_cut or lost):
             return None
         last = following - 1 if following is not None else max([reached, *(self.logs[one] + 1 for one in lost)]) - 1
-        if not is_cut:
+        until = min(lost) - 1 if lost else last
+        if not is_cut or until < end:  # what is behind it is the lost log
             return LostBehind(min(lost), last, None)
-        path, until = directory.path_of(base, FileKind.LOG), min(lost) - 1 if lost else last
-        return LostBehind(end, last, cut_off(path, size, end, until, why))
+        return LostBehind(end, last, cut_off(directory.path_of(base, FileKind.LOG), size, end, until, why), is_sure)
 
 
 def lost_of(directory: PartitionDir) -> LostOffsets:

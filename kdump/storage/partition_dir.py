@@ -245,6 +245,11 @@ class LogAlone(PartitionDir):
         self._bases = log_bases([os.path.basename(path)])
 
     @property
+    def key(self) -> None:
+        """None: what the checkpoints of the log.dir say of the partition does not count."""
+        return None
+
+    @property
     def bases(self) -> list[int]:
         """Its base offset; nothing where the name tells none."""
         return self._bases

@@ -147,7 +147,8 @@ def base_name(directory: str) -> str:
 def did_you_mean(path: str) -> str:
     """Return the name beside a missing path that was probably meant, as the end of a sentence; empty for none.
 
-    What differs in digits alone is no slip of the fingers: another partition or segment.
+    What differs in digits alone is no slip of the fingers: another partition or segment. Beside one of those nothing
+    else is meant either: the topic is right.
 
     Args:
         path: as the user wrote it.
@@ -163,5 +164,6 @@ def did_you_mean(path: str) -> str:
     except (OSError, ValueError):
         return ""
     without = re.sub(r"[0-9]", "", name)
-    near = get_close_matches(name, [one for one in names if re.sub(r"[0-9]", "", one) != without], 1, _ALIKE)
+    others = [one for one in names if re.sub(r"[0-9]", "", one) != without]
+    near = get_close_matches(name, others, 1, _ALIKE) if len(others) == len(names) else []
     return f"{DID_YOU_MEAN}{os.path.join(head, near[0])}?" if near else ""

@@ -204,6 +204,21 @@ def test_where_a_newer_record_may_be_is_said(logdir: Path) -> None:
     assert b"offset 10 cannot be read: a newer record of a key may be there\n" in run.stderr
 
 
+@pytest.mark.parametrize(
+    ("length", "said"),
+    [(75, b"lz4-0/00000000000000000777.log: offset 900 cannot"), (None, b"lz4-0: offsets 900..901 cannot")],
+    ids=["zeros before other bytes", "zeros to the end"],
+)
+def test_what_cannot_be_read_is_said_once(length: int | None, said: bytes, tmp_path: Path) -> None:
+    """Zeros and what is left of a batch are two gaps, and the snapshot of offset 902 knows of both batches."""
+    node = copy_tree(NODE, tmp_path / "node1")
+    log = node / "lz4-0" / f"{777:020}.log"
+    stored = log.read_bytes()
+    end = len(stored) if length is None else 14021 + length
+    log.write_bytes(stored[:14021] + bytes(end - 14021) + stored[end:])
+    assert b"kdump: " + said + b" be read: a newer record" in run_kdump(["dump", "--fate", "lz4-0"], node).stderr
+
+
 def test_keys_beyond_the_limit_are_said_to_be_unknown(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.dump.fates._MOST_KEYS", 1)
     from kdump.broker.config import Config

@@ -640,6 +640,20 @@ def test_a_name_that_is_no_utf8_is_an_object_in_json(plain: Path) -> None:
     assert all(set(one["file"]) == {"base64"} for one in objects)
 
 
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("wide-9", "; here are wide-0"),
+        ("nothing-0", "; here are __cluster_metadata-0, __consumer_offsets-0, __consumer_offsets-1, "),
+        ("plian-0", "; did you mean {}/plain-0?"),
+    ],
+)
+def test_a_partition_that_is_not_there_names_those_that_are(name: str, there: str) -> None:
+    status, _, stderr = kdump_run("find-offset", str(NODE), "5", "--topic-partition", name, cwd=NODE)
+    assert (status, len(stderr)) == (10, 1)
+    assert stderr[0].startswith(f"kdump: no such file: {NODE}/{name}{there.format(NODE)}")
+
+
 # --- a magic 2 batch as brokers write it -------------------------------------------------------------------------
 def batch(offset: int, delta: int = 0, *, attributes: int = 0, epoch: int = 0) -> bytes:
     record = b"\x0e\0\0\0\x01\x02v\0"

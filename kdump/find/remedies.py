@@ -1,0 +1,165 @@
+"""What to do about what a lookup met: as verify says it, which knows all of the partition.
+
+An index is built again from its log. So a log that is damaged comes first, and where the end of a log is cut off the
+index is a witness of what is missing: it is the replica that is restored.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.finding import REPAIRS, Code, Finding, Severity
+from kdump.storage.names import parse_name
+from kdump.storage.segment import sibling
+
+if TYPE_CHECKING:
+    from kdump.storage.partition_dir import PartitionDir
+
+_STEPS = "(kdump verify has the steps)"
+_COMMAND = "(kdump verify names the command)"
+_WITNESS = "restore the replica before anything is rebuilt: this index is a witness of what its log has lost"
+_UNSOUND = REPAIRS["reindex"]  # codes
+
+
+class Remedies:
+    """What was met in one partition, and what to do about it.
+
+    Args:
+        partition: its segments.
+    """
+
+    def __init__(self, partition: PartitionDir) -> None:
+        self._partition = partition
+        self._logs: dict[str, _Log] = {}
+        self._indexes: list[Finding] = []
+
+    def see(self, finding: Finding) -> None:
+        """Take a finding; nothing is said about it yet."""
+        if finding.code.name in _UNSOUND:
+            self._indexes.append(finding)
+        elif finding.severity is Severity.ERROR and finding.position is not None:
+            if finding.file not in self._logs:
+                self._logs[finding.file] = _Log(self._partition, finding.file)
+            self._logs[finding.file].see(finding)
+
+    def is_sound(self, log: str) -> bool:
+        """Tell whether nothing wrong with a log was met."""
+        return log not in self._logs
+
+    def covers(self, log: str, position: int) -> bool:
+        """Tell whether a byte of a log is known to be damaged: no index is to blame for what is not found there."""
+        damage = self._logs[log].lost_bytes() if log in self._logs else ()
+        return any(first <= position < end for first, end in damage)
+
+    def reaches(self, log: str, position: int) -> bool:
+        """Tell whether bytes of a log at or behind a position are known to be damaged."""
+        damage = self._logs[log].lost_bytes() if log in self._logs else ()
+        return any(end > position for _, end in damage)
+
+    def told(self, finding: Finding) -> Finding:
+        """Return a finding with what has to be done before its remedy."""
+        if finding.code.name not in _UNSOUND:
+            return finding
+        if self._is_witness(finding):
+            return finding.replace(values={**finding.values, "remedy": _WITNESS})
+        once = self._before(finding)
+        return finding.replace(values={**finding.values, "once": once}) if once else finding
+
+    def of_other_answer(self, *, scan: bool, by_file_time: bool) -> str:
+        """Return what to do about an answer of a broker that is not that of the data.
+
+        Args:
+            scan: the user has the answer of the data.
+            by_file_time: an empty time index is the reason.
+        """
+        said = []
+        wrong = [one for one in self._indexes if not self._is_witness(one)]
+        damaged = [path for path, log in self._logs.items() if log.damage is not None]
+        if any(log.cut is not None for log in self._logs.values()):
+            said.append(f"restore the replica, as the end of its log is cut off {_STEPS}")
+        if any(log.is_patched for log in self._logs.values()):
+            said.append(f"restore the header that is wrong {_COMMAND}")
+        if any(not self._before(one) for one in wrong):
+            said.append(f"rebuild the index that is wrong {_COMMAND}")
+        elif by_file_time and not wrong:
+            said.append("rebuild the time index that is empty (kdump reindex)")
+        last = "a consumer gets the broker's answer" if scan else Code.L13.remedy
+        if any(_log_of(one) in damaged for one in wrong):
+            said.append(f"mend the damaged log before its index {_STEPS}")
+        elif damaged:
+            last = f"no index mends a damaged batch: {last}"
+        return "; ".join((*said, last))
+
+    def _is_witness(self, finding: Finding) -> bool:
+        """Whether an index finding is about what was cut off behind its log."""
+        log = self._logs.get(_log_of(finding))
+        return log is not None and log.cut is not None and finding.offset is not None and finding.offset >= log.cut
+
+    def _before(self, finding: Finding) -> str:
+        """What has to be done before an index is built again; empty for nothing."""
+        log = self._logs.get(_log_of(finding))
+        return "" if log is None else log.before_reindex
+
+
+class _Log:
+    """What was met in one log.
+
+    Args:
+        partition: that it belongs to.
+        path: as the user wrote it.
+
+    Attributes:
+        cut: the first offset that was cut off at its end; None where none was.
+    """
+
+    def __init__(self, partition: PartitionDir, path: str) -> None:
+        self._partition = partition
+        self._path = path
+        self._errors: list[Finding] = []
+        self._judged: tuple[bool, Finding | None, str] | None = None
+        self.cut: int | None = None
+
+    def see(self, finding: Finding) -> None:
+        """Take an error."""
+        self._errors.append(finding)
+        self._judged = None
+        if finding.code is Code.O07:
+            self.cut = finding.offset
+
+    def lost_bytes(self) -> list[tuple[int, int]]:
+        """The bytes that are damaged, half-open."""
+        found = (one for one in self._errors if one.is_log_damage or one.gap)
+        return [(one.position or 0, (one.position or 0) + max(1, one.length or 0)) for one in found]
+
+    @property
+    def is_patched(self) -> bool:
+        """Whether headers are wrong, and can be put right."""
+        return self._judge()[0]
+
+    @property
+    def damage(self) -> Finding | None:
+        """The first damage that no patch of a header mends."""
+        return self._judge()[1]
+
+    @property
+    def before_reindex(self) -> str:
+        """What has to be done before its indexes are built again; empty for nothing."""
+        return self._judge()[2]
+
+    def _judge(self) -> tuple[bool, Finding | None, str]:
+        if self._judged is None:
+            from kdump.broker.load.rebuildable import before_reindex, can_be_indexed, header_patches
+
+            base = parse_name(os.path.basename(self._path)).base_offset or 0
+            patches = header_patches(self._path, base, self._partition.next_base(base), self._errors)
+            left = [one for one in self._errors if one.is_log_damage and not (patches and patches.mends(one))]
+            damage = min(left, key=lambda one: one.position or 0, default=None)
+            is_ready = can_be_indexed(self._path, base, self._errors)
+            self._judged = patches is not None, damage, "" if is_ready else before_reindex(damage)
+        return self._judged
+
+
+def _log_of(finding: Finding) -> str:
+    """The log that an index belongs to."""
+    return sibling(finding.file, "log")
