@@ -112,6 +112,44 @@ def test_a_damaged_batch_is_no_difference_of_its_own(tmp_path: Path) -> None:
     assert differences(one, other) == []
 
 
+def moved(data: list[bytes], number: int, base: int) -> list[bytes]:
+    """Batches, one of them with another base offset: no CRC is over it."""
+    return [base.to_bytes(8, "big", signed=True) + one[8:] if n == number else one for n, one in enumerate(data)]
+
+
+@pytest.mark.parametrize("each", [2, 3], ids=["the same batches", "other batches"])
+@pytest.mark.parametrize("wrong", [(0, 8), (2, 1 << 20), (2, 2**63 - 1), (2, -1), (3, 1)])
+def test_data_at_a_wrong_base_offset_is_not_missing_where_the_right_one_is_known(
+    wrong: tuple[int, int], each: int, tmp_path: Path
+) -> None:
+    one = replica(tmp_path / "a", *log(0, 12, each=each))
+    other = replica(tmp_path / "b", *moved(log(0, 12), *wrong))
+    assert differences(one, other) == differences(other, one) == []
+
+
+def test_the_last_batch_of_a_closed_log_counts_by_its_right_offset(tmp_path: Path) -> None:
+    one, other = (replica(tmp_path / name, *log(0, 8)) for name in "ab")
+    (other / ZERO).write_bytes(b"".join(moved(log(0, 8), 3, 7)))
+    for path in (one, other):
+        (path / f"{8:020}.log").write_bytes(b"".join(log(8, 12)))
+    assert differences(one, other) == differences(other, one) == []
+
+
+def test_data_at_a_wrong_base_offset_is_missing_where_nobody_knows_the_right_one(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 12))
+    other = replica(tmp_path / "b", *moved([*log(0, 6), *log(8, 12)], 2, 256))  # 4 by the one before, 6 by the next
+    found = differences(one, other)
+    assert [(it.code.name, it.file, it.offset, it.last_offset) for it in found] == [("D02", str(other / ZERO), 4, 7)]
+
+
+def test_a_file_that_differs_from_several_is_listed_once_more_at_most(tmp_path: Path) -> None:
+    for name in "abc":
+        replica(tmp_path / name, *(log(0, 12) if name < "c" else [*log(0, 4), *log(6, 12)]))
+    run = run_kdump(["verify", "--replicas", "a", "b", "c"], tmp_path)
+    listed = [line for line in run.stdout.splitlines() if line.endswith(f"\tc/t-0/{ZERO}".encode())]
+    assert [line.split()[0] for line in listed] == [b"OK", b"WARNING"]
+
+
 def test_of_three_replicas_the_odd_one_shows_twice(tmp_path: Path) -> None:
     good = [replica(tmp_path / root, *log(0, 4)) for root in "ab"]
     odd = replica(tmp_path / "c", *log(0, 2), batch(2, [b"x", b"y"]))
