@@ -636,6 +636,7 @@ class Step(Value):
         why: what it does, and what it costs.
         instead: numbers of the steps that this one makes unnecessary.
         damaged: path of the partition directory that it restores or salvages as a whole; None for other steps.
+        partition: path of the partition directory that it is about; None where it is about something else.
     """
 
     n: int
@@ -643,6 +644,7 @@ class Step(Value):
     why: str
     instead: tuple[int, ...] = ()
     damaged: str | None = None
+    partition: str | None = None
 
 
 class Progress(Value):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from itertools import combinations
+from itertools import combinations, groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.checks.next_steps import FROM_ANOTHER
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 _MOST_TOGETHER = 1000  # batches whose records are compared at once, where the framing differs
+_MOST_PARTS = 100  # ranges of one loss that are told apart by who has them
 _JOINED = "writes all that is intact in any of these replicas to a new directory"
 _FOR_ALL = f"{_JOINED}, once for all of them; not needed where each damaged one is restored"
 _HELD = 10_000  # findings about missing offsets, until it is known whether compaction explains them
@@ -142,7 +143,6 @@ class _KnownLosses:
         """
         replicas = {path: tuple(paths) for paths in groups for path in paths if len(paths) > 1}
         salvaged = {one.damaged for one in self._steps if one.command is not None}
-        writers = {one.n for one in self._steps if one.command is not None}
         steps: list[Step] = []  # with the numbers that they had, negative for new ones
         joins: dict[tuple[str, ...], int] = {}  # replicas, and which of the steps joins them
         for one in self._steps:
@@ -158,16 +158,20 @@ class _KnownLosses:
                     where = "in whose logs" if sound in self._warned else "in which"
                     source = f"from {sound}, {where} nothing is wrong, and nothing is missing that this one has or had"
                 elif one.damaged not in salvaged and self._would_gain(one.damaged, paths):
-                    join = one.replace(n=-len(steps) - 1, instead=tuple(n for n in one.instead if n in writers))
+                    join = one.replace(n=-len(steps) - 1)
                     one = one.replace(instead=(*one.instead, join.n))  # noqa: PLW2901 (it makes the new one needless)
                 steps.append(one.replace(why=one.why.replace(FROM_ANOTHER, source)))
             if join is not None and paths in joins:
                 first = steps[joins[paths]]
-                steps[joins[paths]] = first.replace(why=_FOR_ALL, instead=(*first.instead, *join.instead))
+                steps[joins[paths]] = first.replace(why=_FOR_ALL)
             elif join is not None:
                 joins[paths] = len(steps)
                 command = command_line("salvage", *map(named, paths), "--to", "DIR")
                 steps.append(join.replace(command=command, why=_JOINED))
+        for paths, at in joins.items():  # the one directory takes the place of all these replicas
+            behind = (one for one in steps[at + 1 :] if one.partition in paths)
+            needless = tuple(one.n for one in behind if one.command is not None or one.damaged is not None)
+            steps[at] = steps[at].replace(instead=needless)
         numbers = {step.n: n for n, step in enumerate(steps, 1)}
         shared = {step.n for step in steps if step.why == _FOR_ALL}  # one restored replica does not make it needless
         for step in steps:
@@ -233,8 +237,30 @@ class _KnownLosses:
                 yield from losses
                 continue
             for loss in losses:
-                have = [one for one in others[path] if self._has(one, loss.offset, loss.last_offset)]
-                yield loss.replace(elsewhere=tuple(have))
+                for first, last in self._parts(loss, others[path]):
+                    have = [one for one in others[path] if self._has(one, first, last)]
+                    known = last - first + 1 if loss.records == loss.offsets else loss.records
+                    yield loss.replace(offset=first, last_offset=last, records=known, elsewhere=tuple(have))
+
+    def _parts(self, loss: Loss, others: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of what is lost that each replica has all of or nothing.
+
+        What has fewer records than offsets stays one range, as nobody knows which of them have one; so does what would
+        come to too many.
+        """
+        bounds = {loss.offset, loss.last_offset + 1}
+        for one in others:
+            bounds.update(self._spans.get(one, ()))
+            for first, last in self._missing_of(one):
+                bounds.update((first, last + 1))
+        within = sorted(at for at in bounds if loss.offset <= at <= loss.last_offset + 1)
+        if loss.records not in (None, loss.offsets) or len(within) > _MOST_PARTS:
+            yield loss.offset, loss.last_offset
+            return
+        parts = [(first, end - 1) for first, end in pairwise(within)]
+        for _, same in groupby(parts, lambda part: [self._has(one, *part) for one in others]):
+            ranges = list(same)
+            yield ranges[0][0], ranges[-1][1]
 
     def _has(self, path: str, first: int, last: int) -> bool:
         """Whether a replica has all of some offsets: they lie in its log, and it misses none of them."""
