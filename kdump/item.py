@@ -543,7 +543,9 @@ class Prediction(Value):
         assumed: what the answer hangs on and nobody said, in words.
         segments: what becomes of each; none where it does not load.
         hidden_records: that stay on disk and can be read today, and that no reader gets any more; none of them is cut.
-        reused_offsets: first and last of those that had intact batches and are given out again; None for none.
+        reused_offsets: first and last of those that were there before and are given out again, those of damaged
+            batches, of a torn one and of an end that is gone too; None for none. By the right base offset where one
+            is wrong.
         cause: code and file of what keeps it from loading; None where it loads.
         torn: with which the log ends before the start; None for none, and where it does not load.
     """
@@ -570,16 +572,7 @@ class Prediction(Value):
     def changes_nothing(self) -> bool:
         """Whether the broker loads the partition, leaves its logs and indexes as they are, and serves all of it."""
         is_kept = all(segment.action == "keep" for segment in self.segments)
-        return self.loads and is_kept and self.torn is None and self.offsets_again is None and not self.hidden_records
-
-    @property
-    def offsets_again(self) -> tuple[int, int] | None:
-        """First and last of the offsets that are given out again, those of a torn batch too; None for none."""
-        last = -1 if self.reused_offsets is None else self.reused_offsets[1]
-        if self.torn is not None:
-            last = max(last, self.torn.last_offset)
-        end = self.log_end_offset
-        return None if end is None or last < end else (end, last)
+        return self.loads and is_kept and self.torn is None and self.reused_offsets is None and not self.hidden_records
 
     @property
     def keeps_torn(self) -> bool:
@@ -592,7 +585,7 @@ class Prediction(Value):
     @property
     def harm(self) -> tuple[bool, int, int, int]:
         """What it costs, to put several in order: the least first."""
-        again = self.offsets_again
+        again = self.reused_offsets
         reused = 0 if again is None else again[1] - again[0] + 1
         return not self.loads, self.records_lost + self.hidden_records, reused, self.bytes_lost
 
@@ -636,6 +629,7 @@ class Step(Value):
         why: what it does, and what it costs.
         instead: numbers of the steps that this one makes unnecessary.
         damaged: path of the partition directory that it restores or salvages as a whole; None for other steps.
+        partition: path of the partition directory that it is about; None where it is about something else.
     """
 
     n: int
@@ -643,6 +637,7 @@ class Step(Value):
     why: str
     instead: tuple[int, ...] = ()
     damaged: str | None = None
+    partition: str | None = None
 
 
 class Progress(Value):

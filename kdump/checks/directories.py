@@ -58,17 +58,18 @@ class DirectoryCheck:
         yield from check_names(self._directory.contents)
         yield Checked(tuple(shown), 0, 0)
 
-    def predict(self, options: VerifyOptions, told: Mapping[str, str]) -> Iterator[Item]:
+    def predict(self, options: VerifyOptions, told: Mapping[str, str], lost: Mapping[str, int]) -> Iterator[Item]:
         """Yield what the next start of a broker does with the partitions.
 
         Args:
             options: which starts, and what they hang on.
             told: the code of the first error of each file.
+            lost: the last offset that readers have lost, of each partition that has lost some, by its path.
         """
         from kdump.checks.predict import predict  # the model of the broker costs time to import
 
         directory = self._directory
-        return predict(self.log_dir, directory.partitions, options, told, is_alone=not directory.is_log_dir)
+        return predict(self.log_dir, directory.partitions, options, told, lost, is_alone=not directory.is_log_dir)
 
     @property
     def broker(self) -> tuple[object, object] | None:

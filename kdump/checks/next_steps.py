@@ -246,7 +246,7 @@ class PartitionSteps:
             is_better = len(urgent) < at <= before  # it makes a new copy of the partition, and nothing here is mended
             behind = at if command is None else first
             instead = tuple(range(behind + 1, count + 1)) if is_better else ()
-            yield Step(at, command, why, instead, self._path if is_better else None)
+            yield Step(at, command, why, instead, self._path if is_better else None, self._path)
 
     def _restored(self, why: Finding) -> tuple[str | None, str]:
         """The step that is better than all others."""

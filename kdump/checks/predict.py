@@ -39,6 +39,7 @@ def predict(
     partitions: Sequence[PartitionDir],
     options: VerifyOptions,
     told: Mapping[str, str],
+    lost: Mapping[str, int],
     *,
     is_alone: bool,
 ) -> Iterator[Prediction | OpenFailure]:
@@ -49,6 +50,8 @@ def predict(
         partitions: its partition directories, in the order in which they are shown.
         options: which starts, and what they hang on.
         told: the code of the first error of each file.
+        lost: the last offset that readers have lost, of each partition that has lost some, by its path: indexes and
+            checkpoints may tell of an end of which nothing is left in the log.
         is_alone: other partitions may be there, and are not among these.
     """
     assert options.settings is not None
@@ -71,11 +74,18 @@ def predict(
             if cause is not None:
                 causes[row.start].append(cause)
         if name.state != DELETE:
-            found.append([row.replace(assumed=(*row.assumed, *not_known)) for row, _ in outcomes])
+            rows = [row.replace(assumed=(*row.assumed, *not_known)) for row, _ in outcomes]
+            found.append([_reusing(row, lost.get(path, -1)) for row in rows])
     for rows in found:
         for row in rows:
             stopping = causes[row.start]
             yield _stopped(row, _told(worst(stopping), told)) if stopping else row
+
+
+def _reusing(row: Prediction, lost: int) -> Prediction:
+    """The same partition, where offsets up to one that is lost were there before."""
+    first, last = row.log_end_offset, lost if row.reused_offsets is None else max(lost, row.reused_offsets[1])
+    return row if first is None or last < first else row.replace(reused_offsets=(first, last))
 
 
 def _told(cause: Cause, told: Mapping[str, str]) -> Cause:

@@ -3,6 +3,7 @@
 Two replicas are walked side by side. Batches with the same offsets and the same CRC are the same. What else may differ
 by right: a follower or a compaction of its own may have framed the records in other batches, or removed some; retention
 may have deleted more at the start. So where batches differ their records decide: those that both have must be equal.
+A batch whose base offset is wrong counts by the right one where that is known: its data is there.
 Every pair of replicas is compared, so that with three the odd one shows. Batches with a wrong CRC are left out: what is
 wrong with them is said by the verify of their own directory.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from itertools import combinations
+from itertools import combinations, groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.checks.next_steps import FROM_ANOTHER
@@ -19,7 +20,9 @@ from kdump.checks.run import LocalVerify, partitions_of, verify
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import layout
+from kdump.format.batch.offset_order import MISPLACED, put_right
 from kdump.format.batch.walk import CheckedWalk
+from kdump.format.java_values import as_long
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import digest
@@ -35,9 +38,11 @@ if TYPE_CHECKING:
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition import PartitionCheck
+    from kdump.format.batch.window import Window
     from kdump.item import Item
 
 _MOST_TOGETHER = 1000  # batches whose records are compared at once, where the framing differs
+_MOST_PARTS = 100  # ranges of one loss that are told apart by who has them
 _JOINED = "writes all that is intact in any of these replicas to a new directory"
 _FOR_ALL = f"{_JOINED}, once for all of them; not needed where each damaged one is restored"
 _HELD = 10_000  # findings about missing offsets, until it is known whether compaction explains them
@@ -138,7 +143,6 @@ class _KnownLosses:
         """
         replicas = {path: tuple(paths) for paths in groups for path in paths if len(paths) > 1}
         salvaged = {one.damaged for one in self._steps if one.command is not None}
-        writers = {one.n for one in self._steps if one.command is not None}
         steps: list[Step] = []  # with the numbers that they had, negative for new ones
         joins: dict[tuple[str, ...], int] = {}  # replicas, and which of the steps joins them
         for one in self._steps:
@@ -154,16 +158,20 @@ class _KnownLosses:
                     where = "in whose logs" if sound in self._warned else "in which"
                     source = f"from {sound}, {where} nothing is wrong, and nothing is missing that this one has or had"
                 elif one.damaged not in salvaged and self._would_gain(one.damaged, paths):
-                    join = one.replace(n=-len(steps) - 1, instead=tuple(n for n in one.instead if n in writers))
+                    join = one.replace(n=-len(steps) - 1)
                     one = one.replace(instead=(*one.instead, join.n))  # noqa: PLW2901 (it makes the new one needless)
                 steps.append(one.replace(why=one.why.replace(FROM_ANOTHER, source)))
             if join is not None and paths in joins:
                 first = steps[joins[paths]]
-                steps[joins[paths]] = first.replace(why=_FOR_ALL, instead=(*first.instead, *join.instead))
+                steps[joins[paths]] = first.replace(why=_FOR_ALL)
             elif join is not None:
                 joins[paths] = len(steps)
                 command = command_line("salvage", *map(named, paths), "--to", "DIR")
                 steps.append(join.replace(command=command, why=_JOINED))
+        for paths, at in joins.items():  # the one directory takes the place of all these replicas
+            behind = (one for one in steps[at + 1 :] if one.partition in paths)
+            needless = tuple(one.n for one in behind if one.command is not None or one.damaged is not None)
+            steps[at] = steps[at].replace(instead=needless)
         numbers = {step.n: n for n, step in enumerate(steps, 1)}
         shared = {step.n for step in steps if step.why == _FOR_ALL}  # one restored replica does not make it needless
         for step in steps:
@@ -229,8 +237,30 @@ class _KnownLosses:
                 yield from losses
                 continue
             for loss in losses:
-                have = [one for one in others[path] if self._has(one, loss.offset, loss.last_offset)]
-                yield loss.replace(elsewhere=tuple(have))
+                for first, last in self._parts(loss, others[path]):
+                    have = [one for one in others[path] if self._has(one, first, last)]
+                    known = last - first + 1 if loss.records == loss.offsets else loss.records
+                    yield loss.replace(offset=first, last_offset=last, records=known, elsewhere=tuple(have))
+
+    def _parts(self, loss: Loss, others: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of what is lost that each replica has all of or nothing.
+
+        What has fewer records than offsets stays one range, as nobody knows which of them have one; so does what would
+        come to too many.
+        """
+        bounds = {loss.offset, loss.last_offset + 1}
+        for one in others:
+            bounds.update(self._spans.get(one, ()))
+            for first, last in self._missing_of(one):
+                bounds.update((first, last + 1))
+        within = sorted(at for at in bounds if loss.offset <= at <= loss.last_offset + 1)
+        if loss.records not in (None, loss.offsets) or len(within) > _MOST_PARTS:
+            yield loss.offset, loss.last_offset
+            return
+        parts = [(first, end - 1) for first, end in pairwise(within)]
+        for _, same in groupby(parts, lambda part: [self._has(one, *part) for one in others]):
+            ranges = list(same)
+            yield ranges[0][0], ranges[-1][1]
 
     def _has(self, path: str, first: int, last: int) -> bool:
         """Whether a replica has all of some offsets: they lie in its log, and it misses none of them."""
@@ -251,7 +281,7 @@ def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Ite
     """
     for one, other in combinations(checks, 2):
         yield from _Pair(one, other, options).compare()
-        yield Checked((), 0, 0)
+    yield Checked((), 0, 0)  # a file that differs from several others is listed once
 
 
 class _ReplicaBatch(NamedTuple):
@@ -266,6 +296,7 @@ class _ReplicaBatch(NamedTuple):
     is_true: bool
     is_whole: bool  # it has as many records as offsets
     log: FileSource
+    shift: int = 0  # what its right offsets lie above those in its bytes
 
     @property
     def place(self) -> tuple[str, int]:
@@ -322,23 +353,50 @@ class _Replica:
             if isinstance(source, OpenFailure):
                 continue
             with source:
-                walk = CheckedWalk(
-                    source, _ignore, segment=job.base_offset, max_batch_bytes=self._options.max_batch_bytes
-                )
+                found: list[Finding] = []
+                limit, base, following = self._options.max_batch_bytes, job.base_offset, job.next_base
+                walk = CheckedWalk(source, found.append, segment=base, next_base=following, max_batch_bytes=limit)
                 walk.checks.follow_producers = False
-                for window in walk.windows():
-                    for k in range(window.count):
-                        row = window.row(k)
-                        if row[layout.LAST_OFFSET] <= last or row[layout.SUSPICION] & layout.OUT_OF_RANGE:
-                            continue  # its offsets are wrong: they say nothing
-                        is_v2 = row[layout.MAGIC] >= layout.MAGIC_V2
-                        first = row[layout.BASE_OFFSET] if is_v2 else last + 1
-                        last = row[layout.LAST_OFFSET]
-                        is_true = row[layout.CRC] == row[layout.COMPUTED_CRC]
-                        is_whole = not is_v2 or row[layout.COUNT] > row[layout.LAST_OFFSET_DELTA]
-                        place = (row[layout.POSITION], row[layout.SIZE])
-                        crc, epoch = row[layout.CRC], row[layout.LEADER_EPOCH]
-                        yield _ReplicaBatch(max(first, 0), last, crc, epoch, *place, is_true, is_whole, source)
+                for row, shift in _right_rows(walk, found):
+                    if row[layout.LAST_OFFSET] <= last or row[layout.SUSPICION] & layout.OUT_OF_RANGE:
+                        continue  # its offsets are wrong: they say nothing
+                    is_v2 = row[layout.MAGIC] >= layout.MAGIC_V2
+                    first = row[layout.BASE_OFFSET] if is_v2 else last + 1
+                    last = row[layout.LAST_OFFSET]
+                    is_true = row[layout.CRC] == row[layout.COMPUTED_CRC]
+                    is_whole = not is_v2 or row[layout.COUNT] > row[layout.LAST_OFFSET_DELTA]
+                    place = (row[layout.POSITION], row[layout.SIZE])
+                    what = (row[layout.CRC], row[layout.LEADER_EPOCH], *place, is_true, is_whole, source, shift)
+                    yield _ReplicaBatch(max(first, 0), last, *what)
+
+
+def _right_rows(walk: CheckedWalk, found: list[Finding]) -> Iterator[tuple[array[int], int]]:
+    """Yield the batches of a log whose right offsets are known, with those, and what was added to them.
+
+    The last one of a window is judged when the next one is read.
+
+    Args:
+        walk: over the log.
+        found: takes what it reports.
+    """
+    held: Window | None = None
+    for window in walk.windows():
+        if held is not None:
+            yield from _judged(held, found)
+        at = window.count - 1
+        yield from _judged(window.part(0, at), found)
+        held = window.only(at)
+        found[:] = [one for one in found if one.position == held.cell(0, layout.POSITION)]
+    if held is not None:
+        yield from _judged(held, found)
+
+
+def _judged(window: Window, found: Sequence[Finding]) -> Iterator[tuple[array[int], int]]:
+    shifts = put_right(window, found)
+    wrong = {one.position for one in found if one.code in MISPLACED and one.expected is None}
+    for k in range(window.count):
+        if window.cell(k, layout.POSITION) not in wrong:
+            yield window.row(k), shifts.get(k, 0)
 
 
 class _Pair:
@@ -472,8 +530,4 @@ class _Pair:
                     for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
                         row = chunk.rows[at : at + layout.RECORD_WIDTH]
                         fields = key_and_value(chunk.view, row) if chunk.cut is None else digest(chunk.cut)
-                        yield row[layout.R_OFFSET], (row[layout.R_TIMESTAMP], *fields)
-
-
-def _ignore(_finding: Finding) -> None:
-    """The verify of the directory has told it."""
+                        yield as_long(row[layout.R_OFFSET] + batch.shift), (row[layout.R_TIMESTAMP], *fields)

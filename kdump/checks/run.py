@@ -10,7 +10,7 @@ from kdump.checks.loose import check_loose
 from kdump.checks.next_steps import PersonSteps
 from kdump.checks.segment import check_segment
 from kdump.finding import Finding, Severity
-from kdump.item import Step
+from kdump.item import Loss, Step
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.workers import in_order
 
@@ -97,21 +97,24 @@ def _judged(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify) -
     with closing(engine.partitions(checks, options)) as judged:  # type: ignore[type-var]
         for directory in directories:
             told: dict[str, str] = {}
+            lost: dict[str, int] = {}
             for _ in directory.partitions:
-                for item in _noting(next(judged), told):
+                for item in _noting(next(judged), told, lost):
                     yield item, True
-            for item in _noting(directory.check(), told):
+            for item in _noting(directory.check(), told, lost):
                 yield item, False
             if options.starts:
-                for item in directory.predict(options, told):
+                for item in directory.predict(options, told, lost):
                     yield item, False
 
 
-def _noting(items: Iterator[Item], told: dict[str, str]) -> Iterator[Item]:
-    """Yield items, and keep the code of the first error of each file."""
+def _noting(items: Iterator[Item], told: dict[str, str], lost: dict[str, int]) -> Iterator[Item]:
+    """Yield items, and keep the code of the first error of each file, and the last offset that each partition lost."""
     for item in items:
         if isinstance(item, Finding) and item.severity is Severity.ERROR:
             told.setdefault(item.file, item.code.name)
+        elif isinstance(item, Loss) and item.certainty.is_loss:
+            lost[item.path] = max(lost.get(item.path, -1), item.last_offset)
         yield item
 
 

@@ -60,7 +60,7 @@ def _partition_name(_ctx: click.Context, _param: click.Parameter, value: Any) ->
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
     "--to", required=True, type=click.Path(), metavar="DIR",
-    help="A new or empty directory for the result, or that of the same run, to go on.",
+    help="A directory for the results: new, empty, or of a former run, to go on or to add other partitions.",
 )  # fmt: skip
 @click.option(
     "--topic-partition", "topic_partitions", multiple=True, metavar="TOPIC-N", callback=_partition_name,

@@ -14,6 +14,7 @@ from kdump.compat.kafka_stream import INVALID, JavaError, Thrown, read_messages
 from kdump.format.batch import layout
 from kdump.format.checksum import crc32
 from kdump.format.codec.base import CompressionType
+from kdump.format.java_values import as_long
 from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class DeepMessages:
         why = message.fill(row)
         if why is not None and self._metadata:
             return why
-        row[layout.R_OFFSET] = _long(base + message.offset)
+        row[layout.R_OFFSET] = as_long(base + message.offset)
         stamped = self._wrapper.magic == 1 and self._wrapper.attributes & layout.TIMESTAMP_TYPE_FLAG
         if stamped and message.magic == 1:
             row[layout.R_TIMESTAMP] = self._wrapper.timestamp
@@ -218,7 +219,3 @@ class DeepMessages:
 def unknown_codec(codec: int) -> str:
     """Return what Java throws at a codec that there is not. Source: CompressionType.forId."""
     return f"{ARGUMENT}: Unknown compression type id: {codec}"
-
-
-def _long(value: int) -> int:
-    return (value + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -19,6 +19,7 @@ from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import MISPLACED
 from kdump.format.batch.window import Buffer, Window
+from kdump.format.java_values import as_long
 from kdump.format.record.chunk import KEPT, Chunk, Fate
 from kdump.format.record.reader import RecordReader
 from kdump.format.source import BytesSource
@@ -165,7 +166,7 @@ class RecordFates:
             if k not in transactions:
                 transactions[k] = self._outcomes.of(log.path, window, k)
                 shift = self._outcomes.shift(log.path, window, k)
-            offset = rows[at + layout.R_OFFSET] + shift
+            offset = as_long(rows[at + layout.R_OFFSET] + shift)
             is_control = _has(window, k, layout.CONTROL_FLAG)
             after = self._found.keys.get(key) if key is not None and not is_control else None
             at = 0 if after is None else bisect_right(after, offset)
@@ -200,7 +201,7 @@ class RecordFates:
                         if offsets is not None:
                             at = number * layout.RECORD_WIDTH
                             shift = self._outcomes.shift(log.path, chunk.window, chunk.rows[at + layout.R_BATCH])
-                            offsets.append(chunk.rows[at + layout.R_OFFSET] + shift)
+                            offsets.append(as_long(chunk.rows[at + layout.R_OFFSET] + shift))
             self._pass_over(findings)
             behind = self._outcomes.lost_behind(log, walk.checks.offsets.last, source.size)
             if behind is not None:

@@ -25,6 +25,15 @@ class JavaComplaint(Value):
     exception: str | None = None
 
 
+def as_long(value: int) -> int:
+    """Return what a Java long holds of a number: sums of offsets go on at the other end of it.
+
+    Args:
+        value: any integer.
+    """
+    return (value + 2**63) % 2**64 - 2**63
+
+
 def parse_number(text: str, bits: int) -> int | JavaComplaint:
     """Return what Java's parseInt (32 bits) or parseLong (64 bits) makes of a text.
 

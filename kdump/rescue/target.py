@@ -46,7 +46,9 @@ class Target:
         self._ops = ops
 
     def check(self, sources: Iterable[str], names: dict[str, tuple[str, ...]]) -> set[str]:
-        """Refuse a directory that is not new, not empty, or has what a run like this one has not left.
+        """Refuse a directory that is not new, not empty, or has what salvage has not left.
+
+        Partitions that it has made in other runs stay as they are: the steps of verify come one after the other.
 
         Args:
             sources: the paths of the user: it may lie in none.
@@ -95,8 +97,10 @@ class Target:
                 partition = entry.removesuffix(SALVAGE_ROWS)
                 if partition in entries or partition in names:
                     continue
-            elif entry in names and f"{entry}{SALVAGE_ROWS}" in entries:
-                if self.sources_of(entry) == names[entry]:
+            elif (made_of := self.sources_of(entry)) is not None:
+                if entry not in names:
+                    continue
+                if made_of == names[entry]:
                     whole.add(entry)
                     continue
                 raise UnfitError(f"{self.path}: {entry} was made of other sources; name a new directory")

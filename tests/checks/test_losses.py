@@ -113,7 +113,7 @@ def test_replicas_say_who_has_it(tmp_path: Path) -> None:
     told = {(row["offset"], row["lastOffset"]): row["elsewhere"] for row in found if row["elsewhere"]}
     assert told == {(179, 182): [str(other / "plain-0")]}
     text = run_kdump(["verify", "--replicas", str(one), str(other)], tmp_path).stdout.decode()
-    assert f"no replica has offsets 176..178, the others are intact in {other / 'plain-0'}" in text
+    assert f"; offsets 179..182 are intact in {other / 'plain-0'}; no replica has offsets 176..178\n" in text
 
 
 def test_a_cut_says_where_the_log_ended_and_what_of_it_is_readable(tmp_path: Path) -> None:
@@ -187,3 +187,11 @@ def test_a_sum_of_losses_tells_records_from_offsets_whose_records_nobody_knows(
     for offset, count in zip((4, 9), records, strict=True):
         losses.add(Loss("t-0", "t-0", "t-0/x.log", 0, 1, offset, offset, count, Certainty.LOST, ()))
     assert said in (losses.sentence() or "")
+
+
+def test_a_sum_of_losses_says_what_can_be_taken_from_where_and_what_no_replica_has() -> None:
+    losses = LossSum("t-0")
+    for offset, have in ((4, ("b", "a")), (5, ("a", "b")), (7, ("c",)), (9, ())):
+        losses.add(Loss("t-0", "t-0", "t-0/x.log", 0, 1, offset, offset, 1, Certainty.LOST, (), have))
+    said = (losses.sentence() or "").partition("; ")[2]
+    assert said == "offsets 4..5 are intact in a, b; offset 7 is intact in c; no replica has offset 9"

@@ -123,9 +123,44 @@ def test_torn_end_is_said_with_the_offsets_that_are_given_out_again(tmp_path: Pa
         assert first == f"loads, end offset 5 (was 6): cuts segment 4 at byte {at}"
         assert lost.startswith("1 offset, ")
         assert given_out == again
-    assert [row.reused_offsets for row in (clean, unclean, full)] == [None] * 3  # JSON has those of intact batches
+    assert [row.reused_offsets for row in (clean, unclean, full)] == [(5, 5)] * 3
+    assert " reused_offsets=5..5: " in prediction_line(clean)
     assert prediction_line(clean).endswith(f": the log ended at 6; {kept}; {again}")
     assert prediction_line(unclean).endswith(f": the log ended at 6; {again}")
+
+
+def test_offsets_of_a_damaged_end_are_given_out_again_too(tmp_path: Path) -> None:
+    clean, *others = predicted(log_dir(tmp_path, t_0=with_flipped_end(partition(), 4)))
+    assert (clean.log_end_offset, clean.reused_offsets) == (6, None)
+    assert [(row.log_end_offset, row.reused_offsets) for row in others] == [(5, (5, 5))] * 2
+
+
+def test_a_number_that_is_wrong_under_a_wrong_crc_is_no_offset_that_was_there(tmp_path: Path) -> None:
+    spoiled = bytearray(batch(5))
+    spoiled[23] = 88  # lastOffsetDelta, the high byte
+    for row in predicted(log_dir(tmp_path, t_0={**partition(), name(4): batch(4) + bytes(spoiled) + batch(6)})):
+        assert row.reused_offsets == (None if row.start == "clean" else (5, 6))
+
+
+@pytest.mark.parametrize("stored", [300, 2**40], ids=["in range", "out of range"])
+def test_offsets_behind_a_wrong_base_offset_were_never_there(stored: int, tmp_path: Path) -> None:
+    """A broker hides the batch, as it goes by what is stored; no offset up to that one was given out before."""
+    files = partition()
+    moved = stored.to_bytes(8, "big") + batch(4)[8:]
+    for row in predicted(log_dir(tmp_path, t_0={**files, name(4): moved + batch(5)}), start=(Start.CLEAN,)):
+        assert (row.log_end_offset, row.hidden_records, row.reused_offsets) == (6, 1, None)
+        assert prediction_line(row).endswith(": HIDES 1 record")
+    cut = {**files, name(2): batch(2)[:-1] + b"!" + batch(3), name(4): moved + batch(5)}
+    (full,) = predicted(log_dir(tmp_path / "cut", t_0=cut), start=(Start.FULL,))
+    assert (full.log_end_offset, full.reused_offsets) == (2, (2, 5))
+
+
+def test_an_end_that_only_other_files_tell_of_was_there(tmp_path: Path) -> None:
+    logs = log_dir(tmp_path, t_0={**partition(), name(4): batch(4)})
+    (logs / "replication-offset-checkpoint").write_text("0\n1\nt 0 6\n")
+    for row in predicted(logs):
+        assert (row.log_end_offset, row.reused_offsets, row.changes_nothing) == (5, (5, 5), False)
+        assert prediction_sentences(row, 5)[0].startswith("loads, end offset 5 (was 6): ")
 
 
 def test_torn_end_is_not_counted_among_partitions_that_are_left_alone(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ import kdump
 from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import compare
 from kdump.finding import Finding, Severity
-from kdump.item import Step
+from kdump.item import Loss, Step
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import GZIP, Record, batch
 
@@ -110,6 +111,44 @@ def test_a_damaged_batch_is_no_difference_of_its_own(tmp_path: Path) -> None:
     data[len(b"".join(log(0, 4))) + 70] ^= 1
     other = replica(tmp_path / "b", bytes(data))
     assert differences(one, other) == []
+
+
+def moved(data: list[bytes], number: int, base: int) -> list[bytes]:
+    """Batches, one of them with another base offset: no CRC is over it."""
+    return [base.to_bytes(8, "big", signed=True) + one[8:] if n == number else one for n, one in enumerate(data)]
+
+
+@pytest.mark.parametrize("each", [2, 3], ids=["the same batches", "other batches"])
+@pytest.mark.parametrize("wrong", [(0, 8), (2, 1 << 20), (2, 2**63 - 1), (2, -1), (3, 1)])
+def test_data_at_a_wrong_base_offset_is_not_missing_where_the_right_one_is_known(
+    wrong: tuple[int, int], each: int, tmp_path: Path
+) -> None:
+    one = replica(tmp_path / "a", *log(0, 12, each=each))
+    other = replica(tmp_path / "b", *moved(log(0, 12), *wrong))
+    assert differences(one, other) == differences(other, one) == []
+
+
+def test_the_last_batch_of_a_closed_log_counts_by_its_right_offset(tmp_path: Path) -> None:
+    one, other = (replica(tmp_path / name, *log(0, 8)) for name in "ab")
+    (other / ZERO).write_bytes(b"".join(moved(log(0, 8), 3, 7)))
+    for path in (one, other):
+        (path / f"{8:020}.log").write_bytes(b"".join(log(8, 12)))
+    assert differences(one, other) == differences(other, one) == []
+
+
+def test_data_at_a_wrong_base_offset_is_missing_where_nobody_knows_the_right_one(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 12))
+    other = replica(tmp_path / "b", *moved([*log(0, 6), *log(8, 12)], 2, 256))  # 4 by the one before, 6 by the next
+    found = differences(one, other)
+    assert [(it.code.name, it.file, it.offset, it.last_offset) for it in found] == [("D02", str(other / ZERO), 4, 7)]
+
+
+def test_a_file_that_differs_from_several_is_listed_once_more_at_most(tmp_path: Path) -> None:
+    for name in "abc":
+        replica(tmp_path / name, *(log(0, 12) if name < "c" else [*log(0, 4), *log(6, 12)]))
+    run = run_kdump(["verify", "--replicas", "a", "b", "c"], tmp_path)
+    listed = [line for line in run.stdout.splitlines() if line.endswith(f"\tc/t-0/{ZERO}".encode())]
+    assert [line.split()[0] for line in listed] == [b"OK", b"WARNING"]
 
 
 def test_of_three_replicas_the_odd_one_shows_twice(tmp_path: Path) -> None:
@@ -241,7 +280,26 @@ def test_salvage_of_several_damaged_replicas_is_one_step(tmp_path: Path) -> None
     salvage = f"kdump salvage {one} {other} --to DIR"
     cuts = [f"kdump truncate {path} --at-damage" for path in (one, other)]
     assert [step.command for step in found] == [None, salvage, cuts[0], None, cuts[1]]
-    assert [step.instead for step in found] == [(3,), (3, 5), (), (5,), ()]
+    assert [step.instead for step in found] == [(3,), (3, 4, 5), (), (5,), ()]
+
+
+def test_a_joined_copy_makes_all_later_steps_of_these_replicas_needless(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *spoiled(log(0, 12), 3))
+    other = replica(tmp_path / "b", *moved(log(0, 12), 2, 256))
+    found = steps_of(one, other)
+    assert [(step.command or "").split(" ")[1:2] for step in found] == [[], ["salvage"], ["truncate"], ["patch-header"]]
+    assert [step.instead for step in found] == [(2, 3), (3, 4), (), ()]
+
+
+def test_of_what_is_lost_each_part_has_the_replicas_that_can_give_it(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 4), *log(10, 12))
+    for name, data in (("b", [*log(0, 6), *spoiled(log(6, 12), 0)]), ("c", spoiled(log(0, 12), 2, 3))):
+        replica(tmp_path / name, *data)
+    items = compare([str(tmp_path / name) for name in "abc"], VerifyOptions())
+    found = [item for item in items if isinstance(item, Loss) and item.path == str(one)]
+    have = [[os.path.relpath(path, tmp_path)[0] for path in item.elsewhere or ()] for item in found]
+    assert [(item.offset, item.last_offset) for item in found] == [(4, 5), (6, 7), (8, 9)]
+    assert have == [["b"], [], ["b", "c"]]
 
 
 def test_salvage_joins_replicas_where_a_cut_of_one_would_lose_what_the_other_has(tmp_path: Path) -> None:
@@ -254,7 +312,7 @@ def test_salvage_joins_replicas_where_a_cut_of_one_would_lose_what_the_other_has
         f"kdump salvage {one} {other} --to DIR",
         f"kdump truncate {one} --at-damage",
     ]
-    assert [step.instead for step in found[:3]] == [(3,), (3, 5), ()]
+    assert [step.instead for step in found[:3]] == [(3,), (3, 4, 5), ()]
     saved = tmp_path / "saved"
     assert run_kdump(["salvage", str(one), str(other), "--to", str(saved)], tmp_path).exit == 0
     assert kdump.verify(saved / "t-0").summary["records"] == 12

@@ -246,6 +246,20 @@ def test_an_answer_from_a_batch_with_a_wrong_base_offset_is_told_with_that(args:
     assert (behind.location["offset"], "L13" in behind.codes) == (300, False)
 
 
+def test_offsets_that_wrap_behind_a_wrong_base_offset_are_put_right_too(tmp_path: Path) -> None:
+    """The base offset is the largest that there is: the last offset of its batch is a negative number."""
+    tree = copy_tree(NODE, tmp_path / "node1")
+    log, fates = tree / "txn-0" / f"{0:020}.log", ["dump", "--fate", "--set", "retention.ms=-1", "txn-0"]
+    sound = run_kdump(fates, tree).stdout
+    stored = bytearray(log.read_bytes())
+    stored[17997:18005] = (2**63 - 1).to_bytes(8, "big")
+    log.write_bytes(stored)
+    scanned = Answer(["find-offset", "txn-0", "222", "--scan"], tree)
+    assert (scanned.exit, scanned.location["offset"], scanned.location["baseOffset"]) == (3, 222, 221)
+    told = [re.findall(rb"fate: .*?\]", text) for text in (run_kdump(fates, tree).stdout, sound)]
+    assert told[0] == told[1]
+
+
 # --- times of files -----------------------------------------------------------------------------------------
 def test_a_segment_passed_over_by_its_file_time_is_not_forgotten(build: Callable[[str], Path]) -> None:
     """Its time index is empty and its file is old: the answer of a broker is in the next segment."""

@@ -1033,6 +1033,37 @@ def test_a_source_that_vanishes_or_shrinks_while_it_is_read_is_told_and_nothing_
         assert len(batches(tmp_path / "out" / "plain-0")) == 300
 
 
+def test_partitions_of_other_runs_stay_in_the_directory(tmp_path: Path) -> None:
+    """The salvage steps of verify for several partitions may have the same --to."""
+    for name_of in ("t-0", "u-1"):
+        write(tmp_path / "logs" / name_of, {name(0): batch(0, [b"a", b"b"])})
+    runs = [run_kdump(["salvage", f"logs/{one}", "--to", "out"], tmp_path) for one in ("t-0", "u-1", "t-0")]
+    assert [(run.exit, run.stderr) for run in runs] == [(0, b"")] * 3
+    assert b"t-0" not in runs[1].stdout
+    assert sorted(one.name for one in (tmp_path / "out").iterdir() if one.is_dir()) == ["t-0", "u-1"]
+    refused = run_kdump(["salvage", "logs", "--to", "out"], tmp_path)
+    assert (refused.exit, refused.stdout.count(b"salvaged ")) == (12, 1)
+    assert refused.stderr == b"kdump: out: t-0 was made of other sources; name a new directory\n"
+    (tmp_path / "out" / "u-1.salvage.jsonl").write_text("rubbish\n")
+    assert run_kdump(["salvage", "logs/t-0", "--to", "out"], tmp_path).exit == 12
+
+
+def test_what_is_kept_beside_new_partitions_has_one_line_and_alone_all_of_it(tmp_path: Path) -> None:
+    for name_of in ("t-0", "u-1"):
+        write(tmp_path / "logs" / name_of, {name(0): batch(0, [b"a", b"b"])})
+    write(tmp_path / "logs" / "empty-0", {name(0): b""})  # is never written: that holds nothing back
+    command = ["salvage", "logs", "--to", "out"]
+    run_kdump(command, tmp_path)
+    shutil.rmtree(tmp_path / "out" / "u-1")
+    lines = run_kdump(command, tmp_path).stdout.decode().splitlines()
+    (kept,) = (one for one in lines if "t-0" in one)
+    assert kept.startswith("kept from a former run: t-0 -> out/t-0: offsets 0..1 ")
+    assert kept.endswith("; nothing is lost; the same command once more says what to do next")
+    again = run_kdump(command, tmp_path).stdout.decode()
+    assert "  what became of every offset: out/t-0.salvage.jsonl\n" in again
+    assert again.count("  next 1: ") == 2
+
+
 def test_what_a_former_run_has_made_is_kept_and_said_to_be(tmp_path: Path) -> None:
     source = copy(tmp_path, 1, line((0, 4, 1)), None)
     command = ["salvage", source, "--to", "out", "--format", "json"]

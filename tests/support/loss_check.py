@@ -148,8 +148,11 @@ def start_problems(tree: Path) -> list[str]:
         if (cut, hidden) != (one.records_lost, one.hidden_records):
             told = one.records_lost, one.hidden_records
             found.append(f"start {one.start}: cut and hidden are {(cut, hidden)}, told {told}")
-        if hidden and (one.reused_offsets is None or one.reused_offsets[0] != one.log_end_offset):
-            found.append(f"start {one.start}: {hidden} records are hidden, reused offsets {one.reused_offsets}")
+        again = one.reused_offsets
+        if again is not None and (again[0] != one.log_end_offset or again[1] < again[0]):
+            found.append(f"start {one.start}: reused offsets {again}")
+        if hidden and again is None and last_right(logs[-1]) >= one.log_end_offset:
+            found.append(f"start {one.start}: {hidden} records are hidden, and no offset is reused")
     return found
 
 
@@ -167,8 +170,17 @@ def right_batches(log: Path) -> Iterator[tuple[int, int, int, int]]:
                 records = max(0, row[layout.COUNT])
                 if row[layout.MAGIC] < layout.MAGIC_V2:
                     records = sum(chunk.filled for chunk in reader.chunks(window.only(k)))
-                is_out = row[layout.SUSPICION] & layout.OUT_OF_RANGE
-                yield row[layout.POSITION], row[layout.SIZE], -1 if is_out else row[layout.LAST_OFFSET], records
+                yield row[layout.POSITION], row[layout.SIZE], row[layout.LAST_OFFSET], records
+
+
+def last_right(log: Path) -> int:
+    """Return the last offset of a log, by the right base offsets, -1 for none."""
+    with FileSource(str(log)) as source:
+        base = int(log.name.removesuffix(".log"))
+        walk = CheckedWalk(source, lambda _finding: None, max_batch_bytes=1 << 26, segment=base)
+        for _ in walk.windows():
+            pass
+    return -1 if walk.checks.offsets.last is None else walk.checks.offsets.last
 
 
 def plan_problems(tree: Path) -> list[str]:

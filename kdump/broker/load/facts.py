@@ -131,7 +131,8 @@ class Outcome(Value):
         exception: class and message as Java prints them; empty where it loads.
         notes: files that were moved aside or thrown away on the way, and other things to know, in plain words.
         hidden_records: that stay on disk, could be read before, and are outside of the log now; none of them is lost.
-        reused_offsets: first and last of those that had right batches and are given out again; None for none.
+        reused_offsets: first and last of those that right batches have today, and a torn one, and that are given out
+            again; None for none. By the right base offset where one is wrong.
         torn: the torn batch with which the log ended; None for none.
         stage, row: what the broker was at when it threw, and the base offset of the segment where it was at one.
         has_unstable: a transaction was open or has ended at last, so the broker looks for the offset of it.

@@ -96,12 +96,13 @@ def _hidden(
     before, after = log_bases(disk.before), log_bases(disk.names())
     if facts.state == DELETE or not before:
         return 0, None, None
-    was, torn = -1, None  # the last offset that can be read today
+    was, torn = -1, None  # the last offset that the log has today
     for base in reversed(before):
         found = known.readable(disk.before[f"{base:020}.log"], base, _NO_END)
         was = found.last
-        if base == before[-1]:
+        if base == before[-1] and found.torn is not None:
             torn = found.torn
+            was = max(was, torn.last_offset)
         if was >= 0:
             break
     hidden = 0
@@ -422,8 +423,8 @@ class Readable(NamedTuple):
     """What can be read of a log.
 
     Attributes:
-        last: the last offset of its right batches, -1 for none.
-        behind: the records of those that reach over an end.
+        last: the last offset of its right batches, by the right base offset where one is wrong; -1 for none.
+        behind: the records of right batches that reach over an end, by the stored base offset as a broker has it.
         torn: the batch at its end whose own end is missing; None for none.
     """
 
@@ -451,18 +452,16 @@ def readable(log: Source, base: int, end: int) -> Readable:
 
     walk = CheckedWalk(log, see, segment=base, max_batch_bytes=_BATCH_BYTES)
     reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES, cut=KEPT)
-    last, found = -1, 0
+    found = 0
     for window in walk.windows():
-        if window.all_trusted and not window.suspicions & (layout.NOT_ABOVE | layout.OUT_OF_RANGE):
-            last = max(last, window.cell(window.count - 1, layout.LAST_OFFSET))
-            if last < end:
-                continue
-        for k in range(window.count):
-            is_right = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
-            if is_right and not window.cell(k, layout.SUSPICION) & layout.OUT_OF_RANGE:
-                last = max(last, window.cell(k, layout.LAST_OFFSET))
-                found += _records(window.only(k), reader) if window.cell(k, layout.LAST_OFFSET) >= end else 0
-    return Readable(last, found, torn[-1] if torn else None)
+        ascends = window.all_trusted and not window.suspicions & (layout.NOT_ABOVE | layout.OUT_OF_RANGE)
+        if ascends and window.cell(window.count - 1, layout.LAST_OFFSET) < end:
+            continue
+        for k, last in enumerate(window.column(layout.LAST_OFFSET)):
+            if last >= end:  # a broker goes by what is stored
+                found += _records(window.only(k), reader)
+    right = walk.checks.offsets.last  # where a base offset is wrong, by the right one
+    return Readable(-1 if right is None else right, found, torn[-1] if torn else None)
 
 
 def _records(window: Window, reader: RecordReader) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.batch import _scan, layout
 from kdump.format.checksum import crc32, crc32c
+from kdump.format.java_values import as_long
 from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
@@ -64,15 +65,17 @@ class Window:
         return self.rows[row * layout.BATCH_WIDTH + column]
 
     def shift(self, k: int, by: int) -> None:
-        """Add a number to the offsets of a batch, as its row has them; its bytes stay.
+        """Put the offsets of a batch right, as its row has them: they are in range then. Its bytes stay.
 
         Args:
             k: number of the row.
-            by: how much.
+            by: what is added.
         """
-        at = k * layout.BATCH_WIDTH
-        self.rows[at + layout.BASE_OFFSET] += by
-        self.rows[at + layout.LAST_OFFSET] += by
+        row = k * layout.BATCH_WIDTH
+        for at in (row + layout.BASE_OFFSET, row + layout.LAST_OFFSET):
+            self.rows[at] = as_long(self.rows[at] + by)
+        self.rows[row + layout.SUSPICION] &= ~layout.OUT_OF_RANGE
+        self._suspicions = None
 
     def row(self, k: int) -> array[int]:
         """Return one row, as an array of its own."""

@@ -18,6 +18,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 from kdump.format.batch import _scan
+from kdump.format.java_values import as_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -186,7 +187,7 @@ class _SlotIndex(ABC, Generic[Entry]):
         def value(number: int) -> int:
             page, after = divmod(last - number, slots)
             data = pages.get(page) or self._load(page)
-            return _int64(base + unpack(data, len(data) - (after + 1) * size)[column])
+            return as_long(base + unpack(data, len(data) - (after + 1) * size)[column])
 
         low, high = 0, max(0, last - WARM_BYTES // size)
         if value(high) < target:
@@ -263,7 +264,7 @@ class OffsetIndex(_SlotIndex[OffsetPosition]):
         return None if slot < 0 or self._read(slot).position > position else self._read(slot)
 
     def _absolute(self, slot: tuple[int, int]) -> OffsetPosition:
-        return OffsetPosition(_int64(self.base_offset + slot[0]), slot[1])
+        return OffsetPosition(as_long(self.base_offset + slot[0]), slot[1])
 
     def _entry(self, first: int, second: int) -> OffsetPosition:
         return OffsetPosition(first, second)
@@ -286,7 +287,7 @@ class TimeIndex(_SlotIndex[TimestampOffset]):
     _subject = "Time index file"
 
     def _absolute(self, slot: tuple[int, int]) -> TimestampOffset:
-        return TimestampOffset(slot[0], _int64(self.base_offset + slot[1]))
+        return TimestampOffset(slot[0], as_long(self.base_offset + slot[1]))
 
     def _entry(self, first: int, second: int) -> TimestampOffset:
         return TimestampOffset(first, second)
@@ -305,7 +306,3 @@ def chunks(source: Source, size: int, start: int, stop: int) -> Iterator[bytes]:
     """Yield the entries [start, stop) of a file of entries of one size (bytes), some thousand at a time."""
     for first in range(start, stop, CHUNK_ENTRIES):
         yield source.read_at(first * size, min(CHUNK_ENTRIES, stop - first) * size)
-
-
-def _int64(value: int) -> int:
-    return (value + 2**63) % 2**64 - 2**63

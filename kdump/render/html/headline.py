@@ -125,7 +125,7 @@ def _start(rows: Sequence[Prediction]) -> str:
         parts.append(f"cuts away {size(lost)} with {counted(records, 'readable record')}")
     if hidden:
         parts.append(f"hides {counted(hidden, 'record')}")
-    if any(row.offsets_again is not None for row in rows):
+    if any(row.reused_offsets is not None for row in rows):
         parts.append("gives out offsets a second time")
     if parts:
         return f"a broker {', and '.join(parts)}"

@@ -620,7 +620,7 @@ def _predicted(one: PartitionFound) -> dict[str, Any]:
     if checked is not None and checked.start_offset is not None and checked.end_offset is not None:
         begins.append(checked.start_offset)
         ends.append(checked.end_offset)
-    ends += [row.offsets_again[1] + 1 for _, row in outcomes if row.offsets_again is not None]
+    ends += [row.reused_offsets[1] + 1 for _, row in outcomes if row.reused_offsets is not None]
     low, high = min(begins, default=0), max(ends, default=0)
     rows: list[dict[str, Any]] = []
     if checked is not None and checked.start_offset is not None and checked.end_offset is not None:
@@ -641,8 +641,8 @@ def _predicted(one: PartitionFound) -> dict[str, Any]:
             bars = [("lost", low, high)] if checked is None else [("lost", checked.start_offset, checked.end_offset)]
             bars.append(("clear", row.log_start_offset, row.log_end_offset))
             bars.append(("kept", row.log_start_offset, row.log_end_offset))
-            if row.offsets_again is not None:
-                first, last = row.offsets_again
+            if row.reused_offsets is not None:
+                first, last = row.reused_offsets
                 bars += [("reused", first, last + 1)]
         else:
             bars = [("stops", low, high)]

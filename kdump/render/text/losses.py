@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kdump.item import Loss
 
-_MOST = 4  # ranges that the line names
+_MOST = 4  # ranges that the line names, and sets of replicas
 
 
 class LossSum:
@@ -26,7 +27,7 @@ class LossSum:
         self.path = path
         self._all, self._nowhere = Ranges(), Ranges()
         self._records = self._unknown = 0
-        self._replicas: set[str] = set()
+        self._intact: dict[tuple[str, ...], Ranges] = {}  # by the replicas that have them
 
     def add(self, loss: Loss) -> None:
         """Take one more; they come in the order of offsets."""
@@ -37,15 +38,16 @@ class LossSum:
             self._unknown += loss.offsets
         else:
             self._records += loss.records
-        self._replicas.update(loss.elsewhere or ())
-        if loss.elsewhere == ():
-            self._nowhere.add(loss.offset, loss.last_offset)
+        if loss.elsewhere is not None:
+            have = tuple(sorted(loss.elsewhere))
+            ranges = self._intact.setdefault(have, Ranges()) if have else self._nowhere
+            ranges.add(loss.offset, loss.last_offset)
 
     def sentence(self, where: str = "") -> str | None:
         """Return the line, None where nothing is lost.
 
         It says `lost: offsets 680..873 (97 records known, those of 97 offsets unknown)`: nobody can tell how many
-        records such offsets had.
+        records such offsets had. Behind that, where replicas were compared, what can be taken from which of them.
 
         Args:
             where: stands behind what is lost, before what other replicas have.
@@ -56,11 +58,19 @@ class LossSum:
         if self._unknown:
             known += f" known, those of {self._unknown} {'offset' if self._unknown == 1 else 'offsets'} unknown"
         found = f"lost: {self._all} ({known}){where}"
-        if self._replicas:
-            some = "the others are" if self._nowhere.offsets else "all are"
-            where = f"{some} intact in {', '.join(sorted(self._replicas))}"
-            return f"{found}; no replica has {self._nowhere}, {where}" if self._nowhere.offsets else f"{found}; {where}"
-        return f"{found}; no replica has them" if self._nowhere.offsets else found
+        return "; ".join((found, *self._elsewhere()))
+
+    def _elsewhere(self) -> Iterator[str]:
+        """Yield which replicas have what, and then what none has."""
+        if len(self._intact) == 1 and not self._nowhere.offsets:
+            yield f"all are intact in {', '.join(*self._intact)}"
+            return
+        for have, ranges in islice(self._intact.items(), _MOST):
+            yield f"{ranges} {'is' if ranges.offsets == 1 else 'are'} intact in {', '.join(have)}"
+        if len(self._intact) > _MOST:
+            yield "the rest of what a replica has is in others"
+        if self._nowhere.offsets:
+            yield f"no replica has {self._nowhere if self._intact else 'them'}"
 
 
 class LossesInTurn:

@@ -115,7 +115,7 @@ class SalvageJson:
 
 
 class SalvageText:
-    """Writes a few lines for each partition.
+    """Writes a few lines for each partition; beside new ones one for each that a former run has made, at the end.
 
     Args:
         write: takes text for stdout.
@@ -131,23 +131,31 @@ class SalvageText:
         self._error = error
         self._losses = losses
         self._totals = SalvageTotals()
+        self._kept: list[SalvageDone] = []  # from a former run
+        self._has_new = False
         self._escape = (lambda text: text) if raw else escape
 
     def __call__(self, item: object) -> None:
         """Write one item."""
         self._totals.see(item)
-        if isinstance(item, SalvageDone):
-            for line in self._lines(item):
-                self._write(f"{self._escape(line)}\n")
-        else:
+        if not isinstance(item, SalvageDone):
             tell(item, self._error)
+        elif item.is_new:
+            self._has_new = True
+            self._say(self._lines(item))
+        else:
+            self._kept.append(item)
 
-    def _lines(self, item: SalvageDone) -> Iterable[str]:
+    def _say(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._write(f"{self._escape(line)}\n")
+
+    def _lines(self, item: SalvageDone, *, in_brief: bool = False) -> Iterable[str]:
         found = item.salvaged
-        head = "salvaged" if item.is_new else "kept from a former run:"
+        what = "salvaged" if item.is_new else "kept from a former run:"
         offsets = f"offsets {found.log_start_offset}..{found.log_end_offset - 1}"
-        yield (
-            f"{head} {found.partition} -> {item.path}: {offsets} segments={found.segments} batches={found.batches} "
+        head = (
+            f"{what} {found.partition} -> {item.path}: {offsets} segments={found.segments} batches={found.batches} "
             f"records={found.records} bytes={found.size}"
         )
         total = LossSum(found.partition)
@@ -160,7 +168,13 @@ class SalvageText:
         whole = "  nothing is lost of what was read" if item.why_not_complete else "  nothing is lost"
         if lost is not None and item.is_part:  # of segments that were not read nobody knows
             lost = lost.replace("lost: ", "lost, or not read: ", 1)
-        yield whole if lost is None else f"  {lost.partition('; no replica')[0]}"
+        sentence = whole if lost is None else f"  {lost.partition('; no replica')[0]}"
+        if in_brief:
+            yield ";".join((head, sentence[1:], *_if_changed(item), " the same command once more says what to do next"))
+            yield from _steps(item.why_not_complete)
+            return
+        yield head
+        yield sentence
         if item.left_out:
             yield f"  {_left_out(item.left_out)}"
         if absent:
@@ -178,11 +192,12 @@ class SalvageText:
         yield f"  what became of every offset: {item.rows}"
         if item.is_sound:
             yield "  no copy of it is damaged: its replicas need no rescue, leave them in place"
-        for number, step in enumerate(item.steps, 1):
-            yield f"  next {number}: {step.why}{'' if step.command is None else f': {step.command}'}"
+        yield from _steps(item.steps)
 
     def end(self, _status: int) -> None:
-        """Write what all comes to."""
+        """Write what was kept, and what all comes to."""
+        for item in self._kept:
+            self._say(self._lines(item, in_brief=self._has_new))
         if self._totals.not_complete:
             told = _counted_names([name for name, _ in self._totals.not_complete])
             self._write(f"{self._escape(f'not complete: {told} (next 1 of each says why)')}\n")
@@ -194,6 +209,17 @@ class SalvageText:
         numbers = self._totals.numbers()
         wanted = ("partitions", "batches", "records", "bytes", "offsetsLost", "recordsLost", "recordsUnknown")
         self._write(f"salvaged {' '.join(f'{name}={numbers[name]}' for name in wanted)}\n")
+
+
+def _if_changed(item: SalvageDone) -> Iterable[str]:
+    if item.changed:
+        more = " and others" if item.changed[1:] else ""
+        yield f" {item.changed[0]}{more} changed since: remove {item.path} to make it again"
+
+
+def _steps(steps: Iterable[SalvageStep]) -> Iterable[str]:
+    for number, step in enumerate(steps, 1):
+        yield f"  next {number}: {step.why}{'' if step.command is None else f': {step.command}'}"
 
 
 def _left_out(some: Sequence[LeftOutBatches]) -> str:

@@ -202,8 +202,8 @@ def prediction_line(one: Prediction) -> str:
 def hidden_sentence(one: Prediction) -> str:
     """Return what stays on disk and is not served any more, and what is given out again; empty for nothing."""
     found = [f"HIDES {counted(one.hidden_records, 'record')}"] if one.hidden_records else []
-    if one.offsets_again is not None:
-        first, last = one.offsets_again
+    if one.reused_offsets is not None:
+        first, last = one.reused_offsets
         found.append(f"offset {first} will be" if first == last else f"offsets {first}..{last} will be")
         found[-1] += " given out again"
     return "; ".join(found)
@@ -220,8 +220,8 @@ def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
     if not one.loads:
         found = [escape(one.reason or "")]
         return [*found, f"before that it cuts away {lost}"] if lost else found
-    if one.torn is not None:
-        end = max(end or 0, one.torn.last_offset + 1)
+    if one.reused_offsets is not None:
+        end = max(end or 0, one.reused_offsets[1] + 1)
     was = "" if end in (None, one.log_end_offset) else f" (was {end})"
     done = ", ".join(filter(None, (_done(one.segments), _torn(one)))) or "keeps all logs and indexes"
     found = [f"loads, end offset {one.log_end_offset}{was}: {done}"]
