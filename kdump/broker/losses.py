@@ -73,11 +73,15 @@ class LossFold:
     Args:
         size: of the log, bytes.
         first_offset: tells the first offset of the legacy batch at a position; None where that cannot be read.
+        last_offset: tells the last offset of the batch at a position by its records; None where they do not tell it.
     """
 
-    def __init__(self, size: int, first_offset: Callable[[int], int | None]) -> None:
+    def __init__(
+        self, size: int, first_offset: Callable[[int], int | None], last_offset: Callable[[int], int | None]
+    ) -> None:
         self._size = size
         self._first_offset = first_offset
+        self._last_offset = last_offset
         self._pieces: list[_Piece] = []
         self._header_end = 0  # of the last header that stood in a gap, by its length
         self._ranges: list[LostRange] = []
@@ -238,16 +242,24 @@ class LossFold:
         """
         pieces, self._pieces = self._pieces, []
         last = first - 1 if known is None else known
-        for piece in pieces:  # a torn batch says where the log ended
+        for number, piece in enumerate(pieces):  # a torn batch says where the log ended
             is_torn = piece.first is not None and piece.certainty is Certainty.DOUBTFUL
             if is_torn and is_last and piece.last is not None:
-                last = max(last, piece.last)
+                pieces[number] = whole = self._with_own_end(piece)
+                last = max(last, whole.last or 0)
         before = len(self._ranges)
         self._share(pieces, first, last, self._size, Code.O07)
         for number in range(before, len(self._ranges)):
             one = self._ranges[number]
             if is_last and one.certainty is None:
                 self._ranges[number] = one._replace(certainty=Certainty.LOST, because=why or one.because)
+
+    def _with_own_end(self, piece: _Piece) -> _Piece:
+        """A batch whose header contradicts itself: no batch follows that would bound it, but its records may do."""
+        if piece.first is None or piece.last is None or piece.records == piece.last - piece.first + 1:
+            return piece
+        last = self._last_offset(piece.start)
+        return piece if last is None else piece._replace(last=last, records=last - piece.first + 1)
 
     def ranges(self) -> list[LostRange]:
         """Return what was found since the last time, in the order of offsets."""
@@ -286,6 +298,30 @@ def first_offset(log: Source, position: int, max_uncompressed_bytes: int, max_ba
     for window in walk.windows():
         for chunk in reader.chunks(window.only(0)):
             return chunk.rows[layout.R_OFFSET] if chunk.filled else None
+    return None
+
+
+def last_offset(log: Source, position: int, max_uncompressed_bytes: int, max_batch_bytes: int) -> int | None:
+    """Return the last offset of the batch at a position by its records alone; None where they do not tell it.
+
+    They do where all of them can be read and no offset is missing between them, whatever the header says.
+
+    Args:
+        log: the log.
+        position: bytes.
+        max_uncompressed_bytes, max_batch_bytes: limits, bytes.
+    """
+    walk = KafkaWalk(log, log.name, position, log.size, max_batch_bytes)
+    reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
+    for window in walk.windows():
+        first, count, last = window.cell(0, layout.BASE_OFFSET), 0, None
+        for chunk in reader.chunks(window.only(0)):
+            if chunk.problem is not None:
+                return None
+            count += chunk.filled
+            if chunk.filled:
+                last = chunk.rows[(chunk.filled - 1) * layout.RECORD_WIDTH + layout.R_OFFSET]
+        return last if last == first + count - 1 else None
     return None
 
 

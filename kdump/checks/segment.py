@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.broker.losses import LossFold, below, first_offset
+from kdump.broker.losses import LossFold, below, first_offset, last_offset
 from kdump.broker.producer.replay import ProducerFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
 from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary, times_of
@@ -253,7 +253,11 @@ class _SegmentCheck:
         walk.checks.follow_producers = job.topic != OFFSETS_TOPIC
         if not (job.is_alone or job.is_leftover):
             limits = options.max_uncompressed_bytes, options.max_batch_bytes
-            self._losses = LossFold(log.size, lambda position: first_offset(log, position, *limits))
+            self._losses = LossFold(
+                log.size,
+                lambda position: first_offset(log, position, *limits),
+                lambda position: last_offset(log, position, *limits),
+            )
             walk.checks.offsets.when_free = self._losses.settle
         epochs = CheckpointFold(self._path, job.epochs, job.start_offset)
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)

@@ -50,6 +50,14 @@ class Folded(Value):
             return f"{how}: {self.first.message}"
         return f"{how}, first: {self.first.message}; last: {self.last.message}"
 
+    @property
+    def remedy(self) -> str:
+        """What to do about them: without what hangs on the place of one."""
+        first = self.first
+        if first.remedy == self.last.remedy:
+            return first.remedy
+        return first.replace(values={key: one for key, one in first.values.items() if key != "once"}).remedy
+
 
 class FileFindings:
     """How much was found in one file, and what of it is not written out.

@@ -177,6 +177,35 @@ def test_a_record_count_that_cannot_be_in_the_offsets_is_not_believed(tmp_path: 
 
 
 @pytest.mark.parametrize(
+    ("position", "wrong"), [(3956 + 23, "04"), (3956 + 26, "05"), (3956 + 60, "00"), (3956 + 60, "03")], ids=str
+)
+def test_the_last_batch_is_lost_up_to_its_last_record_whatever_its_header_says(
+    position: int, wrong: str, tmp_path: Path
+) -> None:
+    """One wrong bit of lastOffsetDelta, or of the count: no batch follows that bounds it, its records tell."""
+    tree = damaged(tmp_path, {"op": "set", "position": position, "bytes": wrong}, log="0" * 17 + "240")
+    assert [one[:4] for one in losses(tree)] == [(3956, 165, 295, 296)]
+
+
+@pytest.mark.parametrize(
+    ("position", "wrong", "said"),
+    [
+        (300, "58", "a consumer can skip to the next batch, at offset 125"),
+        (194 + 26, "05", "a consumer can skip to the next batch"),
+        (194 + 60, "02", "a consumer can skip to the next batch"),
+    ],
+    ids=["in a record", "in lastOffsetDelta", "in the count"],
+)
+def test_where_a_consumer_can_go_on_is_named_only_by_a_header_that_does_not_contradict_itself(
+    position: int, wrong: str, said: str, tmp_path: Path
+) -> None:
+    """What a wrong lastOffsetDelta names would pass over intact batches."""
+    tree = damaged(tmp_path, {"op": "set", "position": position, "bytes": wrong})
+    (found,) = (row for row in rows(tree) if row["type"] == "finding" and row["code"] == "B01")
+    assert found["remedy"] == f"restore from another replica; {said}"
+
+
+@pytest.mark.parametrize(
     ("records", "said"),
     [([2, 1], "(3 records)"), ([2, None], "(2 records known, those of 1 offset unknown)")],
 )

@@ -67,6 +67,9 @@ class Judge:
         values: dict[str, int | str | None] = {
             "why": f"stored {stored:#010x}, computed {computed:#010x}",
         }
+        following = _offset_behind(window, k)
+        if following is not None:
+            values["once"] = f"at offset {following}"
         self._report(finding.replace(count=_records_of(window, k), values=values))
 
     def _unreadable(self, window: Window, k: int, count: int | None) -> None:
@@ -231,3 +234,15 @@ def _records_of(window: Window, k: int) -> int | None:
     """The records that a header under a wrong CRC tells; None where it has none, or they cannot be in its offsets."""
     count, delta = window.cell(k, layout.COUNT), window.cell(k, layout.LAST_OFFSET_DELTA)
     return count if window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 and 0 <= count <= delta + 1 else None
+
+
+def _offset_behind(window: Window, k: int) -> int | None:
+    """The offset behind a batch with a wrong CRC; None where its header cannot be trusted with it.
+
+    A consumer that skips to it passes over the batch only: the number of records and the offsets must tell the same,
+    and the batch must follow the last right one.
+    """
+    count, delta = window.cell(k, layout.COUNT), window.cell(k, layout.LAST_OFFSET_DELTA)
+    first, before = window.cell(k, layout.BASE_OFFSET), window.offset_before(k)
+    is_sure = count == delta + 1 > 0 <= first and before in (layout.UNKNOWN, first - 1)
+    return first + count if is_sure and window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 else None

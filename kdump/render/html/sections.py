@@ -570,7 +570,7 @@ def _folded(folded: Folded) -> dict[str, Any]:
         "slug": first.code.slug,
         "bytes": where,
         "sentence": folded.sentence,
-        "remedy": first.remedy,
+        "remedy": folded.remedy,
     }
 
 

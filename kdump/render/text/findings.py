@@ -65,7 +65,7 @@ def fold_line(folded: Folded) -> str:
     parts.append(f"count={folded.count}")
     if folded.because is not None:
         parts.append(f"because={folded.because.name}")
-    return f"{escape(' '.join(parts))}: {escape(folded.sentence)} -> {escape(first.remedy)}"
+    return f"{escape(' '.join(parts))}: {escape(folded.sentence)} -> {escape(folded.remedy)}"
 
 
 class FindingLines:
