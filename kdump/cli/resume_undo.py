@@ -78,10 +78,11 @@ def _resume(repair: Repair, path: str) -> None:
 def undo_command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the arguments above say)
     """Take back what reindex, truncate or patch-header has done, however far it got.
 
-    JOURNAL is the journal.json of its quarantine, or the directory that holds it; a repair prints the command. Several
-    are taken back one by one, the newest first. Every file gets back its bytes, its owner, its permissions and its
-    times. Refused when somebody else has changed the files since. Exit status: 0 done, 10 no such journal, 11 in use,
-    12 refused, 13 failed and nothing was changed, 14 failed: undo again, 2 wrong use.
+    JOURNAL is the journal.json of its quarantine, or the directory that holds it; a repair prints the command. A
+    quarantine stands for the one repair in it; of several it lists the commands. Several JOURNALs are taken back one by
+    one, the newest first. Every file gets back its bytes, its owner, its permissions and its times. Refused when
+    somebody else has changed the files since. Exit status: 0 done, 10 no such journal, 11 in use, 12 refused, 13 failed
+    and nothing was changed, 14 failed: undo again, 2 wrong use.
     """
     from kdump.repair.apply import Means
     from kdump.repair.journal import newest_first
