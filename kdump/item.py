@@ -608,14 +608,12 @@ class Scrubbed(Value):
     Args:
         partitions: with segments that were to be read.
         segments: that were read.
-        fresh: of these, those that were read for the first time, or are new in their place.
         left: that were not reached.
         active: that a broker still writes to, and that were not read for that.
     """
 
     partitions: int
     segments: int
-    fresh: int
     left: int
     active: int = 0
 

@@ -29,7 +29,7 @@ DAMAGE = damage_cases(FIXTURES / "damage")
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 
-def test_size() -> None:
+def test_the_fixtures_stay_below_their_limit() -> None:
     assert sum(path.stat().st_size for path in FIXTURES.rglob("*") if path.is_file()) < MAX_BYTES
 
 
@@ -44,7 +44,7 @@ def test_git_keeps_all_of_it() -> None:
 
 
 @pytest.mark.parametrize("corpus", CORPORA, ids=lambda corpus: corpus.name)
-def test_recorded_runs(corpus: Path) -> None:
+def test_each_recorded_run_has_its_output_and_its_directory(corpus: Path) -> None:
     """Each run has its output, and the directory it ran in."""
     cases = golden_cases(corpus)
     assert any(case.shown for case in cases)

@@ -228,14 +228,11 @@ class PartitionSteps:
         if witnesses:
             why = "builds indexes again from a log that they no longer belong to: what they tell of it is given up"
             steps.append((command_line("reindex", *map(named, witnesses), "--force"), why))
-        alternatives: list[tuple[str | None, str]] = []
         causes = [one.causes[0] for one in self._segments if one.causes]
-        if causes and (cut is None or causes[0].file <= cut.log):
-            alternatives = [self._restored(causes[0])]
-        if self._lost is not None:
-            alternatives = [self._restored(self._lost)]
+        cause = self._lost or (causes[0] if causes and (cut is None or causes[0].file <= cut.log) else None)
+        alternatives = [] if cause is None else [self._restored(cause)]
         if cut is not None:
-            alternatives, last = self._of_cut(cut, causes[0] if alternatives else cut.damage[0])
+            alternatives, last = self._of_cut(cut, cause or cut.damage[0])
             steps.append(last)
         urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
         covered = (Code.O07,) if alternatives else ()  # what is missing at the end comes back with the rest

@@ -277,7 +277,7 @@ class _Run:
         self._options = options
         self._end = None if options.seconds is None else began + options.seconds
         self._held: list[Item] = []  # that wait for the commit
-        self._read = self._fresh = self._left = self._pending = 0
+        self._read = self._left = self._pending = 0
         self._committed = began
         self._persons = PersonSteps()
         self._damaged: dict[str, None] = {}  # directories
@@ -308,7 +308,7 @@ class _Run:
                         yield from self._told(result)
         yield from self._commit()
         yield from self._steps()
-        yield Scrubbed(len(self.partitions), self._read, self._fresh, self._left, self.active)
+        yield Scrubbed(len(self.partitions), self._read, self._left, self.active)
 
     def _unit(self, turn: Turn) -> ScrubUnit:
         """What a process needs to know of a segment."""
@@ -346,7 +346,6 @@ class _Run:
             self._ledger.took_turn(turn.number, is_left=turn.is_left)
             self._pending += 1
             self._read += 1
-            self._fresh += outcome.is_new
             files = (CheckedFile(turn.path, FileKind.LOG, outcome.size),) if outcome.batches or outcome.known else ()
             self._held.append(Checked(files, outcome.batches, 0))
         if self._pending >= _TOGETHER or time.monotonic() - self._committed >= _OFTEN:

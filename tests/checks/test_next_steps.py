@@ -265,3 +265,20 @@ def test_an_end_that_was_cut_off_is_compared_with_another_replica_and_no_step_be
         gap.remedy == "the end of the log is cut off: see what another replica has: kdump verify --replicas DIR OTHER"
     )
     assert [step.why.split()[0] for step in found.steps] == ["restore", "cuts"]
+
+
+@pytest.mark.parametrize("command", ["verify", "reindex", "patch-header", "truncate"])
+def test_a_log_that_is_lost_comes_before_damage_behind_it(command: str, tmp_path: Path) -> None:
+    """Verify and the repairs ended by an exception here, where nothing but the lost log comes before the cut."""
+    partition = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "logs") / "plain-0"
+    (partition / name(119, "log")).unlink()
+    log = partition / name(240, "log")
+    data = bytearray(log.read_bytes())
+    data[300] ^= 1
+    log.write_bytes(data)
+    options = ["--at-damage"] if command == "truncate" else []
+    run = run_kdump([command, str(partition), *options], tmp_path)
+    assert run.exit not in (0, 1), run.stderr
+    steps = kdump.verify(partition).steps
+    assert [one.command and one.command.split()[1] for one in steps] == [None, "salvage", "truncate"]
+    assert "F08 leftover" in steps[0].why

@@ -18,7 +18,7 @@ HEAPS = [case for case in CASES if not all(dump.mirrored for dump in case.dumps(
 
 @pytest.mark.parametrize("tool", ["4.3.1", "3.9.2"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_compat(case: Damage, tool: str, tmp_path: Path) -> None:
+def test_with_compat_stdout_is_that_of_the_release_its_stops_included(case: Damage, tool: str, tmp_path: Path) -> None:
     """Under --compat stdout is that of the release, its stops included, and stderr where it ended well."""
     tree = case.build(tmp_path / "logdir")
     before = fingerprint(tree)

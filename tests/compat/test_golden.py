@@ -42,21 +42,21 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, Path
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_compat(case: Golden, copies: dict[Path, Path]) -> None:
+def test_with_compat_stdout_is_that_of_the_release(case: Golden, copies: dict[Path, Path]) -> None:
     """Under --compat stdout is that of the release, and stderr where it ended well."""
     problem = run_golden(case, copies[case.corpus])
     assert problem is None, problem
 
 
 @pytest.mark.parametrize("case", SHOWN, ids=str)
-def test_default(case: Golden, copies: dict[Path, Path]) -> None:
+def test_without_compat_undamaged_files_are_shown_as_4_3_shows_them(case: Golden, copies: dict[Path, Path]) -> None:
     """Without --compat, stdout is that of 4.3 for undamaged files."""
     problem = run_golden(case, copies[case.corpus], compat=False)
     assert problem is None, problem
 
 
 @pytest.mark.parametrize("case", UNORDERED, ids=str)
-def test_order_of_blocks(case: Golden, copies: dict[Path, Path]) -> None:
+def test_blocks_about_several_files_come_in_the_order_of_javas_hash(case: Golden, copies: dict[Path, Path]) -> None:
     """Blocks about several files come in the order of Java's hash of their absolute paths."""
     cwd = copies[case.corpus] / case.cwd
     run = run_kdump(["dump", "--compat", COMPAT[case.tool], *case.args], cwd)
@@ -66,7 +66,7 @@ def test_order_of_blocks(case: Golden, copies: dict[Path, Path]) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in UNORDERED if case.ran_in], ids=str)
-def test_recorded_order_of_blocks(case: Golden) -> None:
+def test_the_rule_for_the_order_gives_what_kafkas_tool_did(case: Golden) -> None:
     """The rule for the order gives what Kafka's tool did where it ran."""
     assert case.ran_in is not None
     assert hash_ordered_blocks(case.stderr, case.ran_in, case.files, scala=case.tool in SCALA) == case.stderr

@@ -88,19 +88,6 @@ TIME_ANSWERS = {
     ],
     "long zero tail": [NO_TIME, NO_TIME, *[ZERO] * 7],
 }
-CUTS = (1000, 1019, 8020, 13019, 16010)
-OFFSET_KEPT = {
-    "sorted": [0, 0, 701, 1200, 1500],
-    "zero tail": [0, 0, 701, 2100, 2100],
-    "long zero tail": [0, 3100, 3100, 3100, 3100],
-    "swapped": [0, 0, 700, 1201, 1500],
-    "negative": [1, 1, 701, 1200, 1500],
-}
-TIME_KEPT = {
-    "sorted": [0, 1, 701, 1200, 1200],
-    "zero tail": [0, 1, 701, 1500, 1500],
-    "long zero tail": [0, 2500, 2500, 2500, 2500],
-}
 
 
 class CountingSource(BytesSource):
@@ -135,18 +122,6 @@ def test_a_time_lookup_finds_what_the_broker_finds(name: str) -> None:
     assert [tuple(index.lookup(target)) for target in TIME_TARGETS] == TIME_ANSWERS[name]
 
 
-@pytest.mark.parametrize("name", OFFSET_FILES)
-def test_a_cut_keeps_the_offset_entries_that_the_broker_keeps(name: str) -> None:
-    index = OffsetIndex(BytesSource(OFFSET_FILES[name]), BASE)
-    assert [index.kept_entries(cut) for cut in CUTS] == OFFSET_KEPT[name]
-
-
-@pytest.mark.parametrize("name", TIME_FILES)
-def test_a_cut_keeps_the_time_entries_that_the_broker_keeps(name: str) -> None:
-    index = TimeIndex(BytesSource(TIME_FILES[name]), BASE)
-    assert [index.kept_entries(cut) for cut in CUTS] == TIME_KEPT[name]
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=40),
     st.booleans(),
@@ -170,7 +145,6 @@ def test_an_empty_index_answers_with_the_base_offset() -> None:
     assert OffsetIndex(BytesSource(b""), 5).last_entry() == OffsetPosition(5, 0)
     assert TimeIndex(BytesSource(b""), 5).lookup(9) == TimestampOffset(-1, 5)
     assert TimeIndex(BytesSource(b""), 5).last_entry() == TimestampOffset(-1, 5)
-    assert OffsetIndex(BytesSource(b""), 5).kept_entries(9) == 0
 
 
 @pytest.mark.parametrize("entries", [1, 1023, 1024, 1025, 1026, 2049, 5000, 70_001])
@@ -212,7 +186,6 @@ def test_no_bytes_make_an_index_raise(data: bytes, base: int, target: int) -> No
     for index in (OffsetIndex(BytesSource(data), base), TimeIndex(BytesSource(data), base)):
         assert rows_of(index) == [tuple(index.entry(i)) for i in range(index.entries)]
         index.lookup(target)
-        index.kept_entries(target)
         index.sanity_check()
     aborted = TransactionIndex(BytesSource(data), base)
     assert len(list(aborted)) == aborted.readable <= aborted.entries

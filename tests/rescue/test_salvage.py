@@ -1103,7 +1103,7 @@ def test_what_a_former_run_has_made_is_kept_and_said_to_be(tmp_path: Path) -> No
         (["fifo", "--to", "out"], 5),
     ],
 )
-def test_exit_status(args: list[str], status: int, tmp_path: Path) -> None:
+def test_the_status_of_salvage_says_how_it_ended(args: list[str], status: int, tmp_path: Path) -> None:
     tree = copy_tree(FIXTURES / "damage" / "intact" / "none" / "logdir", tmp_path / "logdir")
     copy_tree(tree / "plain-0", tmp_path / "renamed")
     write(tmp_path / "full", {"file": b"x"})

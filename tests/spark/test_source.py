@@ -94,7 +94,7 @@ def test_no_filter_is_pushed_and_a_view_may_be_used_twice(spark: SparkSession) -
     assert view.count() == sum(counts.values())
 
 
-def test_sql_and_options(spark: SparkSession) -> None:
+def test_options_of_a_view_in_sql_select_as_the_local_engine_does(spark: SparkSession) -> None:
     spark.sql(
         "CREATE OR REPLACE TEMPORARY VIEW some USING `kafka-segments` OPTIONS "
         f"(path '{NODE}', table 'records', columns 'topic,offset,timestamp', topics 'plain,zstd', fromOffset '100')"

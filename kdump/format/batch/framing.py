@@ -244,5 +244,5 @@ def _offset_behind(window: Window, k: int) -> int | None:
     """
     count, delta = window.cell(k, layout.COUNT), window.cell(k, layout.LAST_OFFSET_DELTA)
     first, before = window.cell(k, layout.BASE_OFFSET), window.offset_before(k)
-    is_sure = count == delta + 1 > 0 <= first and before in (layout.UNKNOWN, first - 1)
+    is_sure = count == delta + 1 > 0 and before == first - 1 != layout.UNKNOWN
     return first + count if is_sure and window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 else None

@@ -148,12 +148,6 @@ class _SlotIndex(ABC, Generic[Entry]):
             self._latest = target, found
         return self._latest[1]
 
-    def kept_entries(self, offset: int) -> int:
-        """Return how many entries the broker's truncateTo keeps when it cuts back to `offset` (absolute)."""
-        slot = self._search(offset, self._offset_column)
-        exact = slot >= 0 and self._read(slot)[self._offset_column] == offset
-        return slot if exact else slot + 1
-
     def sanity_check(self) -> str | None:
         """Return what the broker's sanityCheck says, `{file}` for the path; None when it says nothing."""
         size = self._source.size
