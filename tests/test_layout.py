@@ -23,8 +23,8 @@ HELD = {
     "tests/broker/test_load.py": "broker.load.segments broker.load.split broker.load.swap_recovery broker.failure",
     "tests/broker/test_producers.py": "broker.producer.end_markers broker.producer.producer_append",
     "tests/broker/test_recover.py": "broker.load.index_builder",
-    "tests/checks/test_causes.py": "checks.causes checks.why_gone format.batch.text_mode",
-    "tests/checks/test_losses.py": "broker.losses render.text.losses",
+    "tests/checks/test_causes.py": "broker.foreign checks.causes checks.why_gone format.batch.text_mode",
+    "tests/checks/test_losses.py": "broker.losses format.record.wrapper render.text.losses",
     "tests/storage/test_lost_logs.py": "storage.lost_logs",
     "tests/checks/test_predict.py": "checks.predict",
     "tests/checks/test_verify.py": (

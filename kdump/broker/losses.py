@@ -285,22 +285,6 @@ def below(ranges: Sequence[LostRange], bound: int | None) -> tuple[LostRange, ..
     return tuple(one if one.last < bound else one._replace(last=bound - 1, records=None) for one in kept)
 
 
-def first_offset(log: Source, position: int, max_uncompressed_bytes: int, max_batch_bytes: int) -> int | None:
-    """Return the first offset of the legacy wrapper at a position, by its records; None where they cannot be read.
-
-    Args:
-        log: the log.
-        position: bytes.
-        max_uncompressed_bytes, max_batch_bytes: limits, bytes.
-    """
-    walk = KafkaWalk(log, log.name, position, log.size, max_batch_bytes)
-    reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
-    for window in walk.windows():
-        for chunk in reader.chunks(window.only(0)):
-            return chunk.rows[layout.R_OFFSET] if chunk.filled else None
-    return None
-
-
 def last_offset(log: Source, position: int, max_uncompressed_bytes: int, max_batch_bytes: int) -> int | None:
     """Return the last offset of the batch at a position by its records alone; None where they do not tell it.
 

@@ -6,17 +6,11 @@ bounded: findings of an index are capped, and of others no more than some thousa
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from kdump.broker.foreign import ForeignSegments, SegmentOrigin, highest_snapshot, shown_end
 from kdump.finding import Code, Finding, Severity
-from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
-from kdump.storage.file_source import OpenFailure
-from kdump.storage.open_files import open_source
-from kdump.storage.partition_dir import PartitionDir
-from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +19,7 @@ if TYPE_CHECKING:
     from kdump.checks.job import Evidence, SegmentJob, SegmentSummary
     from kdump.checks.segment import Result
     from kdump.item import Item
+    from kdump.storage.partition_dir import PartitionDir
 
 _OF_INDEXES = (
     *(Code.X01, Code.X02, Code.X03, Code.X04, Code.X05, Code.X06, Code.X07, Code.X08),
@@ -36,18 +31,8 @@ _OF_FOREIGN = (*_OF_INDEXES, *_OF_ENDS, *_OF_PRODUCERS, Code.E03)
 _BEYOND = (Code.X07, Code.T04, Code.O07, Code.A03, Code.A05)  # where they are about what lies behind the end
 _LATE = (Code.S02, Code.K01, Code.K04)
 _MOST_HELD = 20_000
-_MOST_LOOKS = 4  # segments of a partition that are looked for in others
-_MOST_BESIDE = 256  # partitions
-_MOST_HOPS = 100_000  # headers of a log
 _NAMES = {FileKind.INDEX: "its offset index", FileKind.TIMEINDEX: "its time index"}
 _OF_SHAPE = frozenset({Code.X01, Code.X03, Code.T01, Code.T03})  # of entries that no broker has written so
-
-
-class _Neighbour(Value):
-    """What the segment before, or the first batch of the one after, says: epochs and times, lowest and highest."""
-
-    epochs: tuple[int, int] | None
-    times: tuple[int, int] | None
 
 
 class PartitionCauses:
@@ -58,6 +43,7 @@ class PartitionCauses:
 
     Attributes:
         has_holes: offsets are missing within its segments, or batches lack records.
+        is_foreign: the segment that was settled last is another partition's.
 
     Reports: F14, F15, X09.
     """
@@ -65,12 +51,11 @@ class PartitionCauses:
     def __init__(self, directory: PartitionDir) -> None:
         self._directory = directory
         self._held: list[Finding] = []
-        self._before: _Neighbour | None = None
+        self._origins = ForeignSegments(directory)
         self._is_after_foreign = False
         self._at_end: Code | None = None
-        self._end = self._looks = 0
-        self.has_holes = False
-        self._end_before: int | None = None  # of the segment before, where it is known
+        self._end = 0
+        self.has_holes = self.is_foreign = False
 
     def take(self, item: Item) -> Iterator[Item]:
         """Yield an item of a segment, unless it may be the effect of something that is not known yet."""
@@ -91,6 +76,7 @@ class PartitionCauses:
         for item in others:
             rest += self.take(item)
         found, self._held = self._held, []
+        self.is_foreign = False
         yield from self._explained(job, facts, found)
         yield from rest
 
@@ -98,7 +84,8 @@ class PartitionCauses:
         evidence = facts.evidence
         self.has_holes |= evidence is not None and evidence.has_holes
         if evidence is None or evidence.cause is not None:
-            self._before, self._is_after_foreign, self._end_before = None, False, None
+            self._origins.skip()
+            self._is_after_foreign = False
             if job.is_last and evidence is not None:
                 self._at_end, self._end = evidence.cause, facts.end_offset
             yield from found
@@ -107,23 +94,50 @@ class PartitionCauses:
         causes = _causes_of(job, facts, evidence, found, reached)
         if self._was_whole(job, facts.end_offset):
             causes = [one for one in causes if one.code is not Code.F14]
-        now = _neighbour(facts, evidence)
-        foreign = self._foreign(job, facts, evidence, now, found, causes, reached)
-        for one in [*foreign, *causes]:
-            yield one.replace(because=Code.F15) if foreign and one.code is not Code.F15 else one
+        foreign = self._foreign(job, facts, evidence, found, causes)
+        self.is_foreign = foreign is not None
+        if foreign is not None:
+            yield foreign
+        for one in causes:
+            yield one if foreign is None else one.replace(because=Code.F15)
         self._end = facts.end_offset
         if job.is_last and (foreign or any(one.code is Code.F14 for one in causes)):
             self._at_end = Code.F15 if foreign else Code.F14
         for one in found:
             cause = _cause_of(one, causes, facts.end_offset)
-            if cause is None and foreign:
+            if cause is None and foreign is not None:
                 cause = Code.F15
             if cause is None and self._is_after_foreign and one.code in _OF_PRODUCERS:
                 cause = Code.F15
             yield one if cause is None else one.replace(because=cause)
-        self._is_after_foreign = bool(foreign)
-        self._before = None if foreign else now
-        self._end_before = None if foreign or not evidence.is_whole_at_end else facts.end_offset
+        self._is_after_foreign = self.is_foreign
+
+    def _foreign(
+        self, job: SegmentJob, facts: SegmentSummary, evidence: Evidence, found: list[Finding], causes: list[Finding]
+    ) -> Finding | None:
+        """What is wrong with a segment that is another partition's."""
+        first, latest = facts.first_timestamp, facts.max_timestamp
+        origin = SegmentOrigin(
+            job.files[FileKind.LOG],
+            job.base_offset,
+            job.next_base,
+            facts.batches,
+            evidence.first_offset,
+            facts.end_offset,
+            evidence.is_whole,
+            evidence.is_whole_at_end,
+            evidence.has_holes,
+            evidence.epochs,
+            evidence.off_epochs,
+            None if first is None or latest is None else (first, latest),
+            any(one.code is Code.X09 for one in causes),
+            any(one.code is Code.P01 and one.severity is Severity.WARNING for one in found),
+            shown_end(self._directory, facts.end_offset) if job.is_last else None,
+        )
+        if job.misplaced is not None or job.is_leftover or job.is_held or job.is_raft_log:
+            self._origins.keep(origin)
+            return None
+        return self._origins.judge(origin)
 
     @property
     def explains_end(self) -> bool:
@@ -143,138 +157,13 @@ class PartitionCauses:
         directory = self._directory
         if not job.is_last or job.is_held or job.is_leftover:
             return None
-        found = [
-            (file.name.base_offset, os.path.basename(file.path))
-            for file in directory.contents.files
-            if file.name.kind is FileKind.SNAPSHOT and file.name.base_offset is not None
-        ]
-        highest = max(found, default=(0, ""))
+        highest = highest_snapshot(directory)
         return None if highest[0] <= facts.end_offset else (highest[0], f"the snapshot {highest[1]}")
 
     def _was_whole(self, job: SegmentJob, end: int) -> bool:
         """Whether a broker that has closed the log in order has left it with this end: nothing is missing then."""
         key, log_dir = self._directory.key, self._directory.log_dir
         return job.is_last and job.is_clean and key is not None and log_dir.offset(FileKind.RECOVERY_POINT, key) == end
-
-    # --- F15 ------------------------------------------------------------------------------------------------
-    def _foreign(
-        self,
-        job: SegmentJob,
-        facts: SegmentSummary,
-        evidence: Evidence,
-        now: _Neighbour,
-        found: list[Finding],
-        causes: list[Finding],
-        reached: tuple[int, str] | None,
-    ) -> list[Finding]:
-        """Whether two independent facts say that the segment is another partition's."""
-        if not facts.batches or job.is_leftover or job.is_held or job.is_raft_log:
-            return []
-        is_other_index = any(one.code is Code.X09 for one in causes)
-        skips = any(one.code is Code.P01 and one.severity is Severity.WARNING for one in found)
-        joints = self._joints(job, facts, evidence, reached)
-        if not (evidence.off_epochs or is_other_index or skips or joints or _apart(self._before, now, None)):
-            return []
-        after = self._first_of_next(job)
-        is_apart = facts.batches > 1 and _apart(self._before, now, after, "epochs")
-        is_sure = len(joints) == 2 and any(overlaps for overlaps, _ in joints)
-        why = []
-        if (evidence.off_epochs or is_apart) and evidence.epochs is not None:
-            said = ["the leader-epoch-checkpoint"] if evidence.off_epochs else []
-            said += ["the segments beside it"] if is_apart else []
-            lowest, highest = evidence.epochs
-            which = f"epoch {lowest} contradicts" if lowest == highest else f"epochs {lowest}..{highest} contradict"
-            why.append(f"its leader {which} {' and '.join(said)}")
-            is_sure |= len(said) == 2
-        if any(overlaps for overlaps, _ in joints) or is_sure:
-            why += [sentence for _, sentence in joints]
-        if is_other_index:
-            why.append("its indexes are of another log")
-        if skips:
-            why.append("sequences of producers do not go on")
-        if _apart(self._before, now, after, "times"):
-            why.append("its timestamps lie before those of the segment before it, or after those of the next")
-        home = None if len(why) > 1 and not joints else self._home(job, facts, evidence)
-        if len(why) < 2 and not is_sure and home is None:
-            return []
-        if home is not None:
-            why = [*(why or [sentence for _, sentence in joints]), f"it fits {os.path.basename(home)}"]
-        return [
-            Finding(
-                Code.F15,
-                job.files[FileKind.LOG],
-                offset=evidence.first_offset,
-                last_offset=facts.end_offset - 1 if evidence.first_offset is not None else None,
-                values={"why": "; ".join(why)},
-            )
-        ]
-
-    def _joints(
-        self, job: SegmentJob, facts: SegmentSummary, evidence: Evidence, reached: tuple[int, str] | None
-    ) -> list[tuple[bool, str]]:
-        """Where the offsets do not go on from the segment before, or to the next: whether they overlap, and a sentence.
-
-        Compaction leaves offsets out too: where some are missing inside, those that are missing at an end say nothing.
-        """
-        first, end, before = evidence.first_offset, facts.end_offset, self._end_before
-        if first is None or not evidence.is_whole:
-            return []
-        found = []
-        if first not in (job.base_offset, job.base_offset if before is None else before):
-            floor = job.base_offset if before is None else before
-            found.append((first < floor, f"it begins with offset {first}, and the one before it ends before {floor}"))
-        after, what = job.next_base, "the next one begins at"
-        if job.is_last:
-            after, what = self._closed_at(job), "the broker had closed the log at"
-            if after is None and reached is not None:
-                after, what = reached[0], f"{reached[1]} goes on to"
-        if after not in (None, end):
-            found.append((end > (after or 0), f"it ends before offset {end}, and {what} {after}"))
-        has_overlap = any(overlaps for overlaps, _ in found)
-        return found if has_overlap or not evidence.has_holes else []
-
-    def _closed_at(self, job: SegmentJob) -> int | None:
-        """The end of the log by the broker that has closed it."""
-        key = self._directory.key
-        return (
-            self._directory.log_dir.offset(FileKind.RECOVERY_POINT, key) if job.is_clean and key is not None else None
-        )
-
-    def _home(self, job: SegmentJob, facts: SegmentSummary, evidence: Evidence) -> str | None:
-        """The partition beside this one that the segment fits, and this one's fits there, where offsets tell it."""
-        first, end = evidence.first_offset, facts.end_offset
-        if first is None or self._looks == _MOST_LOOKS:
-            return None
-        self._looks += 1
-        log_dir = self._directory.log_dir
-        for path in log_dir.listing.partitions()[:_MOST_BESIDE]:
-            other = PartitionDir(path, log_dir)
-            if other.name == self._directory.name or first not in other.bases:
-                continue
-            if first != job.base_offset and other.next_base(first) in (None, end):
-                return path
-            is_full = first == job.base_offset and other.next_base(first) == end
-            if is_full and job.next_base not in (None, end) and _end_of_log(other, first) == job.next_base:
-                return path
-        return None
-
-    def _first_of_next(self, job: SegmentJob) -> _Neighbour | None:
-        """Epoch and time of the first batch of the next segment."""
-        if job.next_base is None:
-            return None
-        opened = open_source(self._directory.path_of(job.next_base, FileKind.LOG), follow=False)
-        if isinstance(opened, OpenFailure):
-            return None
-        try:
-            with opened:
-                head = opened.read_at(0, layout.RECORDS_AT)
-        except OSError:
-            return None
-        if len(head) < layout.RECORDS_AT or head[layout.MAGIC_AT] != layout.MAGIC_V2:
-            return None
-        epoch = int.from_bytes(head[layout.LEADER_EPOCH_AT : layout.LEADER_EPOCH_AT + 4], "big", signed=True)
-        time = int.from_bytes(head[layout.MAX_TIMESTAMP_AT : layout.MAX_TIMESTAMP_AT + 8], "big", signed=True)
-        return _Neighbour((epoch, epoch), (time, time))
 
 
 def may_be_effect(item: Item | Result) -> TypeGuard[Finding]:
@@ -368,39 +257,3 @@ def _stale(
             values={"what": what},
         )
     ]
-
-
-def _neighbour(facts: SegmentSummary, evidence: Evidence) -> _Neighbour:
-    first, latest = facts.first_timestamp, facts.max_timestamp
-    return _Neighbour(evidence.epochs, None if first is None or latest is None else (first, latest))
-
-
-def _apart(before: _Neighbour | None, now: _Neighbour, after: _Neighbour | None, what: str = "epochs") -> bool:
-    """Whether all of a segment lies below what was before it, or above what comes after it."""
-    own = getattr(now, what)
-    if own is None or own[0] < 0:
-        return False
-    lower = None if before is None else getattr(before, what)
-    upper = None if after is None else getattr(after, what)
-    return (lower is not None and own[1] < lower[0]) or (upper is not None and own[0] > upper[1] >= 0)
-
-
-def _end_of_log(directory: PartitionDir, base: int) -> int | None:
-    """The offset after the last batch of a log by the chain of its headers, None where that breaks."""
-    opened = open_source(directory.path_of(base, FileKind.LOG), follow=False)
-    if isinstance(opened, OpenFailure):
-        return None
-    end = None
-    with opened, suppress(OSError):
-        position = 0
-        for _ in range(_MOST_HOPS):
-            head = opened.read_at(position, layout.RECORDS_AT)
-            if len(head) < layout.RECORDS_AT or head[layout.MAGIC_AT] != layout.MAGIC_V2:
-                break
-            first, size = int.from_bytes(head[:8], "big", signed=True), int.from_bytes(head[8:12], "big", signed=True)
-            delta = head[layout.LAST_OFFSET_DELTA_AT : layout.LAST_OFFSET_DELTA_AT + 4]
-            end = first + int.from_bytes(delta, "big", signed=True) + 1
-            position += layout.LOG_OVERHEAD + max(size, layout.MIN_SIZE_V2)
-            if position == opened.size:
-                return end
-    return None

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.item import SegmentChecked
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kdump.broker.losses import LostRange
     from kdump.broker.producer.replay import SegmentProducers
     from kdump.finding import Code
-    from kdump.format.batch.window import Window
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
+    from kdump.storage.misplaced import Misplaced
 
 
 class SegmentJob(Value):
@@ -24,7 +21,7 @@ class SegmentJob(Value):
 
     Args:
         files: path of each kind that is there; a log is.
-        base_offset: from the name.
+        base_offset: from the name, or that of the segment that the log is under another name.
         is_clean: the broker that had the log directory has closed it.
         is_last: no segment follows.
         is_held: a broker has the log directory open.
@@ -38,6 +35,7 @@ class SegmentJob(Value):
         next_base: base offset of the next segment, None after the last.
         known_ends: of the last segment: an offset that the log must have reached, and the code of the finding that says
             so where it has not; of snapshots and checkpoints.
+        misplaced: what is known of a log under the name of another segment.
     """
 
     files: dict[FileKind, str]
@@ -54,6 +52,7 @@ class SegmentJob(Value):
     is_raft_log: bool = False
     next_base: int | None = None
     known_ends: tuple[tuple[int, str], ...] = ()
+    misplaced: Misplaced | None = None
 
     @property
     def may_be_unfinished(self) -> bool:
@@ -169,27 +168,3 @@ class SegmentSummary(Value):
             self.max_timestamp,
             self.is_read,
         )
-
-
-def times_of(window: Window, first: int | None, largest: int | None) -> tuple[int | None, int | None]:
-    """Return the timestamp of the first batch and the largest of all, ms; batches with a wrong CRC say nothing.
-
-    Args:
-        window: the next batches.
-        first, largest: of those before; None where there is none that has timestamps.
-    """
-    latest, magics = window.column(layout.MAX_TIMESTAMP), window.column(layout.MAGIC)
-    if window.all_trusted and min(magics):
-        rows: Sequence[int] = range(window.count)
-        most = max(latest)
-    else:
-        stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
-        rows = [k for k in range(window.count) if stored[k] == computed[k] and magics[k]]
-        if not rows:
-            return first, largest
-        most = max([latest[k] for k in rows])
-    if first is None:
-        k = rows[0]
-        has_base = magics[k] >= layout.MAGIC_V2 and not window.cell(k, layout.ATTRIBUTES) & layout.DELETE_HORIZON_FLAG
-        first = window.cell(k, layout.BASE_TIMESTAMP) if has_base else latest[k]
-    return first, most if largest is None else max(most, largest)

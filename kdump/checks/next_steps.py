@@ -19,8 +19,9 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked, Step
-from kdump.render.shell import command_line, named
+from kdump.render.shell import command_line, named, renaming
 from kdump.storage.lost_logs import shows_lost_log
+from kdump.storage.misplaced import renamed
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.paths import base_name
 
@@ -62,6 +63,7 @@ class PartitionSteps:
         self._early: list[Finding] = []  # of the segment in hand, that were handed on already
         self._beside: _Segment | None = None  # an index of it was named alone, and its log is damaged too
         self._lost: Finding | None = None  # what shows that a log is not here
+        self._misplaced = [job.misplaced for job in jobs if job.misplaced is not None]
         self._persons = PersonSteps()
 
     @property
@@ -95,7 +97,9 @@ class PartitionSteps:
                 held.append(item)
                 is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
         yield from self._told(held) if is_loud else held
-        if any((self._segments, self._snapshots, self._beside, self._lost, self._persons.has_some)):
+        if self._misplaced and not self._directory.is_leftover:
+            yield from self._steps_of_names()
+        elif any((self._segments, self._snapshots, self._beside, self._lost, self._persons.has_some)):
             yield from self._steps()
 
     def _passed_on(self, held: list[Item]) -> Iterator[Item]:
@@ -204,6 +208,25 @@ class PartitionSteps:
         return all(name_error(name) is None and self._directory.listing.is_regular(name) for name in names)
 
     # --- steps ----------------------------------------------------------------------------------------------
+    def _steps_of_names(self) -> Iterator[Step]:
+        """Yield what to do about logs under the name of another segment: what else is wrong waits for their names."""
+        urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
+        rename = (
+            f"stop the broker, and give the logs their names, which loses nothing: {renaming(renamed(self._misplaced))}"
+        )
+        is_all = len(self._segments) == len(self._misplaced) and all(one.is_misplaced_only for one in self._segments)
+        again = command_line("verify", named(self._path))
+        salvage = command_line("salvage", named(self._path), "--to", "DIR")
+        steps: list[tuple[str | None, str]] = [
+            *urgent,
+            (None, rename if is_all else f"{rename}; then {again} names the steps for what else is wrong"),
+            (salvage, "writes all that is intact to a new directory, under the right names"),
+            *((None, why) for why in self._persons.sentences(urgent=False)),
+        ]
+        for at, (command, why) in enumerate(steps, 1):
+            instead = (at + 1,) if at == len(urgent) + 1 else ()
+            yield Step(at, command, why, instead, self._path if command is not None else None, self._path)
+
     def _steps(self) -> Iterator[Step]:
         """Yield what to do, in the order that works: what keeps most first, a cut last."""
         steps: list[tuple[str | None, str]] = []
@@ -234,6 +257,10 @@ class PartitionSteps:
         if cut is not None:
             alternatives, last = self._of_cut(cut, cause or cut.damage[0])
             steps.append(last)
+        foreign = [one.log for one in self._segments if one.is_foreign]
+        if foreign:
+            why = f"writes all that is intact but for {', '.join(foreign[:_NAMED])}"
+            alternatives = [*(one for one in alternatives if one[0] is None), self._salvaged(why)]
         urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
         covered = (Code.O07,) if alternatives else ()  # what is missing at the end comes back with the rest
         persons = [(None, why) for why in self._persons.sentences(urgent=False, without=covered)]
@@ -250,14 +277,16 @@ class PartitionSteps:
         stop = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
         return None, f"restore {self._path} {FROM_ANOTHER} ({_place(why)}): {stop}"
 
+    def _salvaged(self, what: str) -> tuple[str | None, str]:
+        return command_line("salvage", named(self._path), "--to", "DIR"), f"{what} to a new directory"
+
     def _of_cut(self, cut: _Segment, cause: Finding) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
         """Return what keeps more than a cut, and the cut."""
         first = cut.damage[0]
         better = [self._restored(cause)]
         later = [job for job in self._jobs.values() if job.base_offset > cut.job.base_offset]
         if _salvage_keeps_more(cut, later):
-            why = "writes all that is intact, what lies behind the damage too, to a new directory"
-            better.append((command_line("salvage", named(self._path), "--to", "DIR"), why))
+            better.append(self._salvaged("writes all that is intact, what lies behind the damage too,"))
         where = f"the first damage, {_place(first)}" + (f" (offset {first.offset})" if first.offset is not None else "")
         why = f"cuts the log at {where}: "
         if later:
@@ -312,6 +341,7 @@ class _Segment:
         witnesses: the same, where that would give up what they tell of the log.
         causes: what explains others, and no command mends.
         blocked: a header field has one value only, and patches are refused for another one.
+        is_foreign: it is not the segment of its name.
     """
 
     def __init__(self, job: SegmentJob, size: int, found: Sequence[Finding], *, is_whole: bool) -> None:
@@ -322,14 +352,20 @@ class _Segment:
         self._errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
         self.headers = header_patches(self.log, job.base_offset, job.next_base, self._errors)
         self._not_searched = [one.position or 0 for one in found if one.file == self.log and one.code is Code.L12]
-        damage = [one for one in self._errors if one.is_log_damage and not self.mends(one)]
+        self.is_foreign = any(one.code is Code.F15 for one in found)
+        damage = [one for one in self._errors if self.is_damage(one)]
         self.damage = sorted(damage, key=lambda one: one.position or 0)
         indexes = [one for one in found if self._is_of_index(one)]
         self.unsound = [one for one in indexes if _cause(one) not in (*_WITNESSED, *_FOREIGN)]
-        self.witnesses = [one for one in indexes if _cause(one) in _WITNESSED]
+        self.witnesses = [one for one in indexes if _cause(one) in _WITNESSED and not self.is_foreign]
         is_error = [one for one in found if one.severity is Severity.ERROR]
         self.causes = [one for one in is_error if one.code.name in (*_WITNESSED, *_FOREIGN)]
         self.blocked = any(is_of_header(one) and isinstance(one.expected, int) for one in self.damage[:1])
+
+    @property
+    def is_misplaced_only(self) -> bool:
+        """Whether nothing is wrong with it but its name."""
+        return self.job.misplaced is not None and not (self.damage or self.unsound or self.headers)
 
     def _is_of_index(self, finding: Finding) -> bool:
         kind = parse_name(os.path.basename(finding.file)).kind
@@ -347,8 +383,9 @@ class _Segment:
         return self.headers is not None and finding.file == self.log and self.headers.mends(finding)
 
     def is_damage(self, finding: Finding) -> bool:
-        """Whether it is about bytes of the log that no patch mends."""
-        return finding.file == self.log and finding.is_log_damage and not self.mends(finding)
+        """Whether it is about bytes of the log that no patch mends, and not about those of another partition's."""
+        is_own = finding.file == self.log and finding.because is not Code.F15
+        return is_own and finding.is_log_damage and not self.mends(finding)
 
     def is_unsound(self, finding: Finding) -> bool:
         """Whether it is about an index."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.broker.losses import LostRange, PartitionLosses
@@ -21,16 +22,20 @@ from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
 from kdump.storage.directory import SEGMENT_KINDS
 from kdump.storage.lost_logs import known_ends, lost_of, without_log
+from kdump.storage.misplaced import misplaced_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.segment import Result
+    from kdump.format.checkpoint.checkpoint_file import EpochEntry
     from kdump.item import Item
+    from kdump.storage.misplaced import Misplaced
     from kdump.storage.partition_dir import PartitionDir
 
 _NEVER = 2**63
+_HELD = 16  # parts of what is lost in one log
 
 
 class PartitionCheck:
@@ -44,7 +49,6 @@ class PartitionCheck:
         directory: the same.
         path: of the directory.
         name: what its name tells, None where it tells nothing.
-        jobs: its segments, by base offset.
         sizes: of their logs, bytes.
         checkpoint_findings: K01 and K02, for whoever judges the files of the log directory.
     """
@@ -53,26 +57,55 @@ class PartitionCheck:
         self.directory = directory
         self.path = directory.path
         self.name = directory.parsed
-        self._bases = directory.log_bases
-        start = self._bases[0] if self._bases else 0
-        self._start = max(start, directory.log_start)
-        self._usable_epochs = directory.epochs if ascend(directory.epochs) else ()
-        self._lost_logs = lost_of(directory).logs
-        self.jobs = [self._job(base, only) for base in self._bases]
-        self.sizes = [_size(directory, job.files[FileKind.LOG]) for job in self.jobs]
+        self._only = only
+        self.sizes = [_size(directory, directory.path_of(base, FileKind.LOG)) for base in directory.log_bases]
         self.checkpoint_findings: list[Finding] = []
-        self._end = self._bases[0] if self._bases else 0
+        self._end = 0
         self._has_epochs = self._is_damaged = False
         self._causes = PartitionCauses(directory)
-        self._losses = PartitionLosses(self.path, directory.name, min(self._start, self.lost_from))
         self._is_read = True  # up to the end of the last log so far
         self._ends: list[int] = []  # of the logs so far; of one that was not read, where the next one begins
         self._done: set[str] = set()
 
-    def _job(self, base: int, only: str | None) -> SegmentJob:
+    # Who only hands the partition on to somebody else opens no log: what follows is looked up when it is needed.
+    @cached_property
+    def jobs(self) -> list[SegmentJob]:
+        """Its segments, by base offset; that of a log under another name is the one that its batches tell."""
+        return [self._job(base) for base in self._bases]
+
+    @cached_property
+    def _misplaced(self) -> dict[int, Misplaced]:
+        """The logs under the name of another segment, by base offset of the one that they are."""
+        found = {} if self._only is not None else misplaced_in(self.directory)
+        return {one.base: one for one in found.values()}
+
+    @cached_property
+    def _bases(self) -> list[int]:
+        """The base offsets of its segments."""
+        moved = {one.name for one in self._misplaced.values()}
+        return sorted([*(base for base in self.directory.log_bases if base not in moved), *self._misplaced])
+
+    @cached_property
+    def _start(self) -> int:
+        return max(self._bases[0] if self._bases else 0, self.directory.log_start)
+
+    @cached_property
+    def _usable_epochs(self) -> Sequence[EpochEntry]:
+        return self.directory.epochs if ascend(self.directory.epochs) else ()
+
+    @cached_property
+    def _lost_logs(self) -> dict[int, int]:
+        return lost_of(self.directory).logs
+
+    @cached_property
+    def _losses(self) -> PartitionLosses:
+        return PartitionLosses(self.path, self.directory.name, min(self._start, self.lost_from))
+
+    def _job(self, base: int) -> SegmentJob:
+        misplaced, following = self._misplaced.get(base), bisect_right(self._bases, base)
         log_dir = self.directory.log_dir
         return SegmentJob(
-            self.directory.by_base[base],
+            self.directory.by_base[base] if misplaced is None else misplaced.files,
             base,
             log_dir.is_clean,
             base == self._bases[-1],
@@ -81,10 +114,11 @@ class PartitionCheck:
             tuple(self._usable_epochs),
             None if self.name is None else self.name.topic,
             self.directory.is_leftover,
-            only,
+            self._only,
             is_raft_log=self.name is not None and self.name.is_raft_log,
-            next_base=self.directory.next_base(base),
+            next_base=None if base == self._bases[-1] else self._bases[following],
             known_ends=self._known_ends() if base == self._bases[-1] else (),
+            misplaced=misplaced,
         )
 
     def _known_ends(self) -> tuple[tuple[int, str], ...]:
@@ -111,15 +145,23 @@ class PartitionCheck:
     def _judged(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
         replay = Replay(self.directory)
         causes = self._causes
+        self._end = self._bases[0] if self._bases else 0
         yield from self._lost_before()
         for number, job in enumerate(self.jobs):
+            held: list[LostInLog] = []
+            if job.misplaced is not None:
+                yield job.misplaced.finding
             for result in results(number):
                 if isinstance(result, LostInLog):
-                    if result.is_short:
-                        self._losses.compacted()
-                    yield from self._losses.take(result.file, self._with_lost_logs(result.ranges))
+                    held.append(result)
+                    if len(held) == _HELD:  # whatever the log turns out to be
+                        yield from self._lost_in(held)
+                        held.clear()
                 elif isinstance(result, SegmentSummary):
-                    yield from causes.settle(job, result, self._after(job, result, replay, deep=options.deep))
+                    told = list(causes.settle(job, result, self._after(job, result, replay, deep=options.deep)))
+                    yield from self._lost_in(held if not causes.is_foreign else self._lost_of_foreign(job, held))
+                    self._losses.reached(self._end)
+                    yield from told
                 else:
                     yield from causes.take(result)
         for item in self._rest(replay, options):
@@ -128,6 +170,21 @@ class PartitionCheck:
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size)
+
+    def _lost_in(self, some: Iterable[LostInLog]) -> Iterator[Loss]:
+        for one in some:
+            if one.is_short:
+                self._losses.compacted()
+            yield from self._losses.take(one.file, self._with_lost_logs(one.ranges))
+
+    def _lost_of_foreign(self, job: SegmentJob, held: Sequence[LostInLog]) -> Sequence[LostInLog]:
+        """What a segment had whose place a log of another partition has taken; where it ended, others may know."""
+        log = job.files[FileKind.LOG]
+        ends = [offset for offset, _ in job.known_ends] if job.next_base is None else [job.next_base]
+        if max(ends, default=0) <= job.base_offset:
+            return held
+        place = 0, _size(self.directory, log), job.base_offset, max(ends) - 1
+        return [LostInLog(log, (LostRange(*place, None, Certainty.LOST, (Code.F15.name,)),), False)]
 
     def _lost_before(self) -> Iterator[Loss]:
         """What the logs before the first one had; where none is here, what all of them had."""
@@ -161,7 +218,6 @@ class PartitionCheck:
                 yield one
         bounds = [facts.end_offset] if job.next_base is None else [facts.end_offset, job.next_base]
         self._end = max(self._end, min(bounds))  # what lies above the next segment's base offset is a wrong header
-        self._losses.reached(self._end)
         self._ends.append(min(bounds) if facts.is_read else bounds[-1])
         self._is_read = facts.is_read
         self._is_damaged |= facts.damaged

@@ -79,11 +79,12 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     yield from known.through(verify(paths, options, engine))
     replicas: dict[tuple[str, int], list[PartitionCheck]] = {}
     for check in partitions_of(paths):
-        if check.name is not None and not check.name.state and check.jobs:
+        if check.name is not None and not check.name.state and check.sizes:
             replicas.setdefault((check.name.topic, check.name.partition), []).append(check)
     if all(len(checks) < 2 for checks in replicas.values()):
         sentence = "--replicas: no partition lies under two of these paths: nothing was compared"
         yield OpenFailure(paths[0], "other", sentence)
+    options = options.replace(foreign_logs=frozenset(known.foreign_logs))
     for item in engine.replicas([checks for _, checks in sorted(replicas.items())], options):
         known.see_difference(item)
         yield item
@@ -93,9 +94,14 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
 
 
 class _KnownLosses:
-    """What the replicas have lost and what to do about it, until it is known which others have it, and are sound."""
+    """What the replicas have lost and what to do about it, until it is known which others have it, and are sound.
+
+    Attributes:
+        foreign_logs: paths of the logs that are another partition's.
+    """
 
     def __init__(self) -> None:
+        self.foreign_logs: set[str] = set()
         self._steps: list[Step] = []
         self._unsound: set[str] = set()  # directories in which something is wrong, or was not read
         self._warned: set[str] = set()  # directories with a warning
@@ -120,6 +126,8 @@ class _KnownLosses:
                 self._spans[item.path] = item.start_offset, item.end_offset
             elif isinstance(item, Finding) and (item.severity is Severity.ERROR or item.code in NOT_ALL_READ):
                 self._unsound.update((item.file, parent(item.file)))
+                if item.code is Code.F15 and item.expected is None:  # else it is of this partition, under a wrong name
+                    self.foreign_logs.add(item.file)
             elif isinstance(item, OpenFailure) and item.kind != "skipped":
                 self._unsound.update((item.path, parent(item.path)))
             elif isinstance(item, Finding) and item.severity is Severity.WARNING:
@@ -349,6 +357,8 @@ class _Replica:
     def _walk(self) -> Iterator[_ReplicaBatch]:
         last = -1
         for job in self._check.jobs:
+            if job.files[FileKind.LOG] in self._options.foreign_logs:
+                continue
             source = open_source(job.files[FileKind.LOG])
             if isinstance(source, OpenFailure):
                 continue

@@ -6,10 +6,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.broker.losses import LossFold, below, first_offset, last_offset
+from kdump.broker.foreign import times_of
+from kdump.broker.losses import LossFold, below, last_offset
 from kdump.broker.producer.replay import ProducerFold
 from kdump.checks.indexes import OffsetIndexFold, index_fold
-from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary, times_of
+from kdump.checks.job import Evidence, IndexVerdict, LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.read_errors import broken_off, not_opened, report_not_told
 from kdump.checks.state_files import CheckpointFold
 from kdump.finding import Code, Finding, Severity
@@ -20,6 +21,7 @@ from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
+from kdump.format.record.wrapper import first_offset
 from kdump.item import Progress
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OFFSETS_TOPIC
@@ -106,7 +108,8 @@ class _SegmentCheck:
         self._options = options
         self._found = found
         self._path = job.files[FileKind.LOG]
-        self._segment = Segment(self._path, job.base_offset, cache, follow=job.only is not None)
+        follow = job.only is not None
+        self._segment = Segment(self._path, job.base_offset, cache, follow=follow, files=job.files)
         self._maybe_compaction: list[Finding] = []
         self._told: list[tuple[int, int]] = []  # what the disk could not read, as far as the walk has told it
         self._blamed: set[int] = set()

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 from kdump.render.escape import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MOVES = 12  # files that are renamed in one line
 
 
 def command_line(command: str, *arguments: str) -> str:
@@ -30,3 +36,13 @@ def shell_word(text: str) -> str:
     return (
         "$'" + "".join(chr(one) if 0x20 <= one < 0x7F and one not in b"'\\" else f"\\{one:03o}" for one in data) + "'"
     )
+
+
+def renaming(moves: Sequence[tuple[str, str]]) -> str:
+    """Return the commands that rename files, as one line; of many only the first ones, and how many more there are.
+
+    Args:
+        moves: a path and the new one each, in the order in which that can be done.
+    """
+    told = " && ".join(f"mv -n {shell_word(named(one))} {shell_word(named(to))}" for one, to in moves[:_MOVES])
+    return told + (f", and so on with {len(moves) - _MOVES} more" if len(moves) > _MOVES else "")

@@ -11,6 +11,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.foreign import times_of
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
@@ -125,6 +126,8 @@ class LogFacts(Value):
         gaps: how often offsets are missing between two batches that lie one behind the other.
         lacks_records: a batch has fewer records than offsets.
         findings: about what was not all read.
+        batches: how many are in the stretches.
+        times: timestamp of the first of these, and the largest, ms; None where there is none.
         is_renamed: its batches do not fit its name.
     """
 
@@ -138,6 +141,8 @@ class LogFacts(Value):
     gaps: int
     lacks_records: bool
     findings: list[Finding]
+    batches: int
+    times: tuple[int, int] | None
     is_renamed: bool = False
 
     @property
@@ -513,6 +518,8 @@ class _Walk:
             self._gaps_between,
             stretches.lacks_records,
             self._findings,
+            stretches.batches,
+            stretches.times,
         )
 
     def _zeroed(self) -> Iterator[Finding]:
@@ -694,14 +701,22 @@ class Stretches:
     Attributes:
         rows: STRETCH numbers for each stretch.
         epochs: the runs of leader epochs.
-        has_transactions, lacks_records: as in `LogFacts`.
+        has_transactions, lacks_records, batches: as in `LogFacts`.
     """
 
     def __init__(self, wrappers: Wrappers) -> None:
         self.rows = array("q")
         self.epochs: list[EpochRun] = []
         self.has_transactions = self.lacks_records = False
+        self.batches = 0
+        self._times: tuple[int | None, int | None] = (None, None)
         self._wrappers = wrappers
+
+    @property
+    def times(self) -> tuple[int, int] | None:
+        """As in `LogFacts`."""
+        first, largest = self._times
+        return None if first is None or largest is None else (first, largest)
 
     def push(self, window: Window, start: int, stop: int) -> None:
         """Take rows [start, stop), which lie one behind the other."""
@@ -719,6 +734,8 @@ class Stretches:
         part = window.part(start, stop)
         position, end = part.cell(0, layout.POSITION), part.end(part.count)
         first, last = first_offset(part, 0, self._wrappers), part.cell(part.count - 1, layout.LAST_OFFSET)
+        self.batches += part.count
+        self._times = times_of(part, *self._times)
         rows = self.rows
         if rows and rows[-STRETCH + _END] == position and rows[-STRETCH + _LAST] < first:
             rows[-STRETCH + _END], rows[-STRETCH + _LAST] = end, last

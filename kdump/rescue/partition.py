@@ -8,7 +8,9 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
 from kdump.broker.index_interval import DEFAULT, infer_interval
+from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.index.transaction_index import TransactionIndex
@@ -17,7 +19,16 @@ from kdump.item import Certainty, Loss, Progress
 from kdump.render.json.salvage import row_json
 from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
 from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
-from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
+from kdump.rescue.log_facts import (
+    STRETCH,
+    LogFacts,
+    Place,
+    batches_of,
+    edge_epoch,
+    first_of_name,
+    first_offset,
+    read_log,
+)
 from kdump.rescue.losses import Missing, Spot, spots_of
 from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
@@ -25,6 +36,7 @@ from kdump.rescue.standing import Standing, standing_of
 from kdump.rescue.transactions import Fates, Hole, LeftOut
 from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.misplaced import first_in_header
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.tolerant import TolerantSource
@@ -43,6 +55,7 @@ if TYPE_CHECKING:
     from kdump.rescue.sources import Copy, SourceLog
     from kdump.rescue.target import Staging, Target
     from kdump.storage.fsops import FileOps
+    from kdump.storage.misplaced import Misplaced
 
 _ATTEMPTS = 8  # epochs that turn out to be wrong, one after the other
 _MODE = 0o644
@@ -96,7 +109,8 @@ class PartitionSalvage:
         options: what was asked for.
 
     Attributes:
-        read: the logs, once they are read.
+        read: the logs, once they are read, but for those of other partitions.
+        foreign: the logs of other partitions, which stay out.
         notes: what there is to know, a sentence each.
         findings: about what was not all read.
         problems: what could not be read.
@@ -105,6 +119,7 @@ class PartitionSalvage:
     def __init__(self, name: str, copies: Sequence[Copy], options: SalvageOptions) -> None:
         self.name = name
         self.read: list[ReadLog] = []
+        self.foreign: list[ReadLog] = []
         self.notes: list[str] = []
         self.findings: list[Finding] = []
         self.problems: list[OpenFailure] = []
@@ -117,6 +132,12 @@ class PartitionSalvage:
     def sources(self) -> tuple[str, ...]:
         """The paths of the user, each once."""
         return tuple(dict.fromkeys(log.source for copy in self._copies for log in copy.logs))
+
+    @property
+    def misplaced(self) -> dict[str, list[Misplaced]]:
+        """The logs with the names of other segments, by the paths of the copies."""
+        logs = {copy.path: [log.misplaced for log in copy.logs if log.misplaced is not None] for copy in self._copies}
+        return {path: some for path, some in logs.items() if some}
 
     def is_run(self, copy: int) -> bool:
         """Return whether a copy is of runs that were carved, between which anything may be missing."""
@@ -166,10 +187,64 @@ class PartitionSalvage:
                 done += opened.size
                 yield Progress(done, total, log.path)
             if not copy.is_run:
+                self._leave_out_foreign(number)
                 self._mend_offsets(number)
                 self._mend_epochs(number)
         self._mend_by_copies()
         self._order_runs()
+
+    def _leave_out_foreign(self, number: int) -> None:
+        """Take the logs of other partitions out of a copy, and say so, and which logs have a wrong name."""
+        copy = self._copies[number]
+        directory = copy.directory
+        is_raft_log = directory.parsed is not None and directory.parsed.is_raft_log
+        if copy.unread or is_raft_log or directory.is_leftover or directory.log_dir.is_held:
+            return
+        segments = ForeignSegments(directory)
+        read = {one.log.path: one for one in self.read if one.copy == number}
+        for log in copy.logs:
+            one = read.get(log.path)
+            if one is None:
+                segments.skip()
+                continue
+            origin = self._origin(copy, one)
+            if log.misplaced is not None:
+                segments.keep(origin)
+                self._note(log.misplaced.finding)
+                continue
+            found = segments.judge(origin)
+            if found is not None:
+                self._note(found, "; it stays out")
+                self.foreign.append(one)
+        self.read = [one for one in self.read if one not in self.foreign]
+
+    def _note(self, finding: Finding, more: str = "") -> None:
+        self.notes.append(f"{finding.file}: {finding.code.name}: {finding.message}{more}")
+
+    def _origin(self, copy: Copy, one: ReadLog) -> SegmentOrigin:
+        """What a log tells about where it is from."""
+        log, facts = one.log, one.facts
+        end = (log.base or 0) if facts.last is None else facts.last + 1
+        runs = [(run.epoch, copy.epoch_at(run.first), copy.epoch_at(run.last)) for run in facts.epochs]
+        epochs = [epoch for epoch, _, _ in runs]
+        off = [first is not None and last is not None and not first <= epoch <= last for epoch, first, last in runs]
+        return SegmentOrigin(
+            log.path,
+            log.base or 0,
+            log.next_base,
+            facts.batches,
+            first_in_header(one.raw),
+            end,
+            all(place.is_batch for place in facts.places),
+            max(facts.stretches[1::STRETCH], default=0) == one.raw.size,
+            bool(facts.gaps or facts.lacks_records),
+            (min(epochs), max(epochs)) if epochs else None,
+            facts.batches > 1 and bool(off) and all(off),
+            facts.times,
+            copy.segment(log, self._cache).has_foreign_index,
+            False,
+            shown_end(copy.directory, end) if log.next_base is None else None,
+        )
 
     def _mend_by_copies(self) -> None:
         """A batch that fits neither neighbour may stand in another copy where it belongs: its base offset counts."""
@@ -534,7 +609,7 @@ class PartitionSalvage:
         for one in self.read:
             if one.log.base is None or self._copies[one.copy].is_run:
                 continue
-            opened = self._cache.open(f"{one.log.path.removesuffix('.log')}.txnindex")
+            opened = self._cache.open(one.log.transaction_index)
             if isinstance(opened, OpenFailure):
                 continue
             try:
@@ -591,7 +666,8 @@ class LineWriter:
         self._staging: Staging | None = None
         self._limit = options.limits.max_batch_bytes
         self._start = work.log_start()
-        bases = (one.facts.first if one.facts.is_renamed else one.log.base for one in work.read)
+        bases = [one.facts.first if one.facts.is_renamed else one.log.base for one in work.read]
+        bases += [one.log.base for one in work.foreign]
         unread = [copy.bases[0] for copy in work.parts]  # what stands there is not in the result, and has rows
         self._base = min((base for base in (*bases, *unread) if base is not None), default=None)
         self._known_end = work.known_end(line)
@@ -638,6 +714,11 @@ class LineWriter:
                 self._note_tail(one, own)
             gaps = max(gaps, one.facts.gaps)
             lacks = lacks or one.facts.lacks_records
+        for one in self._work.foreign:
+            first, last = one.log.base or 0, (one.log.next_base or self._known_end) - 1
+            if first <= last:
+                place = Place(0, one.raw.size, None, None, None, False, (Code.F15.name,), False)
+                spots.append(Spot(first, last, True, one.log.path, place))
         return Missing(self._work.name, self._path, spots, self._line.last + 1, is_compacted=lacks or gaps > 1)
 
     def _note_tail(self, one: ReadLog, spots: list[Spot]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
-from kdump.render.shell import command_line, named
+from kdump.render.shell import command_line, named, renaming
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.partition import ChangedError, LineWriter, PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of
@@ -18,6 +18,7 @@ from kdump.rescue.target import Staging, Target, UnfitError
 from kdump.salvaged import OpenedTransaction, Salvaged, SalvageDone, SalvageRefused, SalvageStep
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
+from kdump.storage.misplaced import renamed
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, log_bases
 from kdump.storage.paths import base_name
 from kdump.workers import in_order
@@ -236,7 +237,8 @@ def _written(
     after: tuple[SalvageStep, ...] = ()
     standing = Standing() if before else writer.standing
     if not (is_part or standing.is_sound):
-        after = (*_steps_beside(standing, work.name), *steps_for(writer.result, path, start, has_id=has_id))
+        better = (*_steps_beside(standing, work.name), *_steps_of_names(work))
+        after = (*better, *steps_for(writer.result, path, start, has_id=has_id))
     yield SalvageDone(
         writer.result,
         path,
@@ -392,6 +394,17 @@ def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:
             f"{standing.whole[0]} is sound and has all of this: while its broker runs and leads {name}, stop the "
             f"brokers of {damaged}{more}, move these out of their log.dirs, and start them: Kafka replicates it, and "
             "nothing else is to be done; only where it cannot lead, go on here",
+        )
+
+
+def _steps_of_names(work: PartitionSalvage) -> Iterator[SalvageStep]:
+    """Yield what is cheaper where a copy has logs with the names of other segments: it may need nothing else."""
+    for path, some in work.misplaced.items():
+        check = command_line("verify", named(path))
+        yield SalvageStep(
+            None,
+            f"instead of all that follows, stop the broker of {path} and give its logs their names: "
+            f"{renaming(renamed(some))}; where {check} finds nothing wrong then, it has all that it had",
         )
 
 

@@ -16,6 +16,7 @@ from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
+from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import parse_name, parse_partition, run_base
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.partition_dir import PartitionDir
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
+    from kdump.storage.misplaced import Misplaced
 
 _RUNS = "carve.jsonl"
 _MOST_JSON = 64 * 1024 * 1024  # bytes of a list of runs
@@ -47,15 +49,24 @@ class SourceLog(NamedTuple):
 
     Args:
         path: of it.
-        base: base offset by its name; None for a run of carve and where the name tells none.
+        base: base offset by its name, or of the segment that it is under another name; None for a run of carve, and
+            where nothing tells it.
         next_base: base offset of the segment after it in its directory.
         source: the path that the user named.
+        misplaced: what is known of a log under the name of another segment.
     """
 
     path: str
     base: int | None
     next_base: int | None
     source: str
+    misplaced: Misplaced | None = None
+
+    @property
+    def transaction_index(self) -> str:
+        """The path of its index of aborted transactions."""
+        beside = f"{self.path.removesuffix('.log')}.txnindex"
+        return beside if self.misplaced is None else self.misplaced.files.get(FileKind.TXNINDEX, beside)
 
 
 class Copy:
@@ -135,7 +146,8 @@ class Copy:
 
     def segment(self, log: SourceLog, cache: OpenFileCache) -> Segment:
         """Return the files of a log."""
-        return Segment(log.path, 0 if log.base is None else log.base, cache, follow=True)
+        files = {} if log.misplaced is None else log.misplaced.files
+        return Segment(log.path, 0 if log.base is None else log.base, cache, follow=True, files=files)
 
     @cached_property
     def bases(self) -> list[int]:
@@ -227,7 +239,7 @@ def find_copies(sources: Iterable[str]) -> Found:
         listing = DirectoryListing(source)
         if listing.failure is not None:
             problems.append(listing.failure)
-        elif _logs_of(listing) or _runs_of(listing):
+        elif listing.regular_bases or _runs_of(listing):
             copies.extend(_of_directory(source, source, listing, log_dirs))
         else:
             copies.extend(_of_log_dir(source, listing, log_dirs, problems))
@@ -262,12 +274,14 @@ def _is_blank(path: str) -> bool:
         return not any(any(opened.read_at(at, _CHUNK)) for at in range(0, opened.size, _CHUNK))
 
 
-def _logs_of(listing: DirectoryListing, source: str = "") -> list[SourceLog]:
-    bases = listing.regular_bases
-    nexts = [*bases[1:], None]
+def _logs_of(directory: PartitionDir, source: str) -> list[SourceLog]:
+    """The logs of a directory in the order of their offsets, whatever their names."""
+    moved, listing = misplaced_in(directory), directory.listing
+    names = {moved[name].base if name in moved else name: name for name in listing.regular_bases}
+    bases = sorted(names)
     return [
-        SourceLog(listing.join(f"{base:020}.log"), base, after, source)
-        for base, after in zip(bases, nexts, strict=False)
+        SourceLog(listing.join(f"{names[base]:020}.log"), base, after, source, moved.get(names[base]))
+        for base, after in zip(bases, [*bases[1:], None], strict=False)
     ]
 
 
@@ -278,7 +292,7 @@ def _runs_of(listing: DirectoryListing) -> list[str]:
 def _of_directory(source: str, path: str, listing: DirectoryListing, known: dict[str, LogDir]) -> Iterator[Copy]:
     directory = PartitionDir(path, _log_dir(path, known), listing)
     name = base_name(path)
-    logs, runs = _logs_of(listing, source), _runs_of(listing)
+    logs, runs = _logs_of(directory, source), _runs_of(listing)
     if logs:
         yield Copy(directory, logs, name if is_partition_name(name) else None)
     by_name: dict[str | None, list[SourceLog]] = {}
@@ -330,12 +344,13 @@ def _of_log_dir(
             problems.append(inner.failure)
             continue
         name = base_name(path)
-        logs = _logs_of(inner, source)
+        directory = PartitionDir(path, log_dir, inner)
+        logs = _logs_of(directory, source)
         if not is_partition_name(name):
             if logs:
                 problems.append(OpenFailure(path, "skipped", f"{path}: {_why_out(name)}: name it alone, with --name"))
         elif logs:
-            yield Copy(PartitionDir(path, log_dir, inner), logs, name)
+            yield Copy(directory, logs, name)
 
 
 _OUT = {

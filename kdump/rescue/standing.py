@@ -80,6 +80,8 @@ def _is_sound(copy: Copy, logs: Sequence[LogFacts], *, has_id: bool) -> bool:
         return False
     if any(one.places or one.patches or one.findings or one.is_renamed for one in logs):
         return False
+    if any(one.misplaced is not None for one in copy.logs):
+        return False
     if (copy.checkpoint(FileKind.LOG_START)[0] or 0) > _end(copy, logs):
         return False
     gaps = sum(one.gaps for one in logs) + sum(before != first for before, first in _borders(logs))

@@ -15,6 +15,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import SALVAGE_ROWS
 from kdump.storage.segment import Segment, cut_off
 
@@ -34,8 +35,8 @@ _REMEDY = f"{_RESTORE} this file, the only witness"
 def _lost_logs(directory: PartitionDir) -> dict[int, int]:
     """The base offsets of logs that are not here though their indexes have entries, and the last of those.
 
-    What lies below the log start offset is nobody's loss, and what lies where a broker has closed the log in order,
-    with that end, was never in it.
+    What lies below the log start offset is nobody's loss, what lies where a broker has closed the log in order, with
+    that end, was never in it, and a log that is here under another name is not lost.
     """
     found: dict[int, int] = {}
     for base, files in sorted(directory.by_base.items()):
@@ -44,20 +45,14 @@ def _lost_logs(directory: PartitionDir) -> dict[int, int]:
         log = f"{base:020}.{FileKind.LOG.value}"
         if any(map(directory.listing.has, (log, *(f"{log}.{suffix}" for suffix in _ON_ITS_WAY)))):
             continue
-        closed_at = _closed_at(directory)
-        if closed_at is not None and base >= closed_at:
+        if directory.closed_at is not None and base >= directory.closed_at:
+            continue
+        if any(one.base == base for one in misplaced_in(directory).values()):
             continue
         last = _last_entry(directory, base, files)
         if last is not None and last >= directory.log_start:
             found[base] = last
     return found
-
-
-def _closed_at(directory: PartitionDir) -> int | None:
-    """The end with which a broker has closed the log in order, None where it has not."""
-    if not directory.was_closed or directory.key is None:
-        return None
-    return directory.log_dir.offset(FileKind.RECOVERY_POINT, directory.key)
 
 
 def known_ends(directory: PartitionDir, lost: Mapping[int, int]) -> Iterator[tuple[int, Code]]:

@@ -170,6 +170,13 @@ class PartitionDir:
         return self.log_dir.is_clean and not self.is_leftover and not is_raft_log
 
     @property
+    def closed_at(self) -> int | None:
+        """The end with which a broker has closed the log in order, None where it has not."""
+        if not self.was_closed or self.key is None:
+            return None
+        return self.log_dir.offset(FileKind.RECOVERY_POINT, self.key)
+
+    @property
     def was_cleaned(self) -> bool:
         """Whether compaction has been here, by cleaner-offset-checkpoint."""
         return self.key is not None and self.log_dir.offset(FileKind.CLEANER, self.key) is not None

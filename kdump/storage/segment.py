@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
@@ -13,13 +14,16 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.paths import size as _size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
     from kdump.format.source import Source
     from kdump.storage.open_files import CachedFile, OpenFileCache
 
+_NO_FILES: Mapping[FileKind, str] = MappingProxyType({})
 _CHUNK = 1024  # entries of an index
+_MOST_HOPS = 100_000  # headers of a log
+_CONTRADICTIONS = (2, 64)  # entries that show that an index is of another log: so many at least, and at most
 _ENTRIES_BEFORE = 3  # of an index: each is some batches after the one before
 _FAR = 16 * 1024 * 1024  # bytes: an index with such a hole is not the whole index
 _NEAR = 256 * 1024  # bytes that are searched without an index
@@ -61,25 +65,36 @@ class Segment:
         follow: whether symbolic links are followed.
         is_open: a broker has not closed it: it may be at work, or have crashed. Zeros at the end of the indexes are
             no entries then, and the time index lacks its last one.
+        files: paths of those whose names are not those of the log.
 
     Attributes:
         path, base_offset, is_open: the same.
     """
 
     def __init__(
-        self, path: str, base_offset: int, cache: OpenFileCache, *, follow: bool = True, is_open: bool = False
+        self,
+        path: str,
+        base_offset: int,
+        cache: OpenFileCache,
+        *,
+        follow: bool = True,
+        is_open: bool = False,
+        files: Mapping[FileKind, str] = _NO_FILES,
     ) -> None:
         self.path = path
         self.base_offset = base_offset
         self.is_open = is_open
         self._cache = cache
         self._follow = follow
+        self._paths = files
         self._files: dict[FileKind, CachedFile | OpenFailure] = {}
 
     def path_of(self, kind: FileKind) -> str:
         """Return the path of one of the files, whether there is one or not."""
         if kind is FileKind.LOG:
             return self.path
+        if kind in self._paths:
+            return self._paths[kind]
         return f"{self.path[:-3]}{kind.value}" if self.path.endswith(".log") else sibling(self.path, kind.value)
 
     def file(self, kind: FileKind) -> CachedFile | OpenFailure:
@@ -266,6 +281,8 @@ class Segment:
     def index_end(self, size: int) -> int | None:
         """Return the last offset that the offset index has for a byte at or after the end of the log; None for none.
 
+        An index of another log is no witness of it.
+
         Args:
             size: of the log, bytes.
         """
@@ -282,7 +299,41 @@ class Segment:
                 break
             largest = max(*beyond, self.base_offset if largest is None else largest)
             stop = start
-        return largest
+        return None if largest is not None and self._is_of_another_log(index) else largest
+
+    @property
+    def has_foreign_index(self) -> bool:
+        """Whether its offset index is about another log."""
+        source = self.file(FileKind.INDEX)
+        return not isinstance(source, OpenFailure) and self._is_of_another_log(self._offsets(source))
+
+    def _is_of_another_log(self, index: OffsetIndex) -> bool:
+        """Whether entries of the offset index point into batches, and none to where one begins.
+
+        Only the chain of headers from the start of the log on contradicts an entry: what is torn says nothing.
+        """
+        log = self.file(FileKind.LOG)
+        if isinstance(log, OpenFailure):
+            return False
+        fewest, most = _CONTRADICTIONS
+        position = wrong = hops = 0
+        before = -1
+        for number in range(min(index.entries, most)):
+            entry = index.entry(number)
+            if entry.position >= log.size:
+                break
+            while position < entry.position:
+                head = log.read_at(position, layout.LOG_OVERHEAD)
+                size = int.from_bytes(head[layout.SIZE_AT :], "big", signed=True)
+                hops += 1
+                if len(head) < layout.LOG_OVERHEAD or size < layout.MIN_SIZE_V0 or hops > _MOST_HOPS:
+                    return False
+                position += layout.LOG_OVERHEAD + size
+            if position > log.size or entry.position == position or entry.position <= before:
+                return False
+            before = entry.position
+            wrong += 1
+        return wrong >= fewest
 
     def close(self) -> None:
         """Close the files until they are read again."""

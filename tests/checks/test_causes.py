@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kdump.finding import Code, Finding, Severity
+from kdump.item import Loss, Step
 from tests.support.damage_cases import Damage, damage_cases
 from tests.support.runs import FIXTURES, run_kdump
-from tests.support.verify_runs import findings_of
+from tests.support.verify_runs import findings_of, items_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,14 +171,17 @@ TRUE = {
     "f02-empty-last-log", "f02-empty-last-log-and-indexes", "l10-drop-last", "l11-cut-at-boundary-mid",
     "l11-cut-at-boundary-last", "x07-log-cut-index-stale",
 }  # fmt: skip
-"""Cases whose log ends at a batch boundary below what its indexes or snapshots know; no other has a cause."""
+"""Cases whose log ends at a batch boundary below what its indexes or snapshots know."""
+
+MISNAMED = {"o01-renamed-up", "o01-renamed-down"}
+"""Cases whose log has the name of another segment; no other case has a cause."""
 
 
 @pytest.mark.parametrize("case", damage_cases(FIXTURES / "damage"), ids=lambda case: case.name)
 def test_no_damage_is_taken_for_a_cause_that_it_has_not(case: Damage, tmp_path: Path) -> None:
     found = findings_of(case.build(tmp_path / "data"))
     causes = {one.code for one in found if one.code in CAUSES}
-    assert causes == ({Code.F14} if case.name in TRUE else set())
+    assert causes == ({Code.F14} if case.name in TRUE else {Code.F15} if case.name in MISNAMED else set())
     assert causes_come_first(found)
 
 
@@ -185,7 +190,7 @@ def test_an_index_whose_positions_are_right_is_no_foreign_one(tmp_path: Path) ->
     folder = copied("none", tmp_path / "data") / "plain-0"
     for path in folder.glob(FIRST.replace("log", "*")):
         path.rename(folder / path.name.replace("00000000000000000000", "00000000000000000030"))
-    assert not {one.code for one in findings_of(folder.parent)} & set(CAUSES)
+    assert {one.code for one in findings_of(folder.parent)} & set(CAUSES) == {Code.F15}
 
 
 def test_what_a_broker_has_closed_at_its_end_is_no_stale_copy(tmp_path: Path) -> None:
@@ -209,3 +214,110 @@ def test_reindex_leaves_the_only_witness_unless_it_is_forced(scene: Callable[[Pa
     assert refused.exit == 12
     assert b"only witness" in refused.stderr
     assert run_kdump(["reindex", "--force", "data/plain-0"], tmp_path).exit in (3, 7)
+
+
+# --- logs under other names, and of other partitions ----------------------------------------------------------
+def exchanged(folder: Path) -> None:
+    """Two logs of one partition have each other's name."""
+    partition = copied("none", folder) / "plain-0"
+    exchange(partition / MIDDLE, partition / LAST)
+
+
+def misnamed(folder: Path) -> None:
+    """A log has a name one too low, and its indexes the right one."""
+    partition = copied("none", folder) / "plain-0"
+    (partition / MIDDLE).rename(partition / MIDDLE.replace("119", "118"))
+
+
+def foreign_below(folder: Path) -> None:
+    """A log of another partition begins below the name that it has here."""
+    source = INTACT / "logstart" / "logdir" / "logstart-0" / "00000000000000000116.log"
+    shutil.copy(source, copied("none", folder) / "plain-0" / MIDDLE)
+
+
+def foreign_above(folder: Path) -> None:
+    """A log of another partition begins above the name that it has here, and ends in the next segment."""
+    source = INTACT / "zstd" / "logdir" / "zstd-0" / "00000000000000000159.log"
+    shutil.copy(source, copied("none", folder) / "plain-0" / MIDDLE)
+
+
+@pytest.mark.parametrize("scene", [exchanged, misnamed], ids=lambda scene: scene.__name__)
+def test_a_log_under_another_name_loses_nothing_and_its_step_gives_the_name_back(
+    scene: Callable[[Path], None], tmp_path: Path
+) -> None:
+    scene(tmp_path / "data")
+    items = items_of(tmp_path / "data")
+    alone = [one for one in items if isinstance(one, Finding) and one.severity is not Severity.NOTE]
+    assert {one.code for one in alone} == {Code.F15}
+    assert all("another segment of this partition" in one.message for one in alone)
+    assert not [one for one in items if isinstance(one, Loss)]
+    rename, rescue = (one for one in items if isinstance(one, Step))
+    assert rename.instead == (rescue.n,)
+    assert rescue.command is not None
+    assert rescue.command.startswith("kdump salvage ")
+    subprocess.run(rename.why[rename.why.index("mv -n") :], shell=True, check=True)
+    assert [one for one in findings_of(tmp_path / "data") if one.severity is not Severity.NOTE] == []
+    for path in (INTACT / "none" / "logdir" / "plain-0").iterdir():
+        assert (tmp_path / "data" / "plain-0" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_what_is_damaged_in_a_log_under_another_name_is_told_by_its_own_offsets(tmp_path: Path) -> None:
+    exchanged(tmp_path / "data")
+    edited(tmp_path / "data" / "plain-0" / LAST, lambda data: data[:300] + b"X" + data[301:])
+    items = items_of(tmp_path / "data")
+    assert [(one.offset, one.last_offset) for one in items if isinstance(one, Loss)] == [(122, 124)]
+    rename = next(one for one in items if isinstance(one, Step))
+    assert "kdump verify" in rename.why
+
+
+@pytest.mark.parametrize("scene", [foreign_below, foreign_above], ids=lambda scene: scene.__name__)
+def test_a_log_of_another_partition_costs_all_offsets_of_its_place_and_no_step_builds_on_it(
+    scene: Callable[[Path], None], tmp_path: Path
+) -> None:
+    scene(tmp_path / "data")
+    items = items_of(tmp_path / "data")
+    lost = [one for one in items if isinstance(one, Loss)]
+    assert [(one.offset, one.last_offset, one.because) for one in lost] == [(119, 239, ("F15",))]
+    assert [(one.command or "restore").split()[:2] for one in items if isinstance(one, Step)] == [
+        ["restore"],
+        ["kdump", "salvage"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [swapped_logs, swapped_segments, foreign_below, foreign_above, exchanged, misnamed, stale_copy],
+    ids=lambda scene: scene.__name__,
+)
+def test_salvage_leaves_out_what_verify_takes_for_another_partition_s(
+    scene: Callable[[Path], None], tmp_path: Path
+) -> None:
+    scene(tmp_path / "data")
+    judged = {
+        os.path.relpath(one.file, tmp_path): one for one in findings_of(tmp_path / "data") if one.code is Code.F15
+    }
+    run = run_kdump(["salvage", "data", "--to", "out"], tmp_path)
+    notes = [line for line in run.stdout.decode().splitlines() if ": F15: " in line]
+    assert {line.split()[1].rstrip(":") for line in notes} == set(judged)
+    out = {line.split()[1].rstrip(":") for line in notes if line.endswith("; it stays out")}
+    assert out == {path for path, one in judged.items() if one.expected is None}
+
+
+def test_a_log_of_another_partition_is_of_no_replica_in_a_comparison(tmp_path: Path) -> None:
+    foreign_below(tmp_path / "one")
+    copied("none", tmp_path / "two")
+    items = items_of(tmp_path / "one" / "plain-0", tmp_path / "two" / "plain-0", replicas=True)
+    assert not [one for one in items if isinstance(one, Finding) and one.code is Code.D01]
+    [lost] = [one for one in items if isinstance(one, Loss)]
+    assert lost.elsewhere == (str(tmp_path / "two" / "plain-0"),)
+
+
+def test_an_index_of_another_log_is_no_witness_of_where_its_own_ends(tmp_path: Path) -> None:
+    partition = copied("none", tmp_path / "data") / "plain-0"
+    exchange(*(partition / name.replace(".log", ".index") for name in (MIDDLE, LAST)))
+    items = items_of(tmp_path / "data")
+    assert not [one for one in items if isinstance(one, Loss)]
+    assert Code.O07 not in {one.code for one in items if isinstance(one, Finding)}
+    [step] = [one for one in items if isinstance(one, Step)]
+    assert step.command is not None
+    assert step.command.startswith("kdump reindex ")

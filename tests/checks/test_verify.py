@@ -346,7 +346,8 @@ READ_ONCE = [one for one, data in LIVE.items() if data and not one.endswith("-ch
 @pytest.mark.parametrize("path", READ_ONCE)
 def test_a_file_that_shrinks_is_told_and_the_others_are_judged(path: str, tmp_path: Path) -> None:
     tree = write(tmp_path / "data", LIVE)
-    with meanwhile(tree / path, lambda one: os.truncate(one, len(LIVE[path]) - 1), after=True):
+    times = 2 if path.endswith(".log") else 1  # the first time only the first header of a log is read, for its name
+    with meanwhile(tree / path, lambda one: os.truncate(one, len(LIVE[path]) - 1), after=True, from_time=times):
         items = items_of(tree)
     found = [one for one in items if isinstance(one, Finding)]
     assert (Code.V01, str(tree / path)) in [(one.code, one.file) for one in found]

@@ -47,7 +47,6 @@ ELSEWHERE = {
     "f09-timeindex-missing-mid": f"{MID}.timeindex",
     "f09-all-indexes-missing": f"{MID}.index",
     "f11-dir-without-number": "lost+found",
-    "o01-renamed-down": f"{FIRST}.log",  # it is the segment before that reaches into the one with the wrong name
     "p03-abort-becomes-commit": f"{PAYMENTS}.txnindex",  # both are right by themselves
     "p03-commit-becomes-abort": f"{PAYMENTS}.txnindex",
     "k04-epochs-wrong-offset": "epochs-0/00000000000000000118.log",  # the file is right by itself

@@ -1109,3 +1109,48 @@ def test_the_status_of_salvage_says_how_it_ended(args: list[str], status: int, t
     write(tmp_path / "full", {"file": b"x"})
     os.mkfifo(tmp_path / "fifo")
     assert run_kdump(["salvage", *args], tmp_path).exit == status
+
+
+# --- logs of other partitions, and under other names ----------------------------------------------------------
+def plain_with(tmp_path: Path, **logs: Path) -> Path:
+    """An intact partition of three segments, with other logs under some of its names."""
+    tree = tmp_path / "d"
+    shutil.copytree(FIXTURES / "damage" / "intact" / "none" / "logdir", tree)
+    for base, source in logs.items():
+        shutil.copy(source, tree / "plain-0" / f"{int(base[1:]):020}.log")
+    return tree
+
+
+@pytest.mark.parametrize(("base", "span"), [("b0", (0, 118)), ("b119", (119, 239)), ("b240", (240, 296))])
+def test_a_log_of_another_partition_stays_out_of_the_only_copy_and_its_place_is_lost(
+    base: str, span: tuple[int, int], tmp_path: Path
+) -> None:
+    source = FIXTURES / "damage" / "intact" / "zstd" / "logdir" / "zstd-0" / f"{159:020}.log"
+    tree = plain_with(tmp_path, **{base: source})
+    run = run_kdump(["salvage", "d", "--to", "out", "--format", "json"], tmp_path)
+    assert run.exit == 3
+    lost = [row for row in rows_of(run) if row["type"] == "loss"]
+    assert [(row["offset"], row["lastOffset"], row["certainty"], row["because"]) for row in lost] == [
+        (*span, "lost", ["F15"])
+    ]
+    assert lost[0]["file"] == f"d/plain-0/{span[0]:020}.log"
+    assert not [row for row in rows_of(run) if row["type"] == "divergent"]
+    kept = {
+        one
+        for log in (tree / "plain-0").glob("*.log")
+        if log.read_bytes() != source.read_bytes()
+        for _, one in intact(log.read_bytes())
+    }
+    assert set(batches(tmp_path / "out" / "plain-0").values()) == kept
+
+
+def test_a_copy_whose_logs_have_wrong_names_is_not_called_sound_and_gives_all(tmp_path: Path) -> None:
+    tree = plain_with(tmp_path)
+    (tree / "plain-0" / f"{119:020}.log").rename(tree / "plain-0" / f"{118:020}.log")
+    run = run_kdump(["salvage", "d", "--to", "out"], tmp_path)
+    assert run.exit == 0
+    assert b"no copy of it is damaged" not in run.stdout
+    assert f"mv -n d/plain-0/{118:020}.log d/plain-0/{119:020}.log".encode() in run.stdout
+    whole = FIXTURES / "damage" / "intact" / "none" / "logdir" / "plain-0"
+    for log in whole.glob("*.log"):
+        assert (tmp_path / "out" / "plain-0" / log.name).read_bytes() == log.read_bytes()

@@ -93,11 +93,17 @@ def held(log_dir: Path) -> Iterator[None]:
 
 
 @contextmanager
-def meanwhile(path: Path, act: Callable[[Path], None], *, after: bool = False) -> Iterator[None]:
-    """Do something to a file at the moment when it is opened: just before, or just after."""
+def meanwhile(path: Path, act: Callable[[Path], None], *, after: bool = False, from_time: int = 1) -> Iterator[None]:
+    """Do something to a file at the moment when it is opened, the first time or a later one: just before or after."""
     opening = source.FileSource.__init__
+    times = 0
 
     def opened(self: source.FileSource, *args: Any, **named: Any) -> None:
+        nonlocal times
+        times += os.path.basename(args[0]) == path.name
+        if times < from_time:
+            opening(self, *args, **named)
+            return
         if os.path.basename(args[0]) == path.name and not after and path.exists():
             act(path)
         opening(self, *args, **named)
@@ -181,11 +187,14 @@ NOT_OF_VERIFY = {
 # --- what verify says otherwise, or cannot say ----------------------------------------------------------------
 _DECODES = "one bit of the compressed data has flipped before the CRC was computed, and the data decodes, to other text"
 _REBUILT = "a broker removes old snapshots itself and makes new ones from the log"
+_MISNAMED = "all batches of the log are in order: only its name is that of another segment"
 NOT_AS_NAMED: dict[str, tuple[str, str]] = {
     "l10-drop-last": ("F14 O07 T04", "the last batch of a segment is missing: that is a hole before the next segment"),
     "c01-lz4-stream-bit": ("", _DECODES),
     "c01-zstd-stream-bit": ("R05", _DECODES),
     "c01-snappy-stream-bit": ("", _DECODES),
+    "o01-renamed-up": ("F15", _MISNAMED),
+    "o01-renamed-down": ("F15", _MISNAMED),
     "p05-nontxn-in-txn": (
         "P03",
         "its sequence is right: that it is outside of its transaction is what a broker fails on",

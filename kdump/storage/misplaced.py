@@ -1,0 +1,415 @@
+"""Logs that bear the name of another segment: which segment of its partition each is, by the offsets of its batches.
+
+A log is judged where its name does not let its batches stand: they begin below it, or in the next segment, or the log
+before goes on behind it. It is of this partition where its offsets are free there, and meet those before and behind
+them, or where the entries of an offset index are about its batches. Nothing is lost of such a log: it needs its name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import suppress
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.finding import Code, Finding
+from kdump.format.batch import _scan, layout
+from kdump.format.batch.walk import CheckedWalk
+from kdump.format.index.offset_and_time import OffsetIndex
+from kdump.format.kinds import FileKind
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.open_files import open_source
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Mapping, Sequence
+
+    from kdump.format.source import Source
+    from kdump.storage.partition_dir import PartitionDir
+
+_INDEXES = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
+_WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
+_MOST_HOPS = 100_000  # headers of a log
+_MOST_HELD = 64 * 1024 * 1024  # bytes of a batch
+_SAMPLE = 64  # entries of an index
+
+
+class Misplaced(Value):
+    """A log under the name of another segment.
+
+    Args:
+        path: of the log.
+        name: the base offset that its name tells.
+        base: the base offset of the segment that it is.
+        first, last: its offsets, inclusive.
+        files: the files of that segment that are there, under whatever names; the log is one.
+    """
+
+    path: str
+    name: int
+    base: int
+    first: int
+    last: int
+    files: dict[FileKind, str]
+
+    @property
+    def right_path(self) -> str:
+        """The path that the log should have."""
+        return self._right(self.path)
+
+    def _right(self, path: str) -> str:
+        folder, name = os.path.split(path)
+        return os.path.join(folder, f"{self.base:020}.{name.partition('.')[2]}")
+
+    @property
+    def renames(self) -> list[tuple[str, str]]:
+        """The files that have a wrong name, and the right ones."""
+        return [(path, self._right(path)) for path in self.files.values() if path != self._right(path)]
+
+    @property
+    def finding(self) -> Finding:
+        """What is wrong with it.
+
+        Reports: F15.
+        """
+        offsets = f"offset {self.first}" if self.first == self.last else f"offsets {self.first}..{self.last}"
+        right = os.path.basename(self.right_path)
+        return Finding(
+            Code.F15,
+            self.path,
+            offset=self.first,
+            last_offset=self.last,
+            expected=self.base,
+            found=self.name,
+            values={
+                "what": "another segment of this partition",
+                "why": f"it has {offsets}, and should have the name {right}; nothing is lost of it once it has that",
+                "remedy": f"give it the name {right} before a broker starts, or salvage the partition",
+            },
+        )
+
+
+def misplaced_in(directory: PartitionDir) -> Mapping[int, Misplaced]:
+    """Return the logs of a partition that bear the name of another segment of it, by the base offset of that name.
+
+    Args:
+        directory: the partition; its logs are looked at once.
+    """
+    found = directory.learnt.get(_Found)
+    if not isinstance(found, _Found):
+        found = directory.learnt[_Found] = _Found(_Search(directory).found())
+    return found.logs
+
+
+def renamed(some: Sequence[Misplaced]) -> list[tuple[str, str]]:
+    """Return which files are to be renamed, in an order in which none takes the name of one that is still there.
+
+    Args:
+        some: the logs of a partition; where names were exchanged, a file gets a name for the time in between.
+    """
+    left = {path: right for one in some for path, right in one.renames}
+    steps: list[tuple[str, str]] = []
+    while left:
+        path = next((one for one, right in left.items() if right not in left), None)
+        if path is None:  # a circle
+            path = next(iter(left))
+            steps.append((path, f"{path}.tmp"))
+            left[f"{path}.tmp"] = left.pop(path)
+            continue
+        steps.append((path, left.pop(path)))
+    return steps
+
+
+class _Found(Value):
+    logs: dict[int, Misplaced]
+
+
+class _Span(NamedTuple):
+    """What a log has: by its name, first offset, and the one after the last."""
+
+    name: int
+    first: int
+    end: int
+
+
+class _Whole(NamedTuple):
+    """All of a log: the same, whether offsets are missing inside, and the epochs of its first and last batch."""
+
+    span: _Span
+    has_holes: bool
+    epochs: tuple[int, int]
+
+
+class _Search:
+    """Looks for the logs of a partition that bear a wrong name.
+
+    Args:
+        directory: of the partition.
+    """
+
+    def __init__(self, directory: PartitionDir) -> None:
+        self._directory = directory
+        self._ends: dict[int, int | None] = {}
+
+    def found(self) -> dict[int, Misplaced]:
+        """Return them."""
+        directory = self._directory
+        names = directory.log_bases
+        if len(names) < 2 or directory.is_leftover or directory.log_dir.is_held:
+            return {}
+        firsts = {name: first for name in names if (first := self._first(name)) is not None}
+        suspects = set(self._suspects(names, firsts))
+        wholes = [whole for name in suspects if (whole := self._whole(name)) is not None]
+        if not wholes:
+            return {}
+        in_place = {name: first for name, first in firsts.items() if name not in suspects}
+        taken = {name for name in names if name not in suspects}
+        found: dict[int, Misplaced] = {}
+        for one in wholes:
+            others = [other.span for other in wholes if other is not one]
+            place = self._judged(one, others, in_place, taken)
+            if place is not None:
+                found[place.name] = place
+        bases = Counter(one.base for one in found.values())
+        return {name: self._with_snapshot(one, bases) for name, one in found.items() if bases[one.base] == 1}
+
+    def _with_snapshot(self, one: Misplaced, bases: Container[int]) -> Misplaced:
+        """Add the snapshot of the wrong name where all files of the segment have that, and no other segment is it."""
+        own = self._directory.by_base[one.name]
+        is_theirs = all(one.files[kind] == own.get(kind) for kind in _INDEXES if kind in one.files)
+        if FileKind.SNAPSHOT in one.files or FileKind.SNAPSHOT not in own or one.name in bases or not is_theirs:
+            return one
+        return one.replace(files={**one.files, FileKind.SNAPSHOT: own[FileKind.SNAPSHOT]})
+
+    def _suspects(self, names: Sequence[int], firsts: Mapping[int, int]) -> Iterator[int]:
+        """The logs whose names do not let their batches stand."""
+        nexts = dict(pairwise(names))
+        before: int | None = None
+        for name in names:
+            first = firsts.get(name)
+            if first is None:
+                continue
+            if first < name or first >= nexts.get(name, first + 1):
+                yield name
+                continue
+            has_other = any(name < base <= first for base in self._without_log)
+            if has_other or (first > name and before is not None and (self._end(before) or 0) > name):
+                yield name
+            else:
+                before = name
+
+    @cached_property
+    def _without_log(self) -> list[int]:
+        """The base offsets of indexes that have no log."""
+        by_base = self._directory.by_base
+        return [base for base, files in by_base.items() if FileKind.LOG not in files and FileKind.INDEX in files]
+
+    def _first(self, name: int) -> int | None:
+        """The base offset of the first batch of a log; None without one, or where it tells none."""
+        with suppress(OSError):
+            opened = open_source(self._directory.path_of(name, FileKind.LOG), follow=False)
+            if not isinstance(opened, OpenFailure):
+                with opened:
+                    return first_in_header(opened)
+        return None
+
+    def _end(self, name: int) -> int | None:
+        if name not in self._ends:
+            self._ends[name] = end_of_log(self._directory, name)
+        return self._ends[name]
+
+    def _whole(self, name: int) -> _Whole | None:
+        """All of a log whose offsets ascend by themselves, None for another."""
+        opened = open_source(self._directory.path_of(name, FileKind.LOG), follow=False)
+        if isinstance(opened, OpenFailure):
+            return None
+        found: list[Finding] = []
+        epochs: list[int] = []
+        lacks = False
+        with opened, suppress(OSError):
+            first = first_in_header(opened)
+            walk = CheckedWalk(opened, found.append, max_batch_bytes=_MOST_HELD)
+            for window in walk.windows():
+                epochs = [
+                    (epochs or window.column(layout.LEADER_EPOCH))[0],
+                    window.cell(window.count - 1, layout.LEADER_EPOCH),
+                ]
+                is_old = window.cell(0, layout.MAGIC) < layout.MAGIC_V2
+                lacks = lacks or (not is_old and _scan.lacks_records(window.rows, window.count))
+                if any(one.code in _WRONG_OFFSET for one in found):
+                    return None
+                lacks = lacks or any(one.code is Code.O04 for one in found)
+                found.clear()
+            last = walk.checks.offsets.last
+            if first is not None and last is not None and first <= last:
+                if any(one.code in _WRONG_OFFSET for one in found):
+                    return None
+                return _Whole(_Span(name, first, last + 1), lacks, (epochs[0], epochs[-1]))
+        return None
+
+    # --- where it belongs -----------------------------------------------------------------------------------
+    def _judged(
+        self, whole: _Whole, others: Sequence[_Span], in_place: Mapping[int, int], taken: set[int]
+    ) -> Misplaced | None:
+        """Return where a log belongs, None where not in this partition, or where its name is right."""
+        name, first, end = whole.span
+        before = max([(begin, at) for at, begin in in_place.items() if begin <= first], default=None)
+        known = [_Span(before[1], before[0], self._end(before[1]) or before[0] + 1)] if before is not None else []
+        firsts = [begin for begin in in_place.values() if begin > first]
+        for other in others:
+            if other.first <= first:
+                known.append(other)
+            else:
+                firsts.append(other.first)
+        floor, after = max([one.end for one in known], default=0), min(firsts, default=None)
+        if floor > first or (after is not None and after < end):
+            return None
+        witnesses = {base for base in self._directory.by_base if base not in taken and base != name}
+        base = max([one for one in witnesses if floor <= one <= first], default=first)
+        if base == name or base in taken or self._is_of_other_epochs(whole):
+            return None
+        is_theirs = {at: self._agrees(at, whole.span, base) for at in (base, name)}
+        if floor <= name <= first and (is_theirs[name] or not is_theirs[base]):
+            return None  # its name can be right
+        closed_at = self._directory.closed_at if after is None else None
+        if closed_at is not None and closed_at < end:
+            return None
+        begins = first in witnesses or (floor == first if known else first in (0, self._directory.log_start))
+        ends = after == end if after is not None else closed_at in (None, end)
+        has_neighbour = bool(known) or after is not None
+        may_have_holes = whole.has_holes and base in witnesses
+        if not (any(is_theirs.values()) or (begins and ends and has_neighbour) or may_have_holes):
+            return None
+        return Misplaced(
+            self._directory.path_of(name, FileKind.LOG), name, base, first, end - 1, self._files(name, base, is_theirs)
+        )
+
+    def _is_of_other_epochs(self, whole: _Whole) -> bool:
+        """Whether the leader-epoch-checkpoint contradicts both the first and the last batch."""
+        entries = self._directory.epochs
+        if not entries or min(whole.epochs) < 0:
+            return False
+
+        ends = zip((whole.span.first, whole.span.end - 1), whole.epochs, strict=True)
+        known = (([one.epoch for one in entries if one.start_offset <= offset], epoch) for offset, epoch in ends)
+        return all(so_far and so_far[-1] != epoch for so_far, epoch in known)
+
+    def _agrees(self, name: int, span: _Span, base: int) -> bool:
+        """Whether the offset index of a name is about the batches of a log, with a base offset."""
+        path = self._directory.path_of(name, FileKind.INDEX)
+        index_file, log = (
+            open_source(one, follow=False) for one in (path, self._directory.path_of(span.name, FileKind.LOG))
+        )
+        if isinstance(index_file, OpenFailure) or isinstance(log, OpenFailure):
+            return False
+        with index_file, log, suppress(OSError, ValueError):
+            index = OffsetIndex(index_file, base)
+            index.trim()
+            step = max(1, index.entries // _SAMPLE)
+            some = [index.entry(number) for number in range(0, index.entries, step)]
+            return bool(some) and all(_is_of(log, one.position, one.offset, span) for one in some)
+        return False
+
+    def _files(self, name: int, base: int, is_theirs: Mapping[int, bool]) -> dict[FileKind, str]:
+        """The files of the segment: its indexes have its own name, or that of the log."""
+        by_base = self._directory.by_base
+        own, right = by_base.get(name, {}), by_base.get(base, {})
+        has_own = any(kind in own for kind in _INDEXES)
+        has_right = any(kind in right for kind in _INDEXES)
+        indexes = right if is_theirs[base] or not has_own or (has_right and not is_theirs[name]) else own
+        found = {FileKind.LOG: own[FileKind.LOG], **{kind: indexes[kind] for kind in _INDEXES if kind in indexes}}
+        if FileKind.SNAPSHOT in right:
+            found[FileKind.SNAPSHOT] = right[FileKind.SNAPSHOT]
+        return found
+
+
+class _Header(NamedTuple):
+    """The header of a batch: offsets, and where the next one begins; that of a wrapper tells its last offset only."""
+
+    first: int | None
+    last: int
+    end: int
+
+
+def _header(log: Source, position: int) -> _Header | None:
+    """The header at a position, None where no batch can begin there."""
+    head = log.read_at(position, layout.RECORDS_AT)
+    if len(head) < layout.LOG_OVERHEAD + layout.MIN_SIZE_V0:
+        return None
+    magic, first = head[layout.MAGIC_AT], int.from_bytes(head[: layout.SIZE_AT], "big", signed=True)
+    size = int.from_bytes(head[layout.SIZE_AT : layout.LOG_OVERHEAD], "big", signed=True)
+    end = position + layout.LOG_OVERHEAD + size
+    if magic < layout.MAGIC_V2:
+        is_wrapper = head[layout.LEGACY_ATTRIBUTES_AT] & layout.CODEC_MASK
+        return _Header(None if is_wrapper else first, first, end) if first >= 0 and size >= layout.MIN_SIZE_V0 else None
+    delta = int.from_bytes(head[layout.LAST_OFFSET_DELTA_AT : layout.LAST_OFFSET_DELTA_AT + 4], "big", signed=True)
+    if magic > layout.MAGIC_V2 or first < 0 or delta < 0 or size < layout.MIN_SIZE_V2:
+        return None
+    return _Header(first, first + delta, end)
+
+
+def first_in_header(log: Source) -> int | None:
+    """Return the first offset of the first batch of a log, None where it tells none.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    header = _header(log, 0)
+    if header is None or header.first is not None:
+        return None if header is None else header.first
+    from kdump.format.record.wrapper import first_offset  # few logs are that old
+
+    return first_offset(log, 0, _MOST_HELD, _MOST_HELD)
+
+
+def _is_of(log: Source, position: int, offset: int, span: _Span) -> bool:
+    """Whether a batch of a log begins at a position, and the index entry can be about it."""
+    header = _header(log, position) if 0 <= position < log.size else None
+    if header is None or not span.first <= offset < span.end:
+        return False
+    return span.first <= header.last < span.end and (header.first is None or header.first <= offset)
+
+
+def end_of_log(directory: PartitionDir, base: int) -> int | None:
+    """Return the offset after the last batch of a log by the chain of its headers, None where that breaks.
+
+    Args:
+        directory: of the partition.
+        base: base offset by the name of the log.
+    """
+    opened = open_source(directory.path_of(base, FileKind.LOG), follow=False)
+    if isinstance(opened, OpenFailure):
+        return None
+    with opened, suppress(OSError):
+        for position in dict.fromkeys((_near_end(directory, base, opened), 0)):
+            end = _chained(opened, position)
+            if end is not None:
+                return end
+    return None
+
+
+def _near_end(directory: PartitionDir, base: int, log: Source) -> int:
+    """Where a batch begins that is one of the last, by the offset index."""
+    opened = open_source(directory.path_of(base, FileKind.INDEX), follow=False)
+    if isinstance(opened, OpenFailure):
+        return 0
+    with opened, suppress(OSError):
+        index = OffsetIndex(opened, base)
+        index.trim()
+        last = index.entry(index.entries - 1) if index.entries else None
+        if last is not None and _is_of(log, last.position, last.offset, _Span(base, base, layout.LARGEST_OFFSET)):
+            return last.position
+    return 0
+
+
+def _chained(log: Source, position: int) -> int | None:
+    for _ in range(_MOST_HOPS):
+        header = _header(log, position)
+        if header is None:
+            return None
+        position = header.end
+        if position == log.size:
+            return header.last + 1
+    return None
