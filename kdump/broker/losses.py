@@ -325,12 +325,13 @@ def last_offset(log: Source, position: int, max_uncompressed_bytes: int, max_bat
     return None
 
 
-def log_end(log: Source, base_offset: int, max_batch_bytes: int) -> int | None:
+def log_end(log: Source, base_offset: int, next_base: int | None, max_batch_bytes: int) -> int | None:
     """Return where a log ends by its last batch, a torn one too where its header stands; None without a batch.
 
     Args:
         log: the log.
         base_offset: of it.
+        next_base: that of the next segment, None after the last.
         max_batch_bytes: a batch over this is not held in memory.
     """
     torn: list[int] = []
@@ -339,7 +340,7 @@ def log_end(log: Source, base_offset: int, max_batch_bytes: int) -> int | None:
         if finding.is_torn_batch and finding.last_offset is not None:
             torn.append(finding.last_offset)
 
-    walk = CheckedWalk(log, see, segment=base_offset, max_batch_bytes=max_batch_bytes)
+    walk = CheckedWalk(log, see, segment=base_offset, next_base=next_base, max_batch_bytes=max_batch_bytes)
     for _ in walk.windows():
         pass
     last = walk.checks.offsets.last

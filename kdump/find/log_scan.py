@@ -328,6 +328,7 @@ class LogScan:
             segment.log,
             report,
             segment=segment.base_offset,
+            next_base=self._partition.next_base(segment.base_offset),
             hints=segment.offset_index.ascending_positions,
             max_batch_bytes=self._limit,
         )

@@ -138,7 +138,8 @@ def _is_sound(directory: PartitionDir, limit: int) -> bool:
         if isinstance(source, OpenFailure):
             return False
         try:
-            for _ in CheckedWalk(source, see, segment=base, max_batch_bytes=limit).windows():
+            following = directory.next_base(base)
+            for _ in CheckedWalk(source, see, segment=base, next_base=following, max_batch_bytes=limit).windows():
                 if errors:
                     return False
         except OSError:
@@ -167,7 +168,14 @@ def last_epoch_and_end(
             continue
         epoch, end = layout.NO_EPOCH, -1
         try:
-            walk = CheckedWalk(source, report, segment=base, max_batch_bytes=limit, border=Border(floor=base - 1))
+            walk = CheckedWalk(
+                source,
+                report,
+                segment=base,
+                next_base=directory.next_base(base),
+                max_batch_bytes=limit,
+                border=Border(floor=base - 1),
+            )
             for window in walk.windows():
                 rows = window.column(layout.LEADER_EPOCH), window.column(layout.LAST_OFFSET)
                 crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)

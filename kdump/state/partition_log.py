@@ -332,6 +332,7 @@ class PartitionLog:
                 source,
                 found.append,
                 segment=base,
+                next_base=self.directory.next_base(base) if self.kind is FileKind.LOG else None,
                 hints=Segment(path, base, self.directory.cache, follow=False).hints,
                 max_batch_bytes=self._limits.max_batch_bytes,
                 border=Border(position=begin, floor=base - 1),

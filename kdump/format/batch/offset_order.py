@@ -122,7 +122,7 @@ class OffsetFold:
     Reports: O01-O04, B07.
     """
 
-    def __init__(self, file: str, report: Report, segment: int, next_base: int | None = None) -> None:
+    def __init__(self, file: str, report: Report, segment: int, next_base: int | None) -> None:
         self._file = file
         self._report = report
         self._segment = segment

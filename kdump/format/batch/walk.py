@@ -95,7 +95,7 @@ class CheckedWalk:
         report: Report,
         *,
         segment: int = layout.UNKNOWN,
-        next_base: int | None = None,
+        next_base: int | None,
         hints: Callable[[], Sequence[int]] = tuple,
         max_batch_bytes: int,
         border: Border | None = None,
