@@ -29,7 +29,6 @@ UNREADABLE = (
 )  # fmt: skip
 """Errors in batches with a right CRC over which a consumer does not get."""
 
-_MISPLACED = (Code.O01, Code.O02, Code.O03)
 _DISTRUSTED = (Code.B01, Code.B02, Code.F06)
 _HOLE = (Code.O04, Code.O07)
 _MOST = 1000  # pieces between two batches, or ranges, that are held
@@ -95,7 +94,7 @@ class LossFold:
             self._gap(finding)
         elif finding.code in _DISTRUSTED and (finding.code is not Code.F06 or finding.offset is not None):
             self._piece(finding, finding.offset, finding.last_offset, finding.count)
-        elif finding.code in _MISPLACED and finding.expected is None:
+        elif finding.is_unplaced:
             self._piece(finding, None, None, finding.count)
         elif finding.code is Code.O04 and finding.offset is not None and finding.last_offset is not None:
             self._hole(finding.position, finding.offset, finding.last_offset, Code.O04)
