@@ -17,7 +17,7 @@ from kdump.dump.checked import open_walk
 from kdump.dump.transaction_outcomes import COMMITTED, IN_DOUBT, Outcomes, say_doubts
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import MISPLACED
+from kdump.format.batch.walk import settled_windows
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.java_values import as_long
 from kdump.format.record.chunk import KEPT, Chunk, Fate
@@ -191,7 +191,7 @@ class RecordFates:
             findings: list[Finding] = []
             walk = open_walk(log, source, options, findings)
             walk.checks.follow_producers = False
-            for window in walk.windows():
+            for window in settled_windows(walk, findings):
                 self._outcomes.see_holes(window, findings)
                 self._outcomes.see_misplaced(log.path, window, findings)
                 self._pass_over(findings)
@@ -212,10 +212,9 @@ class RecordFates:
     def _pass_over(self, findings: list[Finding]) -> None:
         """Remember where nothing is learnt of keys."""
         for one in findings:
-            is_unplaced = one.code in MISPLACED and not isinstance(one.expected, int)
-            if not (one.gap or is_unplaced or one.code in (Code.B01, Code.B02)):
+            if not (one.gap or one.is_unplaced or one.code in (Code.B01, Code.B02)):
                 continue
-            if one.offset is None or is_unplaced:
+            if one.offset is None or one.is_unplaced:
                 place = _NotRead(one.file, what=f"byte {one.position} on of {one.file}")
             else:
                 place = _NotRead(one.file, one.offset, one.offset if one.last_offset is None else one.last_offset)

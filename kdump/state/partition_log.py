@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import Border, CheckedWalk
+from kdump.format.batch.walk import Border, CheckedWalk, settled_windows
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
@@ -340,8 +340,8 @@ class PartitionLog:
             walk.checks.follow_producers = False
             before, self._in_hand = self._read, path
             try:
-                for window in walk.windows(end):
-                    self._read = before + walk.border.position - begin
+                for window in settled_windows(walk, found, end):
+                    self._read = before + min(walk.border.position, source.size if end is None else end) - begin
                     put_right(window, found)
                     self._drain(number, found)
                     if counts:
