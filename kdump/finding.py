@@ -204,6 +204,8 @@ class Code(Enum):
         return tuple(command for command, codes in REPAIRS.items() if self.name in codes)
 
 
+MISPLACED = (Code.O01, Code.O02, Code.O03)
+"""Findings about a base offset that is wrong: it is outside of the CRC."""
 REPAIRS: Mapping[str, frozenset[str]] = MappingProxyType({
     "patch-header": frozenset(["O01", "O02", "O03", "E01", "E02", "E03", "B02", "B03", "B04", "L05", "L06", "L07", "L08"]),
     "reindex": frozenset(
@@ -283,6 +285,16 @@ class Finding(Value):
         """Whether bytes or offsets were not read that others may have had: an answer without them is not whole."""
         is_lost = self.code in (Code.F08, Code.O07) and self.severity is Severity.ERROR
         return self.gap or is_lost or (self.code in NOT_ALL_READ and self.code is not Code.V04)  # shown as it is
+
+    @property
+    def is_misplaced(self) -> bool:
+        """Whether the base offset of a batch is wrong: it is outside of the CRC."""
+        return self.code in MISPLACED
+
+    @property
+    def is_unplaced(self) -> bool:
+        """Whether the base offset of a batch is wrong, and nobody knows the right one."""
+        return self.is_misplaced and not isinstance(self.expected, int)
 
     @property
     def is_torn_batch(self) -> bool:

@@ -108,7 +108,14 @@ class LogFiles:
         if number in self._explained:
             return
         self._explained.add(number)
-        walk = CheckedWalk(source, self.report, segment=self.bases[number], max_batch_bytes=self.max_batch_bytes)
+        base = self.bases[number]
+        walk = CheckedWalk(
+            source,
+            self.report,
+            segment=base,
+            next_base=self.directory.next_base(base),
+            max_batch_bytes=self.max_batch_bytes,
+        )
         for _ in walk.windows():
             pass
 
@@ -297,7 +304,8 @@ class LogReader:
                 self._status.setdefault(number, (source.size, source.modified))
                 found = outline(source, self._buffer, self.files.max_batch_bytes)
                 self._outlines[number] = found
-                if not found.is_sound:
+                following = self.files.directory.next_base(self.files.bases[number])
+                if not found.is_sound or (following is not None and (found.end_offset or 0) > following):
                     self.files.explain(source, number)
             except OSError as error:
                 self.files.report(OpenFailure(source.name, "read", f"{source.name}: cannot be read: {error.strerror}"))

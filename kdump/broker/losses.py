@@ -29,7 +29,6 @@ UNREADABLE = (
 )  # fmt: skip
 """Errors in batches with a right CRC over which a consumer does not get."""
 
-_MISPLACED = (Code.O01, Code.O02, Code.O03)
 _DISTRUSTED = (Code.B01, Code.B02, Code.F06)
 _HOLE = (Code.O04, Code.O07)
 _MOST = 1000  # pieces between two batches, or ranges, that are held
@@ -95,7 +94,7 @@ class LossFold:
             self._gap(finding)
         elif finding.code in _DISTRUSTED and (finding.code is not Code.F06 or finding.offset is not None):
             self._piece(finding, finding.offset, finding.last_offset, finding.count)
-        elif finding.code in _MISPLACED and finding.expected is None:
+        elif finding.is_unplaced:
             self._piece(finding, None, None, finding.count)
         elif finding.code is Code.O04 and finding.offset is not None and finding.last_offset is not None:
             self._hole(finding.position, finding.offset, finding.last_offset, Code.O04)
@@ -309,12 +308,13 @@ def last_offset(log: Source, position: int, max_uncompressed_bytes: int, max_bat
     return None
 
 
-def log_end(log: Source, base_offset: int, max_batch_bytes: int) -> int | None:
+def log_end(log: Source, base_offset: int, next_base: int | None, max_batch_bytes: int) -> int | None:
     """Return where a log ends by its last batch, a torn one too where its header stands; None without a batch.
 
     Args:
         log: the log.
         base_offset: of it.
+        next_base: that of the next segment, None after the last.
         max_batch_bytes: a batch over this is not held in memory.
     """
     torn: list[int] = []
@@ -323,7 +323,7 @@ def log_end(log: Source, base_offset: int, max_batch_bytes: int) -> int | None:
         if finding.is_torn_batch and finding.last_offset is not None:
             torn.append(finding.last_offset)
 
-    walk = CheckedWalk(log, see, segment=base_offset, max_batch_bytes=max_batch_bytes)
+    walk = CheckedWalk(log, see, segment=base_offset, next_base=next_base, max_batch_bytes=max_batch_bytes)
     for _ in walk.windows():
         pass
     last = walk.checks.offsets.last

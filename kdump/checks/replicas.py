@@ -20,8 +20,8 @@ from kdump.checks.run import LocalVerify, partitions_of, verify
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import MISPLACED, put_right
-from kdump.format.batch.walk import CheckedWalk
+from kdump.format.batch.offset_order import put_right
+from kdump.format.batch.walk import CheckedWalk, settled_windows
 from kdump.format.java_values import as_long
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition import PartitionCheck
-    from kdump.format.batch.window import Window
     from kdump.item import Item
 
 _MOST_TOGETHER = 1000  # batches whose records are compared at once, where the framing differs
@@ -381,31 +380,16 @@ class _Replica:
 
 
 def _right_rows(walk: CheckedWalk, found: list[Finding]) -> Iterator[tuple[array[int], int]]:
-    """Yield the batches of a log whose right offsets are known, with those, and what was added to them.
-
-    The last one of a window is judged when the next one is read.
+    """Yield the batches of a log with their right offsets, where these are known, and what was added to them.
 
     Args:
         walk: over the log.
         found: takes what it reports.
     """
-    held: Window | None = None
-    for window in walk.windows():
-        if held is not None:
-            yield from _judged(held, found)
-        at = window.count - 1
-        yield from _judged(window.part(0, at), found)
-        held = window.only(at)
-        found[:] = [one for one in found if one.position == held.cell(0, layout.POSITION)]
-    if held is not None:
-        yield from _judged(held, found)
-
-
-def _judged(window: Window, found: Sequence[Finding]) -> Iterator[tuple[array[int], int]]:
-    shifts = put_right(window, found)
-    wrong = {one.position for one in found if one.code in MISPLACED and one.expected is None}
-    for k in range(window.count):
-        if window.cell(k, layout.POSITION) not in wrong:
+    for window in settled_windows(walk, found):
+        shifts = put_right(window, found)
+        found.clear()
+        for k in range(window.count):
             yield window.row(k), shifts.get(k, 0)
 
 

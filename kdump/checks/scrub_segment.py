@@ -328,9 +328,9 @@ class _Scrub:
         """The first and the last offset of the batches in a range: they are read once more."""
         low = high = None
         with suppress(OSError), OpenFileCache():
-            walk = CheckedWalk(
-                self._log, lambda _: None, segment=self._unit.base_offset, max_batch_bytes=self._unit.max_batch_bytes
-            )
+            unit = self._unit
+            limit, base, following = unit.max_batch_bytes, unit.base_offset, unit.next_base
+            walk = CheckedWalk(self._log, lambda _: None, segment=base, next_base=following, max_batch_bytes=limit)
             walk.checks.follow_producers = False
             for window in walk.windows(end):
                 if window.end(window.count) <= start:

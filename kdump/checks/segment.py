@@ -42,7 +42,6 @@ _MAYBE_COMPACTION = (Code.P01, Code.P02)  # warnings, unless compaction explains
 _MISSING_OFFSETS = (Code.O04, Code.O07)
 _NEVER = 2**63 - 1
 _HELD = 10_000  # of the first are held back until it is known whether the log was compacted
-_BLAME_OFFSET = (Code.O01, Code.O02, Code.O03)
 _WRONG_OFFSETS = layout.NOT_ABOVE | layout.OUT_OF_RANGE | layout.ODD_DELTA
 _TORN = (Code.L01, Code.L02, Code.L03)
 _LOOKS_DAMAGED = (
@@ -409,7 +408,7 @@ class _SegmentCheck:
             self._gap_for_indexes()
             assert self._producers is not None
             self._producers.gap()
-        if code in _BLAME_OFFSET and finding.position is not None:
+        if finding.is_misplaced and finding.position is not None:
             self._blamed.add(finding.position)
         if code in _MISSING_OFFSETS:
             self._has_holes = True

@@ -17,7 +17,8 @@ from kdump.dump.checked import open_walk
 from kdump.dump.transaction_outcomes import COMMITTED, IN_DOUBT, Outcomes, say_doubts
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
-from kdump.format.batch.offset_order import MISPLACED
+from kdump.format.batch.offset_order import unplaced
+from kdump.format.batch.walk import settled_windows
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.java_values import as_long
 from kdump.format.record.chunk import KEPT, Chunk, Fate
@@ -158,14 +159,14 @@ class RecordFates:
             chunk: of selected records.
         """
         rows, window = chunk.rows, chunk.window
-        transactions: dict[int, str | None] = {}
-        fates, shift = [], 0
+        known: dict[int, tuple[str | None, int]] = {}  # by batch: its transaction, and what is added to its offsets
+        fates = []
         for number, key in enumerate(_keys_of(chunk)):
             at = number * layout.RECORD_WIDTH
             k = rows[at + layout.R_BATCH]
-            if k not in transactions:
-                transactions[k] = self._outcomes.of(log.path, window, k)
-                shift = self._outcomes.shift(log.path, window, k)
+            if k not in known:
+                known[k] = self._outcomes.of(log.path, window, k), self._outcomes.shift(log.path, window, k)
+            transaction, shift = known[k]
             offset = as_long(rows[at + layout.R_OFFSET] + shift)
             is_control = _has(window, k, layout.CONTROL_FLAG)
             after = self._found.keys.get(key) if key is not None and not is_control else None
@@ -173,7 +174,7 @@ class RecordFates:
             superseded = after[at] if after is not None and at < len(after) else None
             deleted = None if log.log_base is None else self._deleted.get(log.log_base)
             is_sound = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
-            transaction, doubt = transactions[k], None
+            doubt = None
             if transaction == IN_DOUBT:
                 transaction, doubt = None, self._outcomes.hole_behind(window.cell(k, layout.BASE_OFFSET) + shift)
                 self._doubts[doubt] = self._doubts.get(doubt, 0) + 1
@@ -191,11 +192,12 @@ class RecordFates:
             findings: list[Finding] = []
             walk = open_walk(log, source, options, findings)
             walk.checks.follow_producers = False
-            for window in walk.windows():
+            for window in settled_windows(walk, findings):
                 self._outcomes.see_holes(window, findings)
                 self._outcomes.see_misplaced(log.path, window, findings)
+                lost = {window.cell(k, layout.POSITION) for k in unplaced(window, findings)}
                 self._pass_over(findings)
-                for chunk in reader.chunks(_sound(self._outcomes.window(log.path, window, COMMITTED))):
+                for chunk in reader.chunks(_sound(self._outcomes.window(log.path, window, COMMITTED), lost)):
                     for number, key in enumerate(_keys_of(chunk)):
                         offsets = None if key is None else keys.get(key)
                         if offsets is not None:
@@ -212,10 +214,9 @@ class RecordFates:
     def _pass_over(self, findings: list[Finding]) -> None:
         """Remember where nothing is learnt of keys."""
         for one in findings:
-            is_unplaced = one.code in MISPLACED and not isinstance(one.expected, int)
-            if not (one.gap or is_unplaced or one.code in (Code.B01, Code.B02)):
+            if not (one.gap or one.is_unplaced or one.code in (Code.B01, Code.B02)):
                 continue
-            if one.offset is None or is_unplaced:
+            if one.offset is None or one.is_unplaced:
                 place = _NotRead(one.file, what=f"byte {one.position} on of {one.file}")
             else:
                 place = _NotRead(one.file, one.offset, one.offset if one.last_offset is None else one.last_offset)
@@ -246,14 +247,14 @@ def _has(window: Window, k: int, flag: int) -> bool:
     return window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 and bool(window.cell(k, layout.ATTRIBUTES) & flag)
 
 
-def _sound(window: Window) -> Window:
-    """The batches with a true CRC."""
+def _sound(window: Window, unplaced: set[int]) -> Window:
+    """The batches with a true CRC, without those at positions whose offsets nobody knows."""
     stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
-    if stored[: window.count] == computed[: window.count]:
+    if stored[: window.count] == computed[: window.count] and not unplaced:
         return window
     rows, width = array("q"), layout.BATCH_WIDTH
     for k in range(window.count):
-        if stored[k] == computed[k]:
+        if stored[k] == computed[k] and window.cell(k, layout.POSITION) not in unplaced:
             rows.extend(window.rows[k * width : (k + 1) * width])
     return window.some(rows, len(rows) // width)
 

@@ -168,7 +168,7 @@ class Starts:
         found: list[Finding] = []
         border = Border(position=self.offset(after) if after > 0 else 0)
         walk = CheckedWalk(
-            self._source, found.append, max_batch_bytes=self._limit, border=border, resync=False, segment=layout.UNKNOWN
+            self._source, found.append, next_base=None, max_batch_bytes=self._limit, border=border, resync=False
         )
         largest = layout.NO_OFFSET
         for window in walk.windows():

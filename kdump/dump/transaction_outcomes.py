@@ -22,7 +22,8 @@ from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import MISPLACED, misplaced, put_right
+from kdump.format.batch.offset_order import misplaced, put_right, unplaced
+from kdump.format.batch.walk import settled_windows
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
@@ -197,12 +198,13 @@ class Outcomes:
         try:
             walk = open_walk(log, source, self._options, findings)
             walk.checks.follow_producers = False
-            for window in walk.windows():
+            for window in settled_windows(walk, findings):
                 self.see_holes(window, findings)
                 self.see_misplaced(log.path, window, findings)
                 put_right(window, findings)
+                lost = unplaced(window, findings)
                 self._gaps(findings)
-                self._step(number, window)
+                self._step(number, window, lost)
             self._gaps(findings)
             behind = self.lost_behind(log, walk.checks.offsets.last, source.size)
             if behind is not None:
@@ -273,8 +275,6 @@ class Outcomes:
         for finding in findings:
             if finding.is_not_read:
                 self._hole(finding.offset, finding.last_offset)
-            elif finding.code in MISPLACED and not isinstance(finding.expected, int):
-                self._hole(None, None)
         findings.clear()
 
     def _hole(self, first: int | None, last: int | None) -> None:
@@ -285,22 +285,24 @@ class Outcomes:
         self._hole_offsets.append(self._last)
         self._hole_names.append(name)
 
-    def _step(self, number: int, window: Window) -> None:
+    def _step(self, number: int, window: Window, unplaced: set[int]) -> None:
         wrong: set[int] = set()
         if not window.all_trusted:
             crcs = zip(window.column(layout.CRC), window.column(layout.COMPUTED_CRC), strict=True)
             wrong = {k for k, (stored, computed) in enumerate(crcs) if k < window.count and stored != computed}
         start = 0
-        for k in sorted(wrong):
+        for k in sorted(wrong | unplaced):
             self._follow(number, window.part(start, k))
-            if window.cell(k, layout.SIZE) <= _LARGEST_MARKER:
+            if k in unplaced:
+                self._hole(None, None)
+            elif window.cell(k, layout.SIZE) <= _LARGEST_MARKER:
                 self._hole(window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET))
-            self._follow(number, window.part(k, k + 1), is_trusted=False)
+            self._follow(number, window.part(k, k + 1), is_trusted=False, is_placed=k not in unplaced)
             start = k + 1
-        self._follow(number, window.part(start, window.count) if wrong else window)
+        self._follow(number, window.part(start, window.count))
 
-    def _follow(self, number: int, window: Window, *, is_trusted: bool = True) -> None:
-        """Take the next batches, between which all can be read."""
+    def _follow(self, number: int, window: Window, *, is_trusted: bool = True, is_placed: bool = True) -> None:
+        """Take the next batches, between which all can be read; one that nobody can place comes behind the others."""
         if not window.count:
             return
         if is_trusted:
@@ -309,7 +311,8 @@ class Outcomes:
         controls = [k for k in picked if _is_trusted_control(window, k)]
         markers = read_markers(self._reader, window, controls) if controls else {}
         for k in picked:
-            producer, offset = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.BASE_OFFSET)
+            producer = window.cell(k, layout.PRODUCER_ID)
+            offset = window.cell(k, layout.BASE_OFFSET) if is_placed else self._last + 1
             if not window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
                 self._running.setdefault(producer, (number, offset))
                 continue

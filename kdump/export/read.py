@@ -113,6 +113,7 @@ def _windows(
                 source,
                 report,
                 segment=layout.UNKNOWN if split.log.base_offset is None else split.log.base_offset,
+                next_base=split.log.next_base,
                 hints=partial(hints_beside, split.log),
                 max_batch_bytes=options.max_batch_bytes,
                 border=split.border,

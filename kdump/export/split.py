@@ -285,7 +285,7 @@ def _leads_to(source: Source, start: int, stop: int) -> bool:
 
 def _by_walk(source: Source, base: int, targets: Sequence[int], hints: Sequence[int]) -> list[Border]:
     """Borders where a walk through the whole log comes by."""
-    walk = CheckedWalk(source, _ignore, segment=base, hints=lambda: hints, max_batch_bytes=_MAX_BATCH)
+    walk = CheckedWalk(source, _ignore, segment=base, next_base=None, hints=lambda: hints, max_batch_bytes=_MAX_BATCH)
     walk.checks.follow_producers = False
     found: list[Border] = []
     for target in targets:

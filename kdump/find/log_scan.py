@@ -19,7 +19,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import CheckedWalk
+from kdump.format.batch.walk import CheckedWalk, settled_windows
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.kernels import wire
 from kdump.format.kinds import FileKind
@@ -328,6 +328,7 @@ class LogScan:
             segment.log,
             report,
             segment=segment.base_offset,
+            next_base=self._partition.next_base(segment.base_offset),
             hints=segment.offset_index.ascending_positions,
             max_batch_bytes=self._limit,
         )
@@ -339,7 +340,7 @@ class LogScan:
         file = self._partition.segment(number).path
         found: list[Finding] = []
         walk = self._walk(number, found.append)
-        for window in walk.windows():
+        for window in settled_windows(walk, found):
             shifts = put_right(window, found)
             times = self._seen_times(file, window, found.append) if self._times else {}
             yield from found

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 _INDEX_KINDS = (FileKind.INDEX, FileKind.TIMEINDEX, FileKind.TXNINDEX)
 _WRONG_SNAPSHOT = (Code.S01, Code.S03)
 _WITNESSED = (Code.F14, Code.F15, Code.X09)
-_WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
 
 
 class Here:
@@ -69,7 +68,7 @@ class Reasons:
             return
         if finding.code in _WRONG_SNAPSHOT:
             self.distrusted.setdefault(name, finding)
-        elif finding.code in _WRONG_OFFSET and finding.position is not None:
+        elif finding.is_misplaced and finding.position is not None:
             self.wrong_offsets[name] = min(finding.position, self.wrong_offsets.get(name, finding.position))
         elif kind in _INDEX_KINDS and (finding.severity is not Severity.NOTE or finding.code is Code.F09):
             known = self.unsound.get(name)

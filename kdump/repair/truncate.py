@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.broker.index_interval import DEFAULT, infer_interval
@@ -163,7 +164,8 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
 
 def _end_before(facts: PartitionFacts, bases: Sequence[int]) -> int:
     """Where the log ends now: after the last batch of all segments."""
-    ends = (log_end(facts.files[f"{base:020}.log"], base, facts.max_batch_bytes) for base in reversed(bases))
+    following, limit = dict(pairwise(bases)), facts.max_batch_bytes
+    ends = (log_end(facts.files[f"{base:020}.log"], base, following.get(base), limit) for base in reversed(bases))
     return next((end for end in ends if end is not None), bases[-1])
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.foreign import times_of
 from kdump.compat.kafka_walk import KafkaWalk
-from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
+from kdump.finding import MISPLACED, NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
 from kdump.format.batch.walk import CheckedWalk
@@ -37,7 +37,6 @@ _STICKS = frozenset((
     Code.B05, Code.B07, Code.B08, Code.B09, Code.B11, Code.P03,
 ))  # fmt: skip
 """A consumer sticks at a batch with one of these though its CRC is right, where they are errors."""
-_OFFSET_CODES = (Code.O01, Code.O02, Code.O03)
 _EPOCH_CODES = (Code.E01, Code.E02)
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
@@ -73,7 +72,7 @@ class Place(NamedTuple):
     @property
     def lacks_offsets(self) -> bool:
         """Whether it is a batch with a true CRC and no offsets that can be."""
-        return None in (self.offset, self.last_offset) and any(code.name in self.codes for code in _OFFSET_CODES)
+        return None in (self.offset, self.last_offset) and any(code.name in self.codes for code in MISPLACED)
 
 
 class EpochRun(NamedTuple):
@@ -425,7 +424,7 @@ class _Walk:
                 finding = blamed.get(finding.position, finding)
                 assert finding.offset is not None
                 finding = within_checkpoint(finding, epoch_at(finding.offset))
-            elif finding.code in _OFFSET_CODES and finding.expected is None:
+            elif finding.is_unplaced:
                 finding = self._at_end(finding, next_base)
             if self._lost_its_epoch(finding, epoch_at):
                 continue
@@ -558,7 +557,7 @@ class _Walk:
                     kept.push(window, start, k)
                     start = k + 1
                     codes = tuple(dict.fromkeys(one.code.name for one in out[position]))
-                    is_moved = any(one.code in _OFFSET_CODES for one in out[position])
+                    is_moved = any(one.is_misplaced for one in out[position])
                     places.append(_place_of(window, k, codes, self._wrappers, is_exact=not is_moved))
                 kept.push(window, start, window.count)
         return kept, places
@@ -686,7 +685,7 @@ def _has_room(first: int, last: int) -> bool:
 
 def _reaches_over(finding: Finding, next_base: int | None) -> bool:
     """Whether the value that is expected of a base offset lets the batch reach into the next segment."""
-    if next_base is None or finding.code not in _OFFSET_CODES or not isinstance(finding.expected, int):
+    if next_base is None or not finding.is_misplaced or not isinstance(finding.expected, int):
         return False
     span = 0 if finding.offset is None or finding.last_offset is None else finding.last_offset - finding.offset
     return finding.expected + span >= next_base

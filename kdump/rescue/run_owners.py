@@ -147,7 +147,8 @@ class RunOwners:
         for position, _, _, size in run.samples:
             if size > _LIMIT:
                 continue
-            walk = CheckedWalk(BytesSource(source.read_at(position, size)), lambda _one: None, max_batch_bytes=_LIMIT)
+            data = BytesSource(source.read_at(position, size))
+            walk = CheckedWalk(data, lambda _one: None, next_base=None, max_batch_bytes=_LIMIT)
             for window in walk.windows():
                 for chunk in self._reader.chunks(window):
                     for k in range(chunk.filled):

@@ -164,7 +164,7 @@ class RunBuilder:
         """First offset and number of the messages in a compressed wrapper; its own offset where they cannot be read."""
         first, records = found.last_offset, 0
         data = self._source.read_at(found.position, found.size)
-        walk = CheckedWalk(BytesSource(data), lambda _finding: None, max_batch_bytes=found.size + 1)
+        walk = CheckedWalk(BytesSource(data), lambda _finding: None, next_base=None, max_batch_bytes=found.size + 1)
         for window in walk.windows():
             for chunk in self._reader.chunks(window):
                 if chunk.filled and not records:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
-from kdump.format.batch.walk import Border, CheckedWalk
+from kdump.format.batch.offset_order import put_right
+from kdump.format.batch.walk import Border, CheckedWalk, settled_windows
 from kdump.format.kinds import FileKind
 from kdump.state_rows import CopyChosen
 from kdump.storage.directory import expanded, no_kafka_files
@@ -138,7 +139,8 @@ def _is_sound(directory: PartitionDir, limit: int) -> bool:
         if isinstance(source, OpenFailure):
             return False
         try:
-            for _ in CheckedWalk(source, see, segment=base, max_batch_bytes=limit).windows():
+            following = directory.next_base(base)
+            for _ in CheckedWalk(source, see, segment=base, next_base=following, max_batch_bytes=limit).windows():
                 if errors:
                     return False
         except OSError:
@@ -166,9 +168,19 @@ def last_epoch_and_end(
         if isinstance(source, OpenFailure):
             continue
         epoch, end = layout.NO_EPOCH, -1
+        found: list[Finding] = []
         try:
-            walk = CheckedWalk(source, report, segment=base, max_batch_bytes=limit, border=Border(floor=base - 1))
-            for window in walk.windows():
+            walk = CheckedWalk(
+                source,
+                found.append,
+                segment=base,
+                next_base=directory.next_base(base),
+                max_batch_bytes=limit,
+                border=Border(floor=base - 1),
+            )
+            for window in settled_windows(walk, found):
+                put_right(window, found)
+                _hand_on(found, report)
                 rows = window.column(layout.LEADER_EPOCH), window.column(layout.LAST_OFFSET)
                 crcs = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
                 marks = window.column(layout.SUSPICION)
@@ -178,6 +190,13 @@ def last_epoch_and_end(
                         epoch = its_epoch if its_epoch in known or not known else epoch
         except OSError:
             pass
+        _hand_on(found, report)
         if end >= 0 or base == directory.log_bases[0]:
             return (epoch if epoch >= 0 else max(known, default=epoch)), max(end, base)
     return layout.NO_EPOCH, -1
+
+
+def _hand_on(found: list[Finding], report: Callable[[Finding], None]) -> None:
+    for finding in found:
+        report(finding)
+    found.clear()

@@ -8,6 +8,7 @@ right CRC are handed out.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
-from kdump.format.batch.walk import Border, CheckedWalk
+from kdump.format.batch.walk import Border, CheckedWalk, settled_windows
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
@@ -122,7 +123,7 @@ class PartitionLog:
         self._report = report
         self._told: set[tuple[Code, str, int | None]] = set()
         self._said: set[str] = set()
-        self._damage: list[_Damage] = []
+        self._damage: set[_Damage] = set()
         self._files: dict[int, CheckedFile] = {}
         self._batches = self._records = 0
         self._last_time = -1
@@ -248,7 +249,7 @@ class PartitionLog:
                 if chunk.problem is not None:
                     k = chunk.last - 1
                     since = window.cell(k, layout.MAX_TIMESTAMP)
-                    self._damage.append(_Damage(number, window.cell(k, layout.POSITION), since))
+                    self._damage.add(_Damage(number, window.cell(k, layout.POSITION), since))
 
     def doubt(self, segment: int, position: int, since: int) -> None:
         """Note that something in a batch is not understood.
@@ -257,7 +258,7 @@ class PartitionLog:
             segment, position: of the batch.
             since: ms.
         """
-        self._damage.append(_Damage(segment, position, since))
+        self._damage.add(_Damage(segment, position, since))
 
     def path(self, number: int) -> str:
         """Return the path of a log by the number of its segment."""
@@ -265,7 +266,7 @@ class PartitionLog:
 
     def segment_of(self, offset: int) -> int:
         """Return the number of the segment that has an offset."""
-        return max(0, sum(base <= offset for base in self.bases) - 1)
+        return max(0, bisect_right(self.bases, offset) - 1)
 
     @property
     def last_time(self) -> int:
@@ -332,28 +333,30 @@ class PartitionLog:
                 source,
                 found.append,
                 segment=base,
+                next_base=self.directory.next_base(base) if self.kind is FileKind.LOG else None,
                 hints=Segment(path, base, self.directory.cache, follow=False).hints,
                 max_batch_bytes=self._limits.max_batch_bytes,
                 border=Border(position=begin, floor=base - 1),
             )
             walk.checks.follow_producers = False
-            before, self._in_hand = self._read, path
+            before, self._in_hand, trusted_to = self._read, path, begin
             try:
-                for window in walk.windows(end):
-                    self._read = before + walk.border.position - begin
+                for window in settled_windows(walk, found, end):
+                    self._read = before + min(walk.border.position, source.size if end is None else end) - begin
                     put_right(window, found)
                     self._drain(number, found)
                     if counts:
                         self._batches += window.count
                     for run in self._runs(number, window):
                         self._last_time = max(run.column(layout.MAX_TIMESTAMP), default=-1)
+                        trusted_to = run.end(run.count)
                         yield number, run
             except OSError as error:
                 why = f"{path}: cannot be read further: {error.strerror}"
                 self._fail(number, walk.border.position, OpenFailure(path, "read", why))
             self._drain(number, found)
             if end is None:
-                self._lose_behind(number, walk.checks.offsets.last, source.size)
+                self._lose_behind(number, walk.checks.offsets.last, trusted_to, source.size)
             self._read = before + (source.size if end is None else end) - begin
 
     def _runs(self, number: int, window: Window) -> Iterator[Window]:
@@ -411,7 +414,7 @@ class PartitionLog:
     def _lose(self, number: int, position: int, since: int) -> None:
         """Bytes were lost: what follows is no hole that compaction made."""
         self._survey[_fold.LAST] = layout.UNKNOWN
-        self._damage.append(_Damage(number, position, since))
+        self._damage.add(_Damage(number, position, since))
 
     def _lose_if_salvaged(self, number: int, position: int, first: int, last: int | None) -> None:
         """A hole that was there when salvage made the partition: a loss, and no compaction.
@@ -427,17 +430,24 @@ class PartitionLog:
                 said = f"{self.directory.path}: {lost}: newer values may have been there"
                 self._report_once(OpenFailure(self.directory.path, "skipped", said))
 
-    def _lose_behind(self, number: int, last: int | None, size: int) -> None:
-        """A log that is lost, or an end that is cut off, behind the last batch of a segment."""
+    def _lose_behind(self, number: int, last: int | None, trusted_to: int, size: int) -> None:
+        """A log that is lost, or an end that is cut off, behind the last batch of a segment.
+
+        Args:
+            number: of the segment.
+            last: its last offset, None for none.
+            trusted_to: where its last batch with the right CRC ends; damage behind that is told already.
+            size: of its log, bytes.
+        """
         if self.kind is not FileKind.LOG:
             return
         base = self.bases[number]
         end, following = base if last is None else last + 1, self.directory.next_base(base)
+        is_told = any(one.segment == number and one.position >= trusted_to for one in self._damage)
         self._lose_if_salvaged(number, size, end, None if following is None else following - 1)
         with suppress(OSError):  # an index that cannot be read is no witness
             behind = lost_of(self.directory).behind(base, end, size)
             if behind is not None:
-                is_told = any(one.segment == number for one in self._damage)
                 self._lose(number, size, self._last_time)
                 if behind.finding is not None and not is_told:
                     self._tell(behind.finding)

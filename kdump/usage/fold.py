@@ -238,7 +238,8 @@ class PartFold:
                 continue
             with source:
                 source.size = min(source.size, size)
-                walk = CheckedWalk(source, lambda _one: None, max_batch_bytes=self._options.max_batch_bytes)
+                limit = self._options.max_batch_bytes
+                walk = CheckedWalk(source, lambda _one: None, next_base=None, max_batch_bytes=limit)
                 try:
                     for window in walk.windows():
                         yield from self._reader.chunks(window)
@@ -270,6 +271,7 @@ class PartFold:
                     source,
                     held.append,
                     segment=layout.UNKNOWN if base is None else base,
+                    next_base=None if base is None or part.directory is None else part.directory.next_base(base),
                     max_batch_bytes=options.max_batch_bytes,
                 )
                 walk.checks.follow_producers = part.parsed is None or part.parsed.topic != OFFSETS_TOPIC

@@ -82,7 +82,7 @@ def commits(batch: bytes) -> list[tuple[int, int]]:
 
     found = []
     reader = RecordReader(1 << 28)
-    for window in CheckedWalk(BytesSource(batch), lambda _: None, max_batch_bytes=1 << 28).windows():
+    for window in CheckedWalk(BytesSource(batch), lambda _: None, next_base=None, max_batch_bytes=1 << 28).windows():
         for chunk in reader.chunks(window):
             for i in range(chunk.filled):
                 row = chunk.rows[i * layout.RECORD_WIDTH : (i + 1) * layout.RECORD_WIDTH]

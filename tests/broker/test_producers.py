@@ -47,7 +47,9 @@ def unexpected(one: Finding) -> None:
 
 
 def windows(data: bytes, base: int, report: Report = passed, *, max_batch: int = MAX_BATCH) -> Iterator[Window]:
-    return CheckedWalk(BytesSource(data, "log"), report, segment=base, max_batch_bytes=max_batch).windows()
+    return CheckedWalk(
+        BytesSource(data, "log"), report, segment=base, next_base=None, max_batch_bytes=max_batch
+    ).windows()
 
 
 def folded(data: bytes, base: int = 0, *, until: int | None = None, controls: bool = True) -> Folded:

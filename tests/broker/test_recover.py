@@ -428,7 +428,7 @@ def folded(data: bytes, base: int, known: Producers) -> tuple[Producers, list[Ab
     findings: list[Finding] = []
     fold = ProducerFold("log", findings.append, MAX_BATCH, report_controls=True)
     for window in CheckedWalk(
-        BytesSource(data, "log"), findings.append, segment=base, max_batch_bytes=MAX_BATCH
+        BytesSource(data, "log"), findings.append, segment=base, next_base=None, max_batch_bytes=MAX_BATCH
     ).windows():
         fold.step(window)
     return known.after(fold.finish(), findings.append)

@@ -272,7 +272,9 @@ def written(topic: str) -> Iterator[tuple[bytes | None, bytes | None]]:
     """Yield key and value of each record that a broker wrote into an internal topic, control records left out."""
     reader = RecordReader(1 << 28)
     for path in sorted((FIXTURES.parent / "kafka-4.3.1" / "clean").glob(f"node*/{topic}-*/*.log")):
-        for window in CheckedWalk(BytesSource(path.read_bytes()), lambda _: None, max_batch_bytes=1 << 28).windows():
+        for window in CheckedWalk(
+            BytesSource(path.read_bytes()), lambda _: None, next_base=None, max_batch_bytes=1 << 28
+        ).windows():
             for chunk in reader.chunks(window):
                 for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
                     row = chunk.rows[at : at + layout.RECORD_WIDTH]

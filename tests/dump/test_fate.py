@@ -6,19 +6,26 @@ import base64
 import json
 import re
 import struct
+from array import array
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kdump.broker.config import Config
 from kdump.compat.dump_log_segments_options import DumpOptions
-from kdump.dump.fates import KeysFound
+from kdump.dump.fates import FateOptions, KeysFound, RecordFates
 from kdump.dump.searched import Searched
-from kdump.dump.selected import SelectedDump
+from kdump.dump.selected import SelectedDump, selected_logs
 from kdump.dump.selection import Selection
 from kdump.finding import Finding
+from kdump.format.batch import layout
+from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import Fate
+from kdump.format.record.reader import RecordReader
+from kdump.format.source import BytesSource
 from kdump.render.json.writer import fate_json
 from kdump.render.text.writer import fate_text
+from kdump.storage.file_source import OpenFailure
 from tests.support.coordinator_records import at, ended
 from tests.support.partitions import checkpoint, segment, write
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
@@ -221,13 +228,39 @@ def test_what_cannot_be_read_is_said_once(length: int | None, said: bytes, tmp_p
 
 def test_keys_beyond_the_limit_are_said_to_be_unknown(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.dump.fates._MOST_KEYS", 1)
-    from kdump.broker.config import Config
-    from kdump.dump.fates import FateOptions
-
     dump = SelectedDump(DumpOptions(deep=True), Selection(), FateOptions(Config({}), T))
     codes = [item.code.name for item in dump.files([str(logdir / "orders-0")]) if isinstance(item, Finding)]
     assert codes.count("L12") == 1
     assert KeysFound().is_full is False
+
+
+def test_a_record_that_nobody_can_place_supersedes_nothing(tmp_path: Path) -> None:
+    """Compaction has taken 1 and 3..4, so its neighbours do not tell where it was: that is said instead."""
+    log = [at(0, T, record("a")), at(2 ^ 1 << 20, T, record("a")), at(5, T, record("b"))]
+    write(tmp_path, {f"t-0/{0:020}.log": b"".join(log)})
+    run = run_kdump(["dump", "t-0", "--fate", "--set", "retention.ms=-1", "--key", "a", "--limit", "1"], tmp_path)
+    assert FATE.findall(run.stdout) == [(b"0", b"kept")]
+    assert b"a newer record of a key may be there" in run.stderr
+
+
+def test_the_fate_of_each_record_goes_by_its_own_batch(tmp_path: Path) -> None:
+    """In whatever order the records of a chunk are: only the batch at 1 has a wrong base offset."""
+    log = [at(0, T, record("a")), at(1, T, record("a")), at(2, T, record("a")), at(3, T, record("b"))]
+    wrong = [one if k != 1 else struct.pack(">q", 1 ^ 1 << 20) + one[8:] for k, one in enumerate(log)]
+    write(tmp_path, {f"t-0/{0:020}.log": b"".join(wrong)})
+    (logs,) = selected_logs([str(tmp_path / "t-0")], DumpOptions(deep=True), Selection())
+    assert not isinstance(logs, OpenFailure)
+    (log_file,) = logs
+    found = KeysFound()
+    found.keys = {b"a": array("q")}
+    known = RecordFates([log_file], DumpOptions(deep=True), FateOptions(Config({}), T), found)
+    source = BytesSource(b"".join(wrong), log_file.path)
+    (window,) = CheckedWalk(source, lambda _: None, segment=0, next_base=None, max_batch_bytes=1 << 20).windows()
+    (chunk,) = RecordReader(1 << 20).chunks(window)
+    rows = [chunk.rows[k * layout.RECORD_WIDTH : (k + 1) * layout.RECORD_WIDTH] for k in range(chunk.filled)]
+    mixed = array("q", b"".join(row.tobytes() for row in (*rows, rows[1], rows[0])))
+    fates = known.of(log_file, chunk.replace(rows=mixed, filled=6))
+    assert [fate.superseded_by for fate in fates] == [1, 2, None, None, 2, 1]
 
 
 # --- transactions whose end cannot be read -------------------------------------------------------------------

@@ -159,7 +159,9 @@ def brute(path: Path) -> tuple[list[tuple[str, int, int]], list[tuple[int, int]]
     width = layout.RECORD_WIDTH
     for number in range(len(partition)):
         segment = partition.segment(number)
-        for window in CheckedWalk(segment.log, ignore, segment=segment.base_offset, max_batch_bytes=1 << 28).windows():
+        for window in CheckedWalk(
+            segment.log, ignore, segment=segment.base_offset, next_base=None, max_batch_bytes=1 << 28
+        ).windows():
             places = zip(window.column(layout.POSITION), window.column(layout.LAST_OFFSET), strict=True)
             batches += [(segment.path, *place) for place in places]
             for chunk in reader.chunks(window):

@@ -247,7 +247,7 @@ def test_parts_of_a_chunk_make_the_same_table(tmp_path: Path, monkeypatch: pytes
     findings: list[Finding] = []
 
     def table() -> tuple[int, Any]:
-        walk = CheckedWalk(BytesSource(data, "log"), findings.append, segment=0, max_batch_bytes=2**26)
+        walk = CheckedWalk(BytesSource(data, "log"), findings.append, segment=0, next_base=None, max_batch_bytes=2**26)
         found = [
             arrowrecords.Records(part, {}, lambda _chunk: {}).columns(columns)
             for window in walk.windows()

@@ -47,7 +47,9 @@ _LARGE = b"v" * 9_000_000  # the value of a record that export cuts
 def window(data: bytes) -> Window:
     """The one window of a log."""
     found: list[Finding] = []
-    (one,) = CheckedWalk(BytesSource(data, "log"), found.append, segment=0, max_batch_bytes=LIMIT).windows()
+    (one,) = CheckedWalk(
+        BytesSource(data, "log"), found.append, segment=0, next_base=None, max_batch_bytes=LIMIT
+    ).windows()
     return one
 
 

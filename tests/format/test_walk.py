@@ -17,7 +17,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import HeaderFacts, OffsetFold
-from kdump.format.batch.walk import CheckedWalk
+from kdump.format.batch.walk import CheckedWalk, settled_windows
 from kdump.format.source import BytesSource
 from tests.support.scan_windows import (
     COMPILED,
@@ -224,7 +224,9 @@ def test_reading_in_ranges_is_reading_whole(mutant: Mutant, stops: list[int]) ->
 def in_two(data: bytes, base: int, stop: int) -> Walked:
     """Walk up to a position, and on from there with another walk that has only the border and the folds."""
     findings: list[Finding] = []
-    first = CheckedWalk(BytesSource(data, "log"), findings.append, segment=base, max_batch_bytes=MAX_BATCH)
+    first = CheckedWalk(
+        BytesSource(data, "log"), findings.append, segment=base, next_base=None, max_batch_bytes=MAX_BATCH
+    )
     rows = list(rows_of(first, stop))
     if first.border.position < len(data):
         rows += rows_of(follow(first, data, base, findings.append))
@@ -525,7 +527,7 @@ def test_a_run_that_is_skipped_leaves_what_its_batches_one_by_one_leave(is_lost:
     for skips in (False, True):
         free: list[tuple[int, int | None, int]] = []
         found: list[Finding] = []
-        fold = OffsetFold("x.log", found.append, 0)
+        fold = OffsetFold("x.log", found.append, 0, None)
         fold.when_free = lambda *one, free=free: free.append(one)
         fold.push(HeaderFacts(0, 90, 0, 9, 0, trusted=True))
         if is_lost:
@@ -582,6 +584,57 @@ def test_a_batch_before_lost_bytes_is_not_the_last_one() -> None:
     fold.after_loss()
     fold.finish()
     assert [one.expected for one in found if one.code is not Code.O04] == []
+
+
+# --- windows whose offsets are judged -----------------------------------------------------------------------
+class Torn(BytesSource):
+    """A log that cannot be read from a position on."""
+
+    torn = 1 << 40
+
+    def read_into(self, position: int, view: memoryview) -> int:
+        if position + len(view) > self.torn:
+            raise OSError(5, "Input/output error", self.name)
+        return super().read_into(position, view)
+
+
+WRONG = [batch(k) if k != 2 else batch(2 ^ 1 << 20) for k in range(5)]
+
+
+def settled(source: BytesSource, stop: int | None = None) -> Iterator[tuple[list[bytes], list[int | None]]]:
+    """The bytes of the batches that are handed out together, and where they belong by what is found until then."""
+    found: list[Finding] = []
+    walk = CheckedWalk(source, found.append, segment=0, next_base=None, max_batch_bytes=MAX_BATCH)
+    for window in settled_windows(walk, found, stop):
+        ranges = [(position - window.origin, size) for position, size in window.ranges()]
+        yield [bytes(window.view[at : at + size]) for at, size in ranges], [one.expected for one in found]  # type: ignore[misc]
+        found.clear()
+    assert found == []
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
+def test_a_batch_at_the_end_of_a_window_is_handed_out_when_the_next_one_has_judged_it(rows: int) -> None:
+    with windows_of(rows=rows):
+        found = list(settled(BytesSource(b"".join(WRONG), "log")))
+    assert [one for batches, _ in found for one in batches] == WRONG
+    assert [(WRONG[2] in batches, expected) for batches, expected in found if expected] == [(True, [2])]
+
+
+def test_the_last_batch_before_a_place_is_judged_by_the_one_behind_it() -> None:
+    stop = sum(map(len, WRONG[:3]))
+    (before, wrong) = settled(BytesSource(b"".join(WRONG), "log"), stop)
+    assert (before, wrong) == ((WRONG[:2], []), (WRONG[2:3], [2]))
+
+
+def test_a_batch_before_what_cannot_be_read_is_handed_out_first() -> None:
+    source = Torn(b"".join(WRONG), "log")
+    with windows_of(len(WRONG[0]), rows=1):
+        handed = settled(source)
+        seen = [next(handed)[0] for _ in range(2)]
+        source.torn = sum(map(len, WRONG[:3])) + 61
+        assert [*seen, next(handed)[0]] == [[one] for one in WRONG[:3]]
+        with pytest.raises(OSError, match="Input/output"):
+            next(handed)
 
 
 def test_only_plausible_epochs_are_silent() -> None:

@@ -41,7 +41,7 @@ def records(main: Callable[[], Any], path: str) -> int:
     source = BytesSource(Path(path).read_bytes(), "log")
     for reader in (RecordReader(1 << 20), RecordReader(1 << 20, cut=5), KafkaRecordReader(1 << 20)):
         with windows_of(None):
-            checked = CheckedWalk(source, lambda _: None, max_batch_bytes=1 << 20)
+            checked = CheckedWalk(source, lambda _: None, next_base=None, max_batch_bytes=1 << 20)
             for window in checked.windows():
                 for chunk in reader.chunks(window):
                     size = chunk.filled * layout.RECORD_WIDTH

@@ -468,7 +468,7 @@ def lines_of(log: bytes, room: int | None = None) -> list[dict[str, Any]]:
         writer._room = memoryview(bytearray(room))
     writer.begin("x.log", None)
     reader = RecordReader(1 << 28)
-    for window in CheckedWalk(BytesSource(log), lambda _: None, max_batch_bytes=1 << 28).windows():
+    for window in CheckedWalk(BytesSource(log), lambda _: None, next_base=None, max_batch_bytes=1 << 28).windows():
         for chunk in reader.chunks(window):
             writer.chunk(chunk)
     writer.flush()

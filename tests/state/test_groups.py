@@ -420,7 +420,7 @@ def test_the_kernel_keeps_the_newest_value_of_known_keys_and_stops_at_all_others
     data = b"".join(
         at(n, T + n, *records[n : n + 3], producer=ME if n % 21 == 0 else None) for n in range(0, len(records), 3)
     )
-    (window,) = CheckedWalk(BytesSource(data), lambda _: None, max_batch_bytes=1 << 20).windows()
+    (window,) = CheckedWalk(BytesSource(data), lambda _: None, next_base=None, max_batch_bytes=1 << 20).windows()
     (chunk,) = RecordReader(1 << 20).chunks(window)
     ended_so = []
     for kernel in both(_fold):

@@ -223,6 +223,20 @@ def test_commits_of_a_log_that_is_cut_off_are_not_exact(tmp_path: Path) -> None:
     assert "not exact: " in answer(node, "groups", "--group", "grp-up", "--reset-csv")[2]
 
 
+def test_damage_elsewhere_in_a_log_does_not_hide_that_its_end_is_cut_off(tmp_path: Path) -> None:
+    """An end that is damaged is told by that damage alone."""
+    node = copy_tree(CLEAN / "node1", tmp_path / "node1")
+    cut_at_batch(node)
+    log = node / "__consumer_offsets-1" / name(0)
+    cut = log.read_bytes()
+    for position, codes in ((400, ["B01", "O07"]), (-10, ["B01"])):
+        damaged = bytearray(cut)
+        damaged[position] ^= 1
+        log.write_bytes(damaged)
+        stderr = answer(node, "groups")[2]
+        assert [line.split()[1] for line in stderr.splitlines() if line.startswith("error ")] == codes
+
+
 def test_groups_of_a_lost_log_are_not_said_to_be_unknown_without_a_word(tmp_path: Path) -> None:
     node = copy_tree(CLEAN / "node1", tmp_path / "node1")
     (node / "__consumer_offsets-1" / name(0)).unlink()

@@ -52,7 +52,7 @@ def batches_of(log: Path) -> Iterator[IntactBatch]:
     data = log.read_bytes()
     last = int(log.name.partition(".")[0]) - 1
     with FileSource(str(log)) as source:
-        for window in CheckedWalk(source, lambda _finding: None, max_batch_bytes=1 << 26).windows():
+        for window in CheckedWalk(source, lambda _finding: None, next_base=None, max_batch_bytes=1 << 26).windows():
             for k in range(window.count):
                 at, size = window.cell(k, layout.POSITION), window.cell(k, layout.SIZE)
                 first = window.cell(k, layout.BASE_OFFSET)
@@ -161,7 +161,7 @@ def right_batches(log: Path) -> Iterator[tuple[int, int, int, int]]:
     base = int(log.name.removesuffix(".log"))
     with FileSource(str(log)) as source:
         reader = RecordReader(1 << 28, max_batch=1 << 26)
-        walk = CheckedWalk(source, lambda _finding: None, max_batch_bytes=1 << 26, segment=base)
+        walk = CheckedWalk(source, lambda _finding: None, next_base=None, max_batch_bytes=1 << 26, segment=base)
         for window in walk.windows():
             for k in range(window.count):
                 row = window.row(k)
@@ -177,7 +177,7 @@ def last_right(log: Path) -> int:
     """Return the last offset of a log, by the right base offsets, -1 for none."""
     with FileSource(str(log)) as source:
         base = int(log.name.removesuffix(".log"))
-        walk = CheckedWalk(source, lambda _finding: None, max_batch_bytes=1 << 26, segment=base)
+        walk = CheckedWalk(source, lambda _finding: None, next_base=None, max_batch_bytes=1 << 26, segment=base)
         for _ in walk.windows():
             pass
     return -1 if walk.checks.offsets.last is None else walk.checks.offsets.last

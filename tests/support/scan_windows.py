@@ -165,7 +165,7 @@ def walked(
     source = BytesSource(data, "log") if isinstance(data, bytes) else data
     findings: list[Finding] = []
     checked = CheckedWalk(
-        source, findings.append, segment=segment, hints=lambda: hints, max_batch_bytes=max_batch_bytes
+        source, findings.append, segment=segment, hints=lambda: hints, next_base=None, max_batch_bytes=max_batch_bytes
     )
     rows: list[tuple[int, ...]] = []
     for stop in (*stops, None):
@@ -183,7 +183,12 @@ def rows_of(checked: CheckedWalk, stop: int | None = None) -> Iterator[tuple[int
 def follow(first: CheckedWalk, data: bytes, segment: int, report: Report) -> CheckedWalk:
     """A new walk that goes on where another one has got to."""
     then = CheckedWalk(
-        BytesSource(data, "log"), report, segment=segment, max_batch_bytes=MAX_BATCH, border=first.border
+        BytesSource(data, "log"),
+        report,
+        segment=segment,
+        next_base=None,
+        max_batch_bytes=MAX_BATCH,
+        border=first.border,
     )
     then.checks = first.checks
     return then

@@ -8,6 +8,7 @@ that earlier recoveries have left, and a load that fails half-way has changed fi
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.failure import INVALID_OFFSET, BrokerError
@@ -96,9 +97,10 @@ def _hidden(
     before, after = log_bases(disk.before), log_bases(disk.names())
     if facts.state == DELETE or not before:
         return 0, None, None
+    following = dict(pairwise(before))
     was, torn = -1, None  # the last offset that the log has today
     for base in reversed(before):
-        found = known.readable(disk.before[f"{base:020}.log"], base, _NO_END)
+        found = known.readable(disk.before[f"{base:020}.log"], base, following.get(base), _NO_END)
         was = found.last
         if base == before[-1] and found.torn is not None:
             torn = found.torn
@@ -109,7 +111,7 @@ def _hidden(
     for base in after:
         log = disk.get(f"{base:020}.log")
         if log is not None and base == after[-1]:
-            hidden += known.readable(log, base, ends[1]).behind
+            hidden += known.readable(log, base, None, ends[1]).behind
     return hidden, (ends[1], was) if was >= ends[1] else None, torn
 
 
@@ -414,7 +416,7 @@ def count_records(log: Source, base: int, start: int) -> int:
         start: file position of a batch, bytes.
     """
     part = FilePart(log, start, log.size)
-    walk = CheckedWalk(part, lambda _finding: None, segment=base, max_batch_bytes=_BATCH_BYTES)
+    walk = CheckedWalk(part, lambda _finding: None, segment=base, next_base=None, max_batch_bytes=_BATCH_BYTES)
     reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES, cut=KEPT)
     return sum(_records(window, reader) for window in walk.windows())
 
@@ -433,12 +435,13 @@ class Readable(NamedTuple):
     torn: TornBatch | None
 
 
-def readable(log: Source, base: int, end: int) -> Readable:
+def readable(log: Source, base: int, next_base: int | None, end: int) -> Readable:
     """Return what can be read of a log.
 
     Args:
         log: the log.
         base: its base offset: a batch below it, or too far above it, has no right offset.
+        next_base: that of the next segment, None after the last.
         end: a log end offset.
     """
     torn: list[TornBatch] = []
@@ -450,7 +453,7 @@ def readable(log: Source, base: int, end: int) -> Readable:
             assert finding.last_offset is not None
             torn.append(TornBatch(base, finding.position, finding.offset, finding.last_offset))
 
-    walk = CheckedWalk(log, see, segment=base, max_batch_bytes=_BATCH_BYTES)
+    walk = CheckedWalk(log, see, segment=base, next_base=next_base, max_batch_bytes=_BATCH_BYTES)
     reader = RecordReader(_RECORD_BYTES, max_batch=_BATCH_BYTES, cut=KEPT)
     found = 0
     for window in walk.windows():
@@ -501,17 +504,18 @@ class Recoveries:
             self._records[key] = count_records(log, base, start)
         return self._records[key]
 
-    def readable(self, log: Source, base: int, end: int) -> Readable:
+    def readable(self, log: Source, base: int, next_base: int | None, end: int) -> Readable:
         """Return what can be read of a log.
 
         Args:
             log: the log.
             base: its base offset.
+            next_base: that of the next segment, None after the last.
             end: a log end offset.
         """
-        key = log.name, log.size, base, end
+        key = log.name, log.size, base, next_base, end
         if key not in self._readable:
-            self._readable[key] = readable(log, base, end)
+            self._readable[key] = readable(log, base, next_base, end)
         return self._readable[key]
 
     def recover(self, facts: PartitionFacts, disk: Disk, base: int, states: ProducerStates, epoch: int) -> Recovered:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.finding import Code, Finding
 from kdump.format.batch.header_fields import is_of_header
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
@@ -15,9 +14,8 @@ from kdump.storage.open_files import open_source
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kdump.finding import Finding
     from kdump.format.batch.header_patches import HeaderPatches
-
-_WRONG_OFFSET = (Code.O01, Code.O02, Code.O03)
 
 
 def header_patches(log: str, base: int, next_base: int | None, errors: Sequence[Finding]) -> HeaderPatches | None:
@@ -53,7 +51,7 @@ def can_be_indexed(log: str, base: int, errors: Sequence[Finding]) -> bool:
         base: offset of the segment.
         errors: what is wrong with the log.
     """
-    if any(one.code in _WRONG_OFFSET for one in errors):
+    if any(one.is_misplaced for one in errors):
         return False
     if not any(one.is_log_damage for one in errors):
         return True

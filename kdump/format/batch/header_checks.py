@@ -49,7 +49,7 @@ class HeaderChecks:
     Reports: B05-B09, B11, O01-O05, E01-E03, P01, P02.
     """
 
-    def __init__(self, file: str, report: Report, segment: int, next_base: int | None = None) -> None:
+    def __init__(self, file: str, report: Report, segment: int, next_base: int | None) -> None:
         self._file = file
         self._report = report
         self.offsets = OffsetFold(file, report, segment, next_base)

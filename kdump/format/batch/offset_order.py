@@ -70,10 +70,6 @@ def offsets_at(window: Window, k: int) -> tuple[int | None, int, bool]:
     return (before + 1 if layout.UNKNOWN < before < last else None), last, True
 
 
-MISPLACED = (Code.O01, Code.O02, Code.O03)
-"""Findings about a base offset that is wrong: it is outside of the CRC."""
-
-
 def misplaced(window: Window, findings: Iterable[Finding]) -> Iterator[tuple[int, int]]:
     """Yield the batches of a window whose right base offset is known: number of the row, and what is to be added.
 
@@ -82,15 +78,33 @@ def misplaced(window: Window, findings: Iterable[Finding]) -> Iterator[tuple[int
         findings: that a checked walk has made about them.
     """
     for finding in findings:
-        if finding.code not in MISPLACED or not isinstance(finding.expected, int) or finding.position is None:
-            continue
+        if isinstance(finding.expected, int):
+            for k in _row_of(window, finding):
+                yield k, finding.expected - window.cell(k, layout.BASE_OFFSET)
+
+
+def unplaced(window: Window, findings: Iterable[Finding]) -> set[int]:
+    """Return the numbers of the rows of a window whose base offset is wrong while nobody knows the right one.
+
+    Args:
+        window: batches of a log.
+        findings: that a checked walk has made about them.
+    """
+    return {k for finding in findings if finding.is_unplaced for k in _row_of(window, finding)}
+
+
+def _row_of(window: Window, finding: Finding) -> Iterator[int]:
+    """The row of the batch whose base offset is wrong by a finding, where it is in the window."""
+    if finding.is_misplaced and finding.position is not None:
         k = bisect_left(window.column(layout.POSITION), finding.position, 0, window.count)
         if k < window.count and window.cell(k, layout.POSITION) == finding.position:
-            yield k, finding.expected - window.cell(k, layout.BASE_OFFSET)
+            yield k
 
 
 def put_right(window: Window, findings: Iterable[Finding]) -> dict[int, int]:
     """Give the batches of a window whose right base offset is known that offset, in their rows; the bytes stay.
+
+    Those whose right one nobody knows are marked as out of range: their offsets say nothing.
 
     Args:
         window: batches of a log.
@@ -102,6 +116,8 @@ def put_right(window: Window, findings: Iterable[Finding]) -> dict[int, int]:
     shifts = dict(misplaced(window, findings))
     for k, shift in shifts.items():
         window.shift(k, shift)
+    for k in unplaced(window, findings):
+        window.mark(k, layout.OUT_OF_RANGE)
     return shifts
 
 
@@ -122,7 +138,7 @@ class OffsetFold:
     Reports: O01-O04, B07.
     """
 
-    def __init__(self, file: str, report: Report, segment: int, next_base: int | None = None) -> None:
+    def __init__(self, file: str, report: Report, segment: int, next_base: int | None) -> None:
         self._file = file
         self._report = report
         self._segment = segment

@@ -95,7 +95,7 @@ class CheckedWalk:
         report: Report,
         *,
         segment: int = layout.UNKNOWN,
-        next_base: int | None = None,
+        next_base: int | None,
         hints: Callable[[], Sequence[int]] = tuple,
         max_batch_bytes: int,
         border: Border | None = None,
@@ -352,6 +352,48 @@ class CheckedWalk:
         self._unknown_magics(window, 1)
         self._advance(window)
         yield window
+
+
+def settled_windows(walk: CheckedWalk, found: list[Finding], stop: int | None = None) -> Iterator[Window]:
+    """Yield the batches of a walk when all is found about their offsets.
+
+    The last batch of a window may be judged by the one after it: it is handed out alone, once that is read.
+
+    Args:
+        walk: it.
+        found: takes what the walk reports; of that it has, with each window, what is about this and what lies before
+            it, until somebody clears it.
+        stop: file position; None for the end of the log.
+
+    Raises:
+        OSError: the log cannot be read further; the batches before that are handed out first.
+    """
+    windows, held, error = walk.windows(stop), None, None
+    while True:
+        try:
+            window = next(windows, None)
+            if window is None and stop is not None and not walk.checks.offsets.is_settled:
+                for _ in walk.windows(walk.border.position + 1):  # the batch behind what is asked for
+                    pass
+                found[:] = [one for one in found if (one.position or 0) < stop]
+        except OSError as failed:
+            window, error = None, failed
+        if held is not None:
+            position = held.cell(0, layout.POSITION)
+            later = [one for one in found if (one.position or 0) > position]
+            found[:] = [one for one in found if (one.position or 0) <= position]
+            yield held
+            held = None
+            found += later
+        if window is None:
+            break
+        if not walk.checks.offsets.is_settled:
+            k = window.count - 1
+            held, window = window.kept(k), window.part(0, k)
+        if window.count:
+            yield window
+    if error is not None:
+        raise error
 
 
 def _is_v2(window: Window, k: int) -> bool:

@@ -77,6 +77,16 @@ class Window:
         self.rows[row + layout.SUSPICION] &= ~layout.OUT_OF_RANGE
         self._suspicions = None
 
+    def mark(self, k: int, bit: int) -> None:
+        """Mark a batch, as the scan does what is odd.
+
+        Args:
+            k: number of the row.
+            bit: layout.OUT_OF_RANGE ...
+        """
+        self.rows[k * layout.BATCH_WIDTH + layout.SUSPICION] |= bit
+        self._suspicions = None
+
     def row(self, k: int) -> array[int]:
         """Return one row, as an array of its own."""
         return self.rows[k * layout.BATCH_WIDTH : (k + 1) * layout.BATCH_WIDTH]
@@ -84,6 +94,13 @@ class Window:
     def only(self, k: int) -> Window:
         """Return one batch alone, with a row of its own; its bytes are valid as long as those of this window."""
         return Window(self.view, self.origin, self.row(k), 1, self.whole, before=self.offset_before(k))
+
+    def kept(self, k: int) -> Window:
+        """Return one batch alone, with a row and bytes of its own: it stays valid when the next window is read."""
+        start = self.cell(k, layout.POSITION) - self.origin
+        size = self.cell(k, layout.SIZE) if self.whole else layout.RECORDS_AT
+        view = memoryview(bytes(self.view[start : start + size]) + _PAST_END)
+        return Window(view, self.origin + start, self.row(k), 1, self.whole, before=self.offset_before(k))
 
     def part(self, start: int, stop: int) -> Window:
         """Return rows [start, stop) while they are valid: this window where that is all."""
