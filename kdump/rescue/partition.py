@@ -18,7 +18,7 @@ from kdump.render.json.salvage import row_json
 from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
 from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
 from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
-from kdump.rescue.losses import Missing, Spot, spots_of
+from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing, standing_of
@@ -121,6 +121,39 @@ class PartitionSalvage:
     def is_run(self, copy: int) -> bool:
         """Return whether a copy is of runs that were carved, between which anything may be missing."""
         return self._copies[copy].is_run
+
+    def lost_logs(self, copy: int) -> list[tuple[int, int]]:
+        """Return first and last offset of each log that a copy has lost, by the indexes that are left of it."""
+        return self._copies[copy].lost_logs
+
+    def whole_ranges(self, line: Line) -> list[tuple[int, int]]:
+        """Return the ranges of offsets in which a copy has every batch that was left of the log, ascending.
+
+        These are its batches that lie one behind the other, from the base offset of a log on and up to the next log.
+
+        Args:
+            line: of all copies; one that has left it does not count.
+        """
+        found: list[tuple[int, int]] = []
+        left = {one.copy for one in line.divergent}
+        for one in self.read:
+            if one.copy in left or self.is_run(one.copy) or not one.facts.stretches:
+                continue
+            spans, rows, base, end = one.facts.spans, one.facts.stretches, one.log.base, one.log.next_base
+            if base is not None and not one.facts.is_renamed:
+                if rows[0] == 0:
+                    spans[0] = min(base, spans[0][0]), spans[0][1]
+                if rows[-3] == one.source.size and end is not None:
+                    ends = [end, *(first for first, _ in self.lost_logs(one.copy) if first > spans[-1][1])]
+                    spans[-1] = spans[-1][0], max(spans[-1][1], min(ends) - 1)
+            found.extend((first, min(last, line.cuts[one.copy] - 1)) for first, last in spans)
+        joined: list[tuple[int, int]] = []
+        for first, last in sorted(one for one in found if one[0] <= one[1]):
+            if joined and first <= joined[-1][1] + 1:
+                joined[-1] = joined[-1][0], max(last, joined[-1][1])
+            else:
+                joined.append((first, last))
+        return joined
 
     def read_source(self, copy: int) -> str:
         """Return the path of the user for a copy."""
@@ -632,13 +665,20 @@ class LineWriter:
             end = one.log.next_base
             if end is None and one.log.base is not None:
                 end = self._known_end
-            own = list(spots_of(one.log.path, one.facts, start, end))
+            lost = [first for first, _ in self._work.lost_logs(one.copy) if start < first and end is not None]
+            own = list(spots_of(one.log.path, one.facts, start, min([end or 0, *lost]) if lost else end))
             spots.extend(own)
             if one.log.next_base is None and not self._work.is_run(one.copy):
                 self._note_tail(one, own)
             gaps = max(gaps, one.facts.gaps)
             lacks = lacks or one.facts.lacks_records
-        return Missing(self._work.name, self._path, spots, self._line.last + 1, is_compacted=lacks or gaps > 1)
+        for number, cut in enumerate(self._line.cuts):
+            ranges = [(first, min(last, cut - 1)) for first, last in self._work.lost_logs(number) if first < cut]
+            spots.extend(lost_logs(self._path, ranges))
+        is_compacted = lacks or gaps > 1
+        if is_compacted:  # what a whole copy lacks was cleaned away there, whatever stands in another one
+            spots = list(but_for(spots, self._work.whole_ranges(self._line)))
+        return Missing(self._work.name, self._path, spots, self._line.last + 1, is_compacted=is_compacted)
 
     def _note_tail(self, one: ReadLog, spots: list[Spot]) -> None:
         """Say of bytes behind the last batch of a copy that no offset is known of them, where nothing else does.
@@ -714,7 +754,9 @@ class LineWriter:
         """
         self._staging = staging
         base = self._base if self._base is not None else self._line.extents[FIRST]
-        self.expected = base if self._start is None or self._options.below_log_start else max(base, self._start)
+        lost = [first for copy in range(len(self._line.cuts)) for first, _ in self._work.lost_logs(copy)]
+        begin = min([base, *lost])
+        self.expected = begin if self._start is None or self._options.below_log_start else max(begin, self._start)
         floor = self._start if self._start is not None and not self._options.below_log_start else None
         self._add_extras()
         start = max(base, self._start or 0) if not self._options.below_log_start else base

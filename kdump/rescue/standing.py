@@ -76,7 +76,7 @@ def _end(copy: Copy, logs: Sequence[LogFacts]) -> int:
 
 def _is_sound(copy: Copy, logs: Sequence[LogFacts], *, has_id: bool) -> bool:
     """Whether all logs of a directory were read, nothing in them or beside them is wrong, and nothing is missing."""
-    if not copy.is_whole or not len(logs) == len(copy.logs) == len(copy.bases):
+    if not copy.is_whole or copy.lost_logs or not len(logs) == len(copy.logs) == len(copy.bases):
         return False
     if any(one.places or one.patches or one.findings or one.is_renamed for one in logs):
         return False
