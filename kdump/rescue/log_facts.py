@@ -15,6 +15,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
+from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
@@ -200,6 +201,7 @@ def read_log(
     epoch_at: Callable[[int], int | None],
     *,
     next_base: int | None = None,
+    known_end: Callable[[], int | None] = unknown,
     hints: Callable[[], Sequence[int]] = tuple,
     follow_producers: bool = True,
     given: Sequence[Finding] = (),
@@ -212,6 +214,7 @@ def read_log(
         limits: for reading records.
         epoch_at: the epoch that the leader-epoch-checkpoint has for an offset, None where it has none.
         next_base: base offset of the segment after it.
+        known_end: tells where other files know it to end, of the last log.
         hints: positions that its offset index has.
         follow_producers: its batches' sequences mean something.
         given: findings about header fields that the logs around it determine.
@@ -220,10 +223,12 @@ def read_log(
         OSError: it cannot be read to its end.
     """
     if base is not None:
-        facts = _read_log(source, base, limits, epoch_at, next_base, hints, given, follow_producers=follow_producers)
+        facts = _read_log(
+            source, base, limits, epoch_at, next_base, known_end, hints, given, follow_producers=follow_producers
+        )
         if not _is_renamed(facts):
             return facts
-    found = _read_log(source, None, limits, epoch_at, None, hints, (), follow_producers=follow_producers)
+    found = _read_log(source, None, limits, epoch_at, None, unknown, hints, (), follow_producers=follow_producers)
     return found.replace(is_renamed=base is not None)  # the name is wrong, not so many batches
 
 
@@ -248,6 +253,7 @@ def _read_log(
     limits: ReadLimits,
     epoch_at: Callable[[int], int | None],
     next_base: int | None,
+    known_end: Callable[[], int | None],
     hints: Callable[[], Sequence[int]],
     given: Sequence[Finding],
     *,
@@ -262,7 +268,9 @@ def _read_log(
     facts, known = None, None
     for _ in range(_ROUNDS):
         log: Source = Overlay(source, patches.values()) if patches else source
-        walk = _Walk(log, base, limits, hints, next_base=next_base, follow_producers=follow_producers)
+        walk = _Walk(
+            log, base, limits, hints, next_base=next_base, known_end=known_end, follow_producers=follow_producers
+        )
         walk.run()
         errors = {(one.code, one.position) for one in walk.errors if one.severity is Severity.ERROR}
         if known is not None and patches and errors - before:
@@ -296,6 +304,7 @@ class _Walk:
         hints: Callable[[], Sequence[int]],
         *,
         next_base: int | None,
+        known_end: Callable[[], int | None],
         follow_producers: bool,
     ) -> None:
         self._log = log
@@ -314,6 +323,7 @@ class _Walk:
             self._report,
             segment=layout.UNKNOWN if base is None else base,
             next_base=next_base,
+            known_end=known_end,
             hints=hints,
             max_batch_bytes=limits.max_batch_bytes,
         )

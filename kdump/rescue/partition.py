@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.format.batch import layout
+from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
@@ -25,6 +26,7 @@ from kdump.rescue.standing import Standing, standing_of
 from kdump.rescue.transactions import Fates, Hole, LeftOut
 from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.lost_logs import end_beside
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.tolerant import TolerantSource
@@ -290,12 +292,14 @@ class PartitionSalvage:
 
     def _facts(self, copy: Copy, log: SourceLog, raw: TolerantSource, given: Sequence[Finding]) -> LogFacts:
         segment = copy.segment(log, self._cache)
+        is_last = not copy.is_run and log.base is not None and log.base == max(copy.bases, default=None)
         return read_log(
             raw,
             log.base,
             self._options.limits,
             self._checkpoint_for(copy).epoch_at,
             next_base=log.next_base,
+            known_end=partial(end_beside, copy.directory, segment) if is_last else unknown,
             hints=segment.hints if log.base is not None else tuple,
             follow_producers=not self.name.startswith(f"{OFFSETS_TOPIC}-"),
             given=given,

@@ -78,6 +78,20 @@ def known_ends(directory: PartitionDir, lost: Mapping[int, int]) -> Iterator[tup
             yield offset, Code.K01
 
 
+def end_beside(directory: PartitionDir, segment: Segment) -> int | None:
+    """Return the highest offset at which the files beside the last log know it to end, None where none does.
+
+    Args:
+        directory: the partition.
+        segment: its last one.
+    """
+    lost = {base: last for base, last in lost_of(directory).logs.items() if base > segment.base_offset}
+    ends = [offset for offset, _ in known_ends(directory, lost)]
+    with suppress(OSError):  # an index has vanished meanwhile
+        ends.append(segment.entries_end() or 0)
+    return max(ends, default=None)
+
+
 class LostBehind(NamedTuple):
     """Offsets that a log had behind its last batch.
 
