@@ -615,6 +615,10 @@ class LineWriter:
         target: where the result goes.
         staging: its files under temporary names.
         ops: makes the calls.
+
+    Attributes:
+        result: what it has come to, once it is written.
+        standing: how the copies stand beside that.
     """
 
     def __init__(
@@ -649,11 +653,6 @@ class LineWriter:
         """The log start offset that the checkpoint of the result's log directory must have, None where it need not."""
         base = self._base if self._base is not None else 0
         return self._start if self._start is not None and self._start > base else None
-
-    @property
-    def standing(self) -> Standing:
-        """How the copies stand beside the result, once that is written."""
-        return self._work.standing(self._line, self.result)
 
     @property
     def size(self) -> int:
@@ -783,7 +782,9 @@ class LineWriter:
         if self._known_end > self.expected:
             self._gap(self._known_end - 1)
         self._finish_extras()
-        self.result = self._salvaged(writer, start)
+        result = self._salvaged(writer, start)
+        self.standing = self._work.standing(self._line, result)
+        self.result = result.replace(copies=self.standing.copies)
         staging.row(row_json(self.result))
 
     def _salvaged(self, writer: SegmentWriter, start: int) -> Salvaged:

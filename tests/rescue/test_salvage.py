@@ -571,16 +571,24 @@ def test_a_partition_without_topic_id_is_a_stray_until_somebody_writes_it(tmp_pa
         assert any(f"write {done.path}/partition.metadata" in step.why for step in done.steps) == (not ident)
 
 
-def test_what_a_former_run_has_made_has_the_same_steps(tmp_path: Path) -> None:
-    source = log_start_at(tmp_path, 3)
-    with (Path(source) / name(0)).open("ab") as log:
-        log.write(TORN)
-    command = ["salvage", source, "--to", "out"]
-    first, again = (run_kdump(command, tmp_path).stdout.splitlines() for _ in range(2))
-    assert [line for line in first if line.startswith(b"  next")] == [
-        line for line in again if line.startswith(b"  next")
-    ]
-    assert any(b"log-start-offset-checkpoint says `plain 0 3`" in line for line in again)
+@pytest.mark.parametrize(
+    "copies",
+    [
+        [WELL + TORN],
+        [WELL, WELL],
+        [WELL[:200] + b"X" + WELL[201:], WELL],
+        [WELL, WELL[: len(WELL) // 6 * 4]],
+        [WELL[:200] + b"X" + WELL[201:], WELL[: len(WELL) // 6 * 4]],
+    ],
+    ids=["damaged", "sound", "one damaged", "one short", "damaged and short"],
+)
+def test_what_a_former_run_has_made_has_the_same_steps(copies: list[bytes], tmp_path: Path) -> None:
+    beside = {"../log-start-offset-checkpoint": b"0\n1\nplain 0 3\n"}
+    command = ["salvage", *brokers(tmp_path, *copies, beside=beside), "--to", "out"]
+    first, again = (run_kdump(command, tmp_path).stdout.decode().splitlines() for _ in range(2))
+    hang = ("  next", "  no copy", "  note: broker", "  note: wherever")
+    assert [line for line in first if line.startswith(hang)] == [line for line in again if line.startswith(hang)]
+    assert any("log-start-offset-checkpoint says `plain 0 3`" in line for line in again)
 
 
 def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
