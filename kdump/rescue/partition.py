@@ -134,10 +134,14 @@ class PartitionSalvage:
         These are its batches that lie one behind the other, from the base offset of a log on and up to the next log.
 
         Args:
-            line: of all copies; one that has left it does not count.
+            line: of all copies; one that has left it does not count, nor one with a single hole.
         """
         found: list[tuple[int, int]] = []
         left = {one.copy for one in line.divergent}
+        for number in range(len(self._copies)):
+            own = [one.facts for one in self.read if one.copy == number]
+            if sum(one.gaps for one in own) == 1 and not any(one.lacks_records for one in own):
+                left.add(number)  # a hole that stands alone is no compaction
         for one in self.read:
             if one.copy in left or self.is_run(one.copy) or not one.facts.stretches:
                 continue

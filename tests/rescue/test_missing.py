@@ -143,6 +143,14 @@ def test_what_both_copies_have_damaged_is_lost(tmp_path: Path) -> None:
     assert [one[:3] for one in losses(done)] == [(201, 219, "lost"), (220, 222, "doubtful"), (223, 243, "lost")]
 
 
+def test_a_hole_that_stands_alone_in_a_copy_is_no_cleaning(tmp_path: Path) -> None:
+    torn = PARTS[5][:-1] + bytes([PARTS[5][-1] ^ 1])
+    short = batch(10, [b"v"], last_delta=1, count=1)
+    damaged = write(tmp_path / "a" / "plain-0", {name(0): b"".join([*PARTS[:5], torn, *PARTS[6:10], short])})
+    cut = write(tmp_path / "b" / "plain-0", {name(0): b"".join([*PARTS[:5], *PARTS[6:10]])})
+    assert losses(done_of(tmp_path, damaged, cut)) == [(5, 5, "doubtful", ["B01"])]
+
+
 def test_the_first_offsets_of_a_whole_log_that_are_cleaned_away_are_not_lost(tmp_path: Path) -> None:
     """One bit in the wrapper that the log begins with, at offset 41."""
     intact = FIXTURES / "releases" / "0.11.0.3" / "logs" / "m1c-0"
