@@ -70,6 +70,21 @@ class OpenedTransaction(Value):
     first_offset: int
 
 
+class SalvagedCopy(Value):
+    """How a copy stands beside a result that lacks nothing.
+
+    Args:
+        path: of its directory.
+        state: `whole` (sound, and it has exactly what the result has), `damaged` (something in it or beside it is wrong
+            or missing), or `short` (sound, and it ends before the result does).
+        end: the log end offset of a short one, else None.
+    """
+
+    path: str
+    state: str
+    end: int | None = None
+
+
 class Salvaged(Value):
     """What a partition comes to.
 
@@ -80,6 +95,7 @@ class Salvaged(Value):
         log_start_offset, log_end_offset: of the result.
         offsets_lost: of the losses that are no mere absence.
         open_transactions: at its end.
+        copies: how they stand; none where something is lost or divergent.
     """
 
     partition: str
@@ -92,6 +108,7 @@ class Salvaged(Value):
     log_end_offset: int
     offsets_lost: int
     open_transactions: tuple[OpenedTransaction, ...]
+    copies: tuple[SalvagedCopy, ...] = ()
 
 
 class LeftOutBatches(Value):
@@ -134,8 +151,7 @@ class SalvageDone(Value):
         without: what could not be read and may have had more of it, each with the reason.
         is_part: segments beside those that were named were not read: it is not to be put in place.
         left_out: intact batches that stay out; not known of what was made before.
-        is_sound: no copy is damaged, and one has all of it: nothing is to be put in place; not known of what was made
-            before.
+        is_sound: no copy is damaged, and one has all of it: nothing is to be put in place.
     """
 
     salvaged: Salvaged

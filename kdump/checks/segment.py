@@ -248,6 +248,7 @@ class _SegmentCheck:
             self._report,
             segment=job.base_offset,
             next_base=job.next_base,
+            known_end=self._known_end,
             hints=self._hints,
             max_batch_bytes=options.max_batch_bytes,
             resync=options.resync,
@@ -289,6 +290,15 @@ class _SegmentCheck:
         yield from self._handing_on(self._finish(log, walk.checks.offsets.last), end)
         self._lost_end(walk.checks.offsets.last)
         report_not_told(log, self._told, self._report)
+
+    def _known_end(self) -> int | None:
+        """Where the log ends by all other files; while a broker writes they may be older than what was read."""
+        if not self._job.is_last or self._job.is_held:
+            return None
+        ends = [offset for offset, _ in self._job.known_ends if offset < _NEVER]
+        with suppress(OSError):  # they have vanished meanwhile
+            ends.append(self._segment.entries_end() or 0)
+        return max(ends, default=None)
 
     def _lost_end(self, last: int | None) -> None:
         """What is missing behind the last batch."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code
 from kdump.format.batch.header_fields import is_of_header
-from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint
+from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint, log_end_by
+from kdump.format.batch.offset_order import LOG_END
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
@@ -33,21 +34,21 @@ class WrongHeaders:
 
     Attributes:
         logs: their names, in the order in which they were found.
-        epochs: what the leader-epoch-checkpoint says of batches.
+        by_others: what other files say of batches: the leader-epoch-checkpoint, and those that know the log end.
     """
 
     def __init__(self, directory: str) -> None:
         self._here = Here(directory)
         self.logs: dict[str, None] = {}
-        self.epochs: list[Finding] = []
+        self.by_others: list[Finding] = []
 
     def see(self, finding: Finding) -> None:
         """Take one finding."""
         directory, name = os.path.split(finding.file)
         if self._here(directory):
-            if finding.code is Code.E03:
-                self.epochs.append(finding)
-            elif is_of_header(finding):
+            if finding.code is Code.E03 or isinstance(finding.values.get(LOG_END), int):
+                self.by_others.append(finding)
+            if is_of_header(finding):
                 self.logs[name] = None
 
 
@@ -56,7 +57,7 @@ def plan_patches(path: str, findings: Iterable[Finding]) -> Plan:
 
     Args:
         path: of the log, as the user wrote it.
-        findings: what its surroundings say of it: those about the leader-epoch-checkpoint count.
+        findings: what its surroundings say of it: what the leader-epoch-checkpoint and other files tell counts.
 
     Raises:
         RefusedError: it is not a log with the name that a broker gives one, or cannot be read.
@@ -77,12 +78,12 @@ def plan_partition_patches(directory: str, wrong: WrongHeaders) -> Plan:
         RefusedError: a log cannot be read.
         OSError: one cannot be read to its end.
     """
-    return _plan(directory, list(wrong.logs), wrong.epochs)
+    return _plan(directory, list(wrong.logs), wrong.by_others)
 
 
 def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> Plan:
     listing = DirectoryListing(directory or ".")
-    names = names_of(listing)
+    names, known = names_of(listing), list(findings)
     bases = log_bases(names)
     changes: list[Change] = []
     refused: list[str] = []
@@ -98,8 +99,8 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
         with source:
             before = _state(directory, name)
             base = found.base_offset or 0
-            headers = HeaderPatches(source, base, listing.next_base(base))
-            why = headers.solve(by_checkpoint(path, findings))
+            headers = HeaderPatches(source, base, listing.next_base(base), log_end_by(path, known))
+            why = headers.solve(by_checkpoint(path, known))
         refused += [f"{path}: {one}" for one in why]
         if headers.patches and before is not None and not why:
             patches = tuple(sorted(headers.patches.values(), key=lambda one: one.position))

@@ -16,6 +16,7 @@ from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import MISPLACED, NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
+from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
@@ -38,6 +39,7 @@ _STICKS = frozenset((
 ))  # fmt: skip
 """A consumer sticks at a batch with one of these though its CRC is right, where they are errors."""
 _EPOCH_CODES = (Code.E01, Code.E02)
+_FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or how it is read
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 STRETCH = 4  # position, end (bytes), first and last offset
@@ -71,7 +73,9 @@ class Place(NamedTuple):
 
     @property
     def lacks_offsets(self) -> bool:
-        """Whether it is a batch with a true CRC and no offsets that can be."""
+        """Whether it is a batch with a true CRC and no offsets that can be, or none that can be in its log."""
+        if any(code.name in self.codes for code in (Code.O01, Code.O02)):
+            return True
         return None in (self.offset, self.last_offset) and any(code.name in self.codes for code in MISPLACED)
 
 
@@ -154,6 +158,11 @@ class LogFacts(Value):
         """The highest offset of a batch; None where there is none."""
         return max(self.stretches[_LAST::STRETCH], default=None)
 
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """First and last offset of each run of batches."""
+        return list(zip(self.stretches[_FIRST::STRETCH], self.stretches[_LAST::STRETCH], strict=True))
+
     def end(self, start: int, known: int) -> int:
         """Return up to which offset (exclusive) it is known to go.
 
@@ -196,6 +205,7 @@ def read_log(
     epoch_at: Callable[[int], int | None],
     *,
     next_base: int | None = None,
+    known_end: Callable[[], int | None] = unknown,
     hints: Callable[[], Sequence[int]] = tuple,
     follow_producers: bool = True,
     given: Sequence[Finding] = (),
@@ -208,6 +218,7 @@ def read_log(
         limits: for reading records.
         epoch_at: the epoch that the leader-epoch-checkpoint has for an offset, None where it has none.
         next_base: base offset of the segment after it.
+        known_end: tells where other files know it to end, of the last log.
         hints: positions that its offset index has.
         follow_producers: its batches' sequences mean something.
         given: findings about header fields that the logs around it determine.
@@ -216,11 +227,28 @@ def read_log(
         OSError: it cannot be read to its end.
     """
     if base is not None:
-        facts = _read_log(source, base, limits, epoch_at, next_base, hints, given, follow_producers=follow_producers)
-        if sum(code in place.codes for place in facts.places for code in ("O01", "O02")) < _RENAMED:
+        facts = _read_log(
+            source, base, limits, epoch_at, next_base, known_end, hints, given, follow_producers=follow_producers
+        )
+        if not _is_renamed(facts):
             return facts
-    found = _read_log(source, None, limits, epoch_at, None, hints, (), follow_producers=follow_producers)
+    found = _read_log(source, None, limits, epoch_at, None, unknown, hints, (), follow_producers=follow_producers)
     return found.replace(is_renamed=base is not None)  # the name is wrong, not so many batches
+
+
+def _is_renamed(facts: LogFacts) -> bool:
+    """Whether batches tell that the name of their log is wrong, and not their own base offsets.
+
+    They are several, and most of the log, or they lie before all others and lead up to them offset by offset.
+    """
+    wrong = [place for place in facts.places if not {"O01", "O02"}.isdisjoint(place.codes)]
+    if len(wrong) < _RENAMED:
+        return False
+    rows = facts.stretches
+    if sum(place.length for place in wrong) > sum(rows[_END::STRETCH]) - sum(rows[_POSITION::STRETCH]):
+        return True
+    ends = [(place.position + place.length, (place.last_offset or 0) + 1) for place in wrong]
+    return ends == [*((place.position, place.offset) for place in wrong[1:]), (rows[_POSITION], rows[_FIRST])]
 
 
 def _read_log(
@@ -229,6 +257,7 @@ def _read_log(
     limits: ReadLimits,
     epoch_at: Callable[[int], int | None],
     next_base: int | None,
+    known_end: Callable[[], int | None],
     hints: Callable[[], Sequence[int]],
     given: Sequence[Finding],
     *,
@@ -243,7 +272,9 @@ def _read_log(
     facts, known = None, None
     for _ in range(_ROUNDS):
         log: Source = Overlay(source, patches.values()) if patches else source
-        walk = _Walk(log, base, limits, hints, next_base=next_base, follow_producers=follow_producers)
+        walk = _Walk(
+            log, base, limits, hints, next_base=next_base, known_end=known_end, follow_producers=follow_producers
+        )
         walk.run()
         errors = {(one.code, one.position) for one in walk.errors if one.severity is Severity.ERROR}
         if known is not None and patches and errors - before:
@@ -277,6 +308,7 @@ class _Walk:
         hints: Callable[[], Sequence[int]],
         *,
         next_base: int | None,
+        known_end: Callable[[], int | None],
         follow_producers: bool,
     ) -> None:
         self._log = log
@@ -287,6 +319,7 @@ class _Walk:
         self._gaps: list[Finding] = []
         self._findings: list[Finding] = []
         self._wrong: list[Place] = []
+        self._hidden: dict[int, str] = {}  # who follows lengths does not meet these, or what lies behind them
         self._wrappers = Wrappers()
         self._stretches = Stretches(self._wrappers)
         self._walk = CheckedWalk(
@@ -294,6 +327,7 @@ class _Walk:
             self._report,
             segment=layout.UNKNOWN if base is None else base,
             next_base=next_base,
+            known_end=known_end,
             hints=hints,
             max_batch_bytes=limits.max_batch_bytes,
         )
@@ -309,6 +343,8 @@ class _Walk:
             self._findings.append(finding)
         elif finding.code not in (Code.B01,) and (finding.severity is Severity.ERROR or is_of_header(finding)):
             self.errors.append(finding)
+            if finding.field in _FRAMES and finding.position is not None and is_of_header(finding):
+                self._hidden[finding.position] = finding.code.name
 
     def run(self) -> None:
         """Walk through the log."""
@@ -322,11 +358,15 @@ class _Walk:
                     self._note_wrapper(chunk)
                 for finding in records.check(chunk):
                     self._report(finding)
-            if trusted:
+            start, end = window.cell(0, layout.POSITION), window.end(window.count)
+            hidden = {position: code for position, code in self._hidden.items() if start <= position < end}
+            if trusted and not hidden:
                 self._stretches.push(window, 0, window.count)
                 continue
             for k in range(window.count):
-                if window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
+                if (code := hidden.get(window.cell(k, layout.POSITION))) is not None:
+                    self._wrong.append(_place_of(window, k, (code,)))
+                elif window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
                     self._stretches.push(window, k, k + 1)
                 else:
                     self._wrong.append(_place_of(window, k))

@@ -6,12 +6,12 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.item import Certainty, Loss
-from kdump.rescue.log_facts import STRETCH
+from kdump.rescue.log_facts import STRETCH, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from kdump.rescue.log_facts import LogFacts, Place
+    from kdump.rescue.log_facts import LogFacts
 
 
 class Spot(NamedTuple):
@@ -80,8 +80,53 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
         else:
             waiting.append(place)
     if waiting and high is not None and low <= high:
-        best = next((one for one in waiting if one.is_batch), waiting[0]) if len(waiting) > 1 else waiting[0]
+        counts = [one.records or 0 for one in waiting if one.is_batch]
+        if len(counts) == len(waiting) and all(counts) and sum(counts) == high - low + 1:  # each has its share
+            for place, count in zip(waiting, counts, strict=True):
+                yield Spot(low, low + count - 1, False, path, place)
+                low += count
+            return
+        best = next((one for one in waiting if one.is_batch), waiting[0])
+        if len(waiting) > 1:
+            best = best._replace(records=None)  # others stand there too
         yield Spot(low, high, not best.is_batch, path, best)
+
+
+def lost_logs(path: str, ranges: Iterable[tuple[int, int]]) -> Iterator[Spot]:
+    """Yield the offsets of logs of which only the indexes are left.
+
+    Args:
+        path: of the directory.
+        ranges: first and last offset of each.
+    """
+    nothing = Place(0, 0, None, None, None, is_batch=False, codes=("F08",), is_exact=False)
+    return (Spot(first, last, True, path, nothing) for first, last in ranges)
+
+
+def but_for(spots: Iterable[Spot], whole: Sequence[tuple[int, int]]) -> Iterator[Spot]:
+    """Yield what spots have outside of ranges in which a copy has all that is left of the log.
+
+    Args:
+        spots: of all logs.
+        whole: first and last offset of each range, ascending, no two touching.
+    """
+    ends = [last for _, last in whole]
+    for spot in spots:
+        low = spot.first
+        for first, last in whole[bisect_left(ends, low) :]:
+            if first > spot.last:
+                break
+            if low < first:
+                yield _part(spot, low, first - 1)
+            low = last + 1
+        if low <= spot.last:
+            yield _part(spot, low, spot.last)
+
+
+def _part(spot: Spot, first: int, last: int) -> Spot:
+    if (first, last) == (spot.first, spot.last):
+        return spot
+    return spot._replace(first=first, last=last, place=spot.place._replace(records=None))
 
 
 class Missing:
@@ -145,12 +190,13 @@ class Missing:
     def loss(self, first: int, last: int, certainty: Certainty, spot: Spot, *, records: int | None) -> Loss:
         """Return the loss of a place."""
         place = spot.place
+        is_here = place.length > 0
         return Loss(
             self._path,
             self._partition,
-            spot.path,
-            place.position,
-            place.length,
+            spot.path if is_here else None,
+            place.position if is_here else None,
+            place.length if is_here else None,
             first,
             last,
             records,

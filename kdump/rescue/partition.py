@@ -12,6 +12,7 @@ from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.finding import Code
 from kdump.format.batch import layout
+from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.window import Buffer, Window
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
@@ -29,13 +30,14 @@ from kdump.rescue.log_facts import (
     first_offset,
     read_log,
 )
-from kdump.rescue.losses import Missing, Spot, spots_of
+from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing, standing_of
 from kdump.rescue.transactions import Fates, Hole, LeftOut
 from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.lost_logs import end_beside
 from kdump.storage.misplaced import first_in_header
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
@@ -142,6 +144,43 @@ class PartitionSalvage:
     def is_run(self, copy: int) -> bool:
         """Return whether a copy is of runs that were carved, between which anything may be missing."""
         return self._copies[copy].is_run
+
+    def lost_logs(self, copy: int) -> list[tuple[int, int]]:
+        """Return first and last offset of each log that a copy has lost, by the indexes that are left of it."""
+        return self._copies[copy].lost_logs
+
+    def whole_ranges(self, line: Line) -> list[tuple[int, int]]:
+        """Return the ranges of offsets in which a copy has every batch that was left of the log, ascending.
+
+        These are its batches that lie one behind the other, from the base offset of a log on and up to the next log.
+
+        Args:
+            line: of all copies; one that has left it does not count, nor one with a single hole.
+        """
+        found: list[tuple[int, int]] = []
+        left = {one.copy for one in line.divergent}
+        for number in range(len(self._copies)):
+            own = [one.facts for one in self.read if one.copy == number]
+            if sum(one.gaps for one in own) == 1 and not any(one.lacks_records for one in own):
+                left.add(number)  # a hole that stands alone is no compaction
+        for one in self.read:
+            if one.copy in left or self.is_run(one.copy) or not one.facts.stretches:
+                continue
+            spans, rows, base, end = one.facts.spans, one.facts.stretches, one.log.base, one.log.next_base
+            if base is not None and not one.facts.is_renamed:
+                if rows[0] == 0:
+                    spans[0] = min(base, spans[0][0]), spans[0][1]
+                if rows[-3] == one.source.size and end is not None:
+                    ends = [end, *(first for first, _ in self.lost_logs(one.copy) if first > spans[-1][1])]
+                    spans[-1] = spans[-1][0], max(spans[-1][1], min(ends) - 1)
+            found.extend((first, min(last, line.cuts[one.copy] - 1)) for first, last in spans)
+        joined: list[tuple[int, int]] = []
+        for first, last in sorted(one for one in found if one[0] <= one[1]):
+            if joined and first <= joined[-1][1] + 1:
+                joined[-1] = joined[-1][0], max(last, joined[-1][1])
+            else:
+                joined.append((first, last))
+        return joined
 
     def read_source(self, copy: int) -> str:
         """Return the path of the user for a copy."""
@@ -332,12 +371,14 @@ class PartitionSalvage:
 
     def _facts(self, copy: Copy, log: SourceLog, raw: TolerantSource, given: Sequence[Finding]) -> LogFacts:
         segment = copy.segment(log, self._cache)
+        is_last = not copy.is_run and log.base is not None and log.base == max(copy.bases, default=None)
         return read_log(
             raw,
             log.base,
             self._options.limits,
             self._checkpoint_for(copy).epoch_at,
             next_base=log.next_base,
+            known_end=partial(end_beside, copy.directory, segment) if is_last else unknown,
             hints=segment.hints if log.base is not None else tuple,
             follow_producers=not self.name.startswith(f"{OFFSETS_TOPIC}-"),
             given=given,
@@ -653,6 +694,10 @@ class LineWriter:
         target: where the result goes.
         staging: its files under temporary names.
         ops: makes the calls.
+
+    Attributes:
+        result: what it has come to, once it is written.
+        standing: how the copies stand beside that.
     """
 
     def __init__(
@@ -690,11 +735,6 @@ class LineWriter:
         return self._start if self._start is not None and self._start > base else None
 
     @property
-    def standing(self) -> Standing:
-        """How the copies stand beside the result, once that is written."""
-        return self._work.standing(self._line, self.result)
-
-    @property
     def size(self) -> int:
         """Bytes that the logs will have at most."""
         rows = self._line.extents
@@ -708,7 +748,8 @@ class LineWriter:
             end = one.log.next_base
             if end is None and one.log.base is not None:
                 end = self._known_end
-            own = list(spots_of(one.log.path, one.facts, start, end))
+            lost = [first for first, _ in self._work.lost_logs(one.copy) if start < first and end is not None]
+            own = list(spots_of(one.log.path, one.facts, start, min([end or 0, *lost]) if lost else end))
             spots.extend(own)
             if one.log.next_base is None and not self._work.is_run(one.copy):
                 self._note_tail(one, own)
@@ -719,7 +760,13 @@ class LineWriter:
             if first <= last:
                 place = Place(0, one.raw.size, None, None, None, False, (Code.F15.name,), False)
                 spots.append(Spot(first, last, True, one.log.path, place))
-        return Missing(self._work.name, self._path, spots, self._line.last + 1, is_compacted=lacks or gaps > 1)
+        for number, cut in enumerate(self._line.cuts):
+            ranges = [(first, min(last, cut - 1)) for first, last in self._work.lost_logs(number) if first < cut]
+            spots.extend(lost_logs(self._path, ranges))
+        is_compacted = lacks or gaps > 1
+        if is_compacted:  # what a whole copy lacks was cleaned away there, whatever stands in another one
+            spots = list(but_for(spots, self._work.whole_ranges(self._line)))
+        return Missing(self._work.name, self._path, spots, self._line.last + 1, is_compacted=is_compacted)
 
     def _note_tail(self, one: ReadLog, spots: list[Spot]) -> None:
         """Say of bytes behind the last batch of a copy that no offset is known of them, where nothing else does.
@@ -795,7 +842,9 @@ class LineWriter:
         """
         self._staging = staging
         base = self._base if self._base is not None else self._line.extents[FIRST]
-        self.expected = base if self._start is None or self._options.below_log_start else max(base, self._start)
+        lost = [first for copy in range(len(self._line.cuts)) for first, _ in self._work.lost_logs(copy)]
+        begin = min([base, *lost])
+        self.expected = begin if self._start is None or self._options.below_log_start else max(begin, self._start)
         floor = self._start if self._start is not None and not self._options.below_log_start else None
         self._add_extras()
         start = max(base, self._start or 0) if not self._options.below_log_start else base
@@ -818,7 +867,9 @@ class LineWriter:
         if self._known_end > self.expected:
             self._gap(self._known_end - 1)
         self._finish_extras()
-        self.result = self._salvaged(writer, start)
+        result = self._salvaged(writer, start)
+        self.standing = self._work.standing(self._line, result)
+        self.result = result.replace(copies=self.standing.copies)
         staging.row(row_json(self.result))
 
     def _salvaged(self, writer: SegmentWriter, start: int) -> Salvaged:

@@ -21,8 +21,8 @@ def losses_of(path: str) -> Iterator[Loss]:
         row = json.loads(text)
         yield Loss(
             os.path.dirname(path),
-            str(_name(row["partition"])),
-            _name(row["file"]),
+            str(name_of(row["partition"])),
+            name_of(row["file"]),
             row["position"],
             row["length"],
             row["offset"],
@@ -30,11 +30,12 @@ def losses_of(path: str) -> Iterator[Loss]:
             row["records"],
             Certainty(row["certainty"]),
             tuple(row["because"]),
-            tuple(str(_name(one)) for one in row["elsewhere"]),
+            tuple(str(name_of(one)) for one in row["elsewhere"]),
         )
 
 
-def _name(value: object) -> str | None:
+def name_of(value: object) -> str | None:
+    """Return a name as a row has it."""
     if isinstance(value, dict):
         return os.fsdecode(base64.b64decode(value["base64"]))
     return None if value is None else str(value)

@@ -11,11 +11,11 @@ from kdump.item import Progress
 from kdump.render.shell import command_line, named, renaming
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.partition import ChangedError, LineWriter, PartitionSalvage, RefusalError, SalvageOptions
-from kdump.rescue.rows import lines_of, losses_of
+from kdump.rescue.rows import lines_of, losses_of, name_of
 from kdump.rescue.sources import find_copies, is_partition_name
-from kdump.rescue.standing import Standing
+from kdump.rescue.standing import Standing, standing_by
 from kdump.rescue.target import Staging, Target, UnfitError
-from kdump.salvaged import OpenedTransaction, Salvaged, SalvageDone, SalvageRefused, SalvageStep
+from kdump.salvaged import OpenedTransaction, Salvaged, SalvagedCopy, SalvageDone, SalvageRefused, SalvageStep
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
 from kdump.storage.misplaced import renamed
@@ -234,11 +234,8 @@ def _written(
     path = os.path.join(target.path, work.name)
     has_id, start, is_part = work.metadata() is not None, writer.start_by_checkpoint, bool(work.parts)
     before = (*_steps_of_part(work, path), *_steps_before(without))
-    after: tuple[SalvageStep, ...] = ()
     standing = Standing() if before else writer.standing
-    if not (is_part or standing.is_sound):
-        better = (*_steps_beside(standing, work.name), *_steps_of_names(work))
-        after = (*better, *steps_for(writer.result, path, start, has_id=has_id))
+    after = () if is_part else _steps_after(work, standing, writer.result, path, start, has_id=has_id)
     yield SalvageDone(
         writer.result,
         path,
@@ -279,7 +276,9 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     has_id = os.path.exists(os.path.join(path, FileKind.PARTITION_METADATA.value))
     without = _without(unread)
     is_part, before = bool(work.parts), (*_steps_of_part(work, path), *_steps_before(without))
-    after = () if is_part else steps_for(result, path, _log_start_in(path, result), has_id=has_id)
+    standing = Standing() if before else standing_by(result.copies)
+    start = _log_start_in(path, result)
+    after = () if is_part else _steps_after(work, standing, result, path, start, has_id=has_id)
     steps = (*before, *after)
     rows = target.rows_path(name)
     changed = tuple(work.changed_since(os.stat(rows).st_mtime_ns))
@@ -287,8 +286,19 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     if changed:
         note += f", and {changed[0]}{' and others' if changed[1:] else ''} changed since"
     note += f"; to make it from them as they are now, remove {path} or name another --to"
-    done = SalvageDone(result, path, rows, records, unknown, diverged, (note,), steps, is_new=False, changed=changed)
-    return done.replace(without=without, is_part=is_part)
+    notes = (note, *(_notes_if_sound(standing, name, start) if standing.is_sound else ()))
+    done = SalvageDone(result, path, rows, records, unknown, diverged, notes, steps, is_new=False, changed=changed)
+    return done.replace(without=without, is_part=is_part, is_sound=standing.is_sound)
+
+
+def _steps_after(
+    work: PartitionSalvage, standing: Standing, result: Salvaged, path: str, log_start: int | None, *, has_id: bool
+) -> tuple[SalvageStep, ...]:
+    """Return what comes next where all sources were read: nothing where no copy is damaged."""
+    if standing.is_sound:
+        return ()
+    better = (*_steps_beside(standing, result.partition), *_steps_of_names(work))
+    return (*better, *steps_for(result, path, log_start, has_id=has_id))
 
 
 def _log_start_in(path: str, result: Salvaged) -> int | None:
@@ -303,9 +313,10 @@ def _salvaged_of(row: dict[str, object]) -> Salvaged:
         assert isinstance(value, int)
         return value
 
-    sources, opened = row["sources"], row["openTransactions"]
+    sources, opened, copies = row["sources"], row["openTransactions"], row.get("copies", [])
     assert isinstance(sources, list)
     assert isinstance(opened, list)
+    assert isinstance(copies, list)
     return Salvaged(
         str(row["partition"]),
         tuple(sources),
@@ -317,6 +328,7 @@ def _salvaged_of(row: dict[str, object]) -> Salvaged:
         number("logEndOffset"),
         number("offsetsLost"),
         tuple(OpenedTransaction(one["producerId"], one["producerEpoch"], one["firstOffset"]) for one in opened),
+        tuple(SalvagedCopy(str(name_of(one["path"])), one["state"], one["logEndOffset"]) for one in copies),
     )
 
 

@@ -16,6 +16,7 @@ from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
+from kdump.storage.lost_logs import lost_of
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import parse_name, parse_partition, run_base
 from kdump.storage.open_files import OpenFileCache, open_source
@@ -155,6 +156,11 @@ class Copy:
         return [] if self.is_run else self.directory.listing.regular_bases
 
     @property
+    def lost_logs(self) -> list[tuple[int, int]]:
+        """First and last offset of each log that is not in its directory though its indexes are; none of runs."""
+        return [] if self.is_run else lost_of(self.directory).ranges
+
+    @property
     def unread(self) -> int:
         """The number of segments in its directory that the user did not name where others were named, as files."""
         names = {os.path.basename(log.path) for log in self.logs}
@@ -193,7 +199,7 @@ class Copy:
         """
         if self.is_run:
             return end
-        known = [end]
+        known = [end, *(last + 1 for _, last in self.lost_logs)]
         for kind in (FileKind.RECOVERY_POINT, FileKind.REPLICATION):
             offset, is_sound = self.checkpoint(kind)
             if offset is not None and is_sound:

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 from kdump.format.kinds import FileKind
 from kdump.rescue.line import AT, END, EXTENT
 from kdump.rescue.log_facts import STRETCH
+from kdump.salvaged import SalvagedCopy
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kdump.rescue.line import Line
     from kdump.rescue.log_facts import LogFacts
     from kdump.rescue.sources import Copy
     from kdump.salvaged import Salvaged
 
+_WHOLE, _DAMAGED, _SHORT = "whole", "damaged", "short"
 _CHECKPOINTS = (FileKind.LOG_START, FileKind.RECOVERY_POINT, FileKind.REPLICATION)
 
 
@@ -41,6 +43,20 @@ class Standing(Value):
     def is_sound(self) -> bool:
         """Whether nothing has to be rescued."""
         return bool(self.whole) and not self.damaged
+
+    @property
+    def copies(self) -> tuple[SalvagedCopy, ...]:
+        """The same copy by copy, for the rows."""
+        whole = (SalvagedCopy(path, _WHOLE) for path in self.whole)
+        damaged = (SalvagedCopy(path, _DAMAGED) for path in self.damaged)
+        return (*whole, *damaged, *(SalvagedCopy(path, _SHORT, end) for path, end in self.short))
+
+
+def standing_by(copies: Iterable[SalvagedCopy]) -> Standing:
+    """Return how copies stand by the rows of a former run."""
+    rows = list(copies)
+    whole, damaged = (tuple(one.path for one in rows if one.state == state) for state in (_WHOLE, _DAMAGED))
+    return Standing(whole, damaged, tuple((one.path, one.end or 0) for one in rows if one.state == _SHORT))
 
 
 def standing_of(
@@ -76,7 +92,7 @@ def _end(copy: Copy, logs: Sequence[LogFacts]) -> int:
 
 def _is_sound(copy: Copy, logs: Sequence[LogFacts], *, has_id: bool) -> bool:
     """Whether all logs of a directory were read, nothing in them or beside them is wrong, and nothing is missing."""
-    if not copy.is_whole or not len(logs) == len(copy.logs) == len(copy.bases):
+    if not copy.is_whole or copy.lost_logs or not len(logs) == len(copy.logs) == len(copy.bases):
         return False
     if any(one.places or one.patches or one.findings or one.is_renamed for one in logs):
         return False

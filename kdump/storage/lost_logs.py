@@ -73,6 +73,20 @@ def known_ends(directory: PartitionDir, lost: Mapping[int, int]) -> Iterator[tup
             yield offset, Code.K01
 
 
+def end_beside(directory: PartitionDir, segment: Segment) -> int | None:
+    """Return the highest offset at which the files beside the last log know it to end, None where none does.
+
+    Args:
+        directory: the partition.
+        segment: its last one.
+    """
+    lost = {base: last for base, last in lost_of(directory).logs.items() if base > segment.base_offset}
+    ends = [offset for offset, _ in known_ends(directory, lost)]
+    with suppress(OSError):  # an index has vanished meanwhile
+        ends.append(segment.entries_end() or 0)
+    return max(ends, default=None)
+
+
 class LostBehind(NamedTuple):
     """Offsets that a log had behind its last batch.
 
@@ -123,6 +137,12 @@ class LostOffsets:
                     found.append((int(row["offset"]), int(row["lastOffset"])))
         return tuple(found)
 
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The offsets of each log that is lost, inclusive: up to the next log, else up to its last known one."""
+        bases = sorted((*self.logs, *self._directory.log_bases))
+        return [(base, next((one - 1 for one in bases if one > base), last)) for base, last in self.logs.items()]
+
     def findings(self, first: int = 0, end: int | None = None) -> Iterator[Finding]:
         """Yield one for each log that is lost.
 
@@ -131,15 +151,11 @@ class LostOffsets:
 
         Reports: F08.
         """
-        if not self.logs:
-            return
-        bases = sorted((*self.logs, *self._directory.log_bases))
-        for base, last in self.logs.items():
+        for base, until in self.ranges if self.logs else ():
             if base < first or (end is not None and base >= end):
                 continue
-            until = next((one - 1 for one in bases if one > base), last)
             values: dict[str, int | str | None] = {
-                "why": f"the log is missing: its indexes have entries up to offset {last}",
+                "why": f"the log is missing: its indexes have entries up to offset {self.logs[base]}",
                 "remedy": f"{_RESTORE} its indexes, the only witnesses",
             }
             path, severity = self._directory.path_of(base, FileKind.LOG), Severity.ERROR

@@ -230,7 +230,7 @@ class _Search:
         lacks = False
         with opened, suppress(OSError):
             first = first_in_header(opened)
-            walk = CheckedWalk(opened, found.append, max_batch_bytes=_MOST_HELD)
+            walk = CheckedWalk(opened, found.append, next_base=None, max_batch_bytes=_MOST_HELD)
             for window in walk.windows():
                 epochs = [
                     (epochs or window.column(layout.LEADER_EPOCH))[0],

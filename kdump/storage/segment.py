@@ -278,6 +278,24 @@ class Segment:
             if entry is not None and entry.offset > last and entry.timestamp > (-1 if largest is None else largest):
                 yield entry.offset + 1, "T04"
 
+    def entries_end(self) -> int | None:
+        """Return the offset after the last one that the indexes have, None where they have none.
+
+        Raises:
+            OSError: an index cannot be read.
+        """
+        from kdump.format.index.offset_and_time import TimeIndex
+
+        time_source = self.file(FileKind.TIMEINDEX)
+        offsets, ends = self._trimmed, []
+        if offsets.entries:
+            ends.append(offsets.entry(offsets.entries - 1).offset + 1)
+        if not isinstance(time_source, OpenFailure):
+            times = TimeIndex(time_source, self.base_offset)
+            times.trim()
+            ends += [times.entry(times.entries - 1).offset + 1] if times.entries else []
+        return max(ends, default=None)
+
     def index_end(self, size: int) -> int | None:
         """Return the last offset that the offset index has for a byte at or after the end of the log; None for none.
 

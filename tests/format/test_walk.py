@@ -543,24 +543,31 @@ def test_a_run_that_is_skipped_leaves_what_its_batches_one_by_one_leave(is_lost:
     assert told[0] == told[1]
 
 
-def last_of_a_segment(first: int, next_base: int) -> tuple[list[Finding], int | None]:
-    """What is found where the batches 0..9 and one of four offsets from `first` on lie before a segment."""
+def last_of_a_segment(first: int, end: int, *, by_others: bool = False) -> tuple[list[Finding], int | None]:
+    """What is found where the batches 0..9 and one of four offsets from `first` on lie before an offset.
+
+    Args:
+        first: base offset of the last batch.
+        end: where the next segment begins, or the last one ends.
+        by_others: other files know it to end there.
+    """
     found: list[Finding] = []
-    fold = OffsetFold("x.log", found.append, 0, next_base)
+    fold = OffsetFold("x.log", found.append, 0, None if by_others else end, lambda: end)
     fold.push(HeaderFacts(0, 90, 0, 9, 0, trusted=True))
     fold.push(HeaderFacts(90, 90, first, first + 3, 0, trusted=True))
     fold.finish()
     return found, fold.last
 
 
+@pytest.mark.parametrize("by_others", [False, True])
 @pytest.mark.parametrize("first", [10 ^ 1 << bit for bit in range(63) if bit != 2] + [2, 8])
-def test_the_next_segment_tells_one_wrong_bit_of_the_last_batch(first: int) -> None:
-    (found,), last = last_of_a_segment(first, next_base=14)
+def test_the_next_segment_or_the_other_files_tell_one_wrong_bit_of_the_last_batch(first: int, by_others: bool) -> None:
+    (found,), last = last_of_a_segment(first, 14, by_others=by_others)
     assert (found.code in (Code.O02, Code.O03), found.expected, last) == (True, 10, 13)
 
 
 @pytest.mark.parametrize(
-    ("first", "next_base", "codes"),
+    ("first", "end", "codes"),
     [
         (10, 14, []),
         (10, 30, []),  # compaction has taken what came behind it
@@ -571,9 +578,10 @@ def test_the_next_segment_tells_one_wrong_bit_of_the_last_batch(first: int) -> N
         (10, 12, []),  # it stands behind the batches before it: which of them is wrong nobody knows
     ],
 )
-def test_what_one_bit_does_not_explain_is_not_blamed(first: int, next_base: int, codes: list[Code]) -> None:
-    found, _ = last_of_a_segment(first, next_base)
-    assert [one.code for one in found] == codes
+def test_what_one_bit_does_not_explain_is_not_blamed(first: int, end: int, codes: list[Code]) -> None:
+    for by_others in (False, True):
+        found, _ = last_of_a_segment(first, end, by_others=by_others)
+        assert [one.code for one in found] == codes
 
 
 def test_a_batch_before_lost_bytes_is_not_the_last_one() -> None:

@@ -102,7 +102,7 @@ def test_each_log_is_read_a_few_times_whatever_the_number_of_batches() -> None:
         parts = [batch(offset, [b"v%d" % offset]) for offset in range(3 * count)]
         own = list(parts)
         for at in range(1, 3 * count - 1, 3):
-            own[at - 1], own[at] = torn(parts[at - 1]), at_offset(parts[at], at + (3 << 30))
+            own[at - 1], own[at] = torn(parts[at - 1]), at_offset(parts[at], at + (3 << 28))
         CountedSource.count = 0
         assert sum(was != true for was, true in found(own, parts)) == count
         reads.append(CountedSource.count / len(b"".join(parts)))

@@ -29,13 +29,13 @@ def header_patches(log: str, base: int, next_base: int | None, errors: Sequence[
     """
     if not any(is_of_header(one) for one in errors):
         return None
-    from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint  # it walks the log again
+    from kdump.format.batch.header_patches import HeaderPatches, by_checkpoint, log_end_by  # it walks the log again
 
     source = open_source(log, follow=False)
     if isinstance(source, OpenFailure):
         return None
     with source:
-        headers = HeaderPatches(source, base, next_base)
+        headers = HeaderPatches(source, base, next_base, log_end_by(log, errors))
         try:
             refused = headers.solve(by_checkpoint(log, errors))
         except OSError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Report, Severity
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import OffsetFold, header_facts, offsets_at
+from kdump.format.batch.offset_order import OffsetFold, header_facts, offsets_at, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,6 +42,7 @@ class HeaderChecks:
         report: takes each finding.
         segment: base offset of the file, layout.UNKNOWN when it has none.
         next_base: base offset of the next segment; None where there is none, or nobody knows.
+        known_end: tells where other files know the last segment to end.
 
     Attributes:
         follow_producers: look at sequences; off for topics where they say nothing.
@@ -49,10 +50,17 @@ class HeaderChecks:
     Reports: B05-B09, B11, O01-O05, E01-E03, P01, P02.
     """
 
-    def __init__(self, file: str, report: Report, segment: int, next_base: int | None) -> None:
+    def __init__(
+        self,
+        file: str,
+        report: Report,
+        segment: int,
+        next_base: int | None,
+        known_end: Callable[[], int | None] = unknown,
+    ) -> None:
         self._file = file
         self._report = report
-        self.offsets = OffsetFold(file, report, segment, next_base)
+        self.offsets = OffsetFold(file, report, segment, next_base, known_end)
         self.epochs = EpochFold(file, report)
         self._sequences = SequenceFold(file, report)
         self.follow_producers = True

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
+from kdump.format.batch.offset_order import LOG_END
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import header_at
 
@@ -34,6 +35,7 @@ class HeaderPatches:
         source: the log.
         base: offset of the segment.
         next_base: of the next segment; None for the last one.
+        known_end: where other files know the last one to end, as `log_end_by` has it.
 
     Attributes:
         patches: by position of the field.
@@ -41,10 +43,11 @@ class HeaderPatches:
         end_before: that of the log as it is.
     """
 
-    def __init__(self, source: Source, base: int, next_base: int | None = None) -> None:
+    def __init__(self, source: Source, base: int, next_base: int | None = None, known_end: int | None = None) -> None:
         self._source = source
         self._base = base
         self._next_base = next_base
+        self._known_end = known_end
         self.patches: dict[int, Patch] = {}
         self.end: int | None = None
         self.end_before: int | None = None
@@ -103,7 +106,14 @@ class HeaderPatches:
                 found.append(finding)
             self._has_holes = self._has_holes or finding.code is Code.O04
 
-        walk = CheckedWalk(log, keep, segment=self._base, next_base=self._next_base, max_batch_bytes=_MAX_BATCH)
+        walk = CheckedWalk(
+            log,
+            keep,
+            segment=self._base,
+            next_base=self._next_base,
+            known_end=lambda: self._known_end,
+            max_batch_bytes=_MAX_BATCH,
+        )
         for _ in walk.windows():
             if len(found) > _MOST_ERRORS:
                 break
@@ -182,6 +192,18 @@ def by_checkpoint(path: str, findings: Iterable[Finding]) -> dict[int, Finding]:
         for one in findings
         if one.code is Code.E03 and os.path.basename(one.file) == name and one.position is not None
     }
+
+
+def log_end_by(path: str, findings: Iterable[Finding]) -> int | None:
+    """Return the end of a log by other files, where a finding about its last batch goes by that.
+
+    Args:
+        path: of the log.
+        findings: those about other files, and other ones, do not count.
+    """
+    name = os.path.basename(path)
+    ends = (one.values.get(LOG_END) for one in findings if os.path.basename(one.file) == name)
+    return next((end for end in ends if isinstance(end, int)), None)
 
 
 def _bounded(finding: Finding, checkpoint: dict[int, Finding]) -> Finding:

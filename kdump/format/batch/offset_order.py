@@ -3,8 +3,9 @@
 Strategy: a base offset is outside the CRC, so one wrong bit shows only against the neighbours. The fold keeps the last
 good batch and holds back a batch that does not follow it until the next one is there: the two tell whether the held
 batch is wrong (it fits neither, or only one of them while the next follows the good one) or offsets are missing. The
-last batch of a closed segment has no next one. Where it reaches into the next segment, which may be a stale one, its
-base offset is wrong only if one bit makes it fit exactly between the good batch and that segment.
+last batch of a segment has no next one. Where it reaches into the next segment, which may be a stale one, or over the
+end that all other files know, its base offset is wrong only if one bit makes it fit exactly between the good batch and
+that offset.
 """
 
 from __future__ import annotations
@@ -121,6 +122,14 @@ def put_right(window: Window, findings: Iterable[Finding]) -> dict[int, int]:
     return shifts
 
 
+LOG_END = "log_end"
+"""Among the values of a finding: the end that other files know, by which the last base offset of a log is judged."""
+
+
+def unknown() -> None:
+    """Nobody knows where the log ends."""
+
+
 class OffsetFold:
     """Judges the offsets of a log's batches in file order.
 
@@ -129,6 +138,7 @@ class OffsetFold:
         report: takes each finding.
         segment: base offset of the file, layout.UNKNOWN when it has none.
         next_base: base offset of the next segment; None where there is none, or nobody knows.
+        known_end: tells the highest offset at which other files know the last segment to end; None where none does.
 
     Attributes:
         last: the last offset that is known to be right, None before the first batch.
@@ -138,16 +148,25 @@ class OffsetFold:
     Reports: O01-O04, B07.
     """
 
-    def __init__(self, file: str, report: Report, segment: int, next_base: int | None) -> None:
+    def __init__(
+        self,
+        file: str,
+        report: Report,
+        segment: int,
+        next_base: int | None,
+        known_end: Callable[[], int | None] = unknown,
+    ) -> None:
         self._file = file
         self._report = report
         self._segment = segment
         self._next_base = next_base
+        self._known_end = known_end
         self._good: HeaderFacts | None = None
         self._held: HeaderFacts | None = None
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
         self._proven = True  # the good batch follows another one, not damage
         self._is_end = False  # of the log: no batch comes any more
+        self._end = next_base  # where the last batch must end
         self.when_free: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
 
     @property
@@ -209,6 +228,8 @@ class OffsetFold:
     def finish(self) -> None:
         """There is no next batch."""
         self._is_end = True
+        if self._held is not None and self._next_base is None:
+            self._end = self._known_end()
         self._settle(None)
 
     def _accept(self, one: HeaderFacts) -> None:
@@ -248,7 +269,7 @@ class OffsetFold:
             self._out_of_range(held, after)
         elif self._good is None:
             self._first(held, after)
-        elif self._fits_before_the_next(held):
+        elif self._fits_before_the_end(held):
             self._wrong(held, after)
         elif self._adjoins(held) or (self._follows(held) and _is_before(held, after)):
             self._gap(held)
@@ -270,20 +291,23 @@ class OffsetFold:
 
         Compaction leaves it so. It is wrong only when the batch after it is not above it and says what it was.
         """
-        is_wrong = self._fits_before_the_next(held) or not _is_before(held, after)
+        is_wrong = self._fits_before_the_end(held) or not _is_before(held, after)
         if is_wrong and self._expected(held, after) is not None:
             self._wrong(held, after)
         else:
             self._accept(held)
             self._lost = False
 
-    def _fits_before_the_next(self, held: HeaderFacts) -> bool:
-        """Whether one bit of the last batch, which reaches into the next segment, makes it end right before that."""
-        if not self._is_end or self._next_base is None or self._lost or held.first is None:
+    def _fits_before_the_end(self, held: HeaderFacts) -> bool:
+        """Whether one bit of the last batch, which reaches into the next segment, makes it end right before that.
+
+        Or before the end that other files know. No log had an end between two of its batches, but after a truncation.
+        """
+        if not self._is_end or self._end is None or self._lost or held.first is None:
             return False
         first = self._segment if self._good is None else self._good.last + 1
-        fits = first + _span(held) + 1 == self._next_base and held.first != self._next_base
-        return fits and held.last >= self._next_base and (first ^ held.first).bit_count() == 1
+        fits = first + _span(held) + 1 == self._end and held.first != self._end
+        return fits and held.last >= self._end and (first ^ held.first).bit_count() == 1
 
     def _is_blamed(self, held: HeaderFacts, after: HeaderFacts) -> bool:
         """Whether the held batch is the wrong one of two. A wrapper may hold any offsets: it needs a reason."""
@@ -322,13 +346,17 @@ class OffsetFold:
 
     def _wrong(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         first = held.last if held.first is None else held.first
+        log_end = None
         if self._good is not None and first <= self._good.last:
             why = f"is not above the last offset {self._good.last} before it"
-        elif after is None:
+        elif after is not None:
+            why = "lies above the batch after it"
+        elif self._next_base is not None:
             why = f"lets its batch reach into the next segment, which begins at {self._next_base}"
         else:
-            why = "lies above the batch after it"
-        self._blame(Code.O03, held, after, first, {"why": why})
+            log_end = self._end
+            why = f"lies above the end of the log by its other files, {log_end}, where this batch fits exactly"
+        self._blame(Code.O03, held, after, first, {"why": why, LOG_END: log_end})
 
     def _blame(
         self,
@@ -390,8 +418,8 @@ class OffsetFold:
         by_after = None
         if after is not None and after.trusted and after.first is not None:
             by_after = after.first - delta - 1
-        elif self._fits_before_the_next(held):
-            by_after = (self._next_base or 0) - delta - 1
+        elif self._fits_before_the_end(held):
+            by_after = (self._end or 0) - delta - 1
         if not all(one is None or 0 <= one <= layout.LARGEST_OFFSET - max(0, delta) for one in (by_before, by_after)):
             return None
         if by_before is not None and by_after is not None:

@@ -17,6 +17,7 @@ from kdump.format.batch import _scan, layout
 from kdump.format.batch.framing import Judge
 from kdump.format.batch.gap import BUDGET_SPENT, NOT_SEARCHED, not_searched
 from kdump.format.batch.header_checks import HeaderChecks
+from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.resync import Resync
 from kdump.format.batch.window import WINDOW_SIZE, Buffer, Window, crc_of_range
 from kdump.format.checksum import crc32, crc32c
@@ -77,6 +78,8 @@ class CheckedWalk:
         report: takes each finding, before the batches after it are handed out.
         segment: base offset of the file, layout.UNKNOWN when it has none.
         next_base: base offset of the next segment; None where there is none, or nobody knows.
+        known_end: tells the highest offset at which other files know the last segment to end; asked for where its last
+            batch does not follow.
         hints: makes the positions that the offset index has, ascending; asked for only after damage.
         max_batch_bytes: a batch over this is not held in memory: its window is not `whole`.
         border: where to begin.
@@ -96,6 +99,7 @@ class CheckedWalk:
         *,
         segment: int = layout.UNKNOWN,
         next_base: int | None,
+        known_end: Callable[[], int | None] = unknown,
         hints: Callable[[], Sequence[int]] = tuple,
         max_batch_bytes: int,
         border: Border | None = None,
@@ -111,7 +115,7 @@ class CheckedWalk:
         self._fresh = self._resync.state
         self._judge = Judge(source, report, self._resync)
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
-        self.checks = HeaderChecks(source.name, report, segment, next_base)
+        self.checks = HeaderChecks(source.name, report, segment, next_base, known_end)
         self._ended = False
 
     @property

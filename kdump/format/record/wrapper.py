@@ -27,7 +27,7 @@ def first_offset(log: Source, position: int, max_uncompressed_bytes: int, max_ba
     if not layout.LOG_OVERHEAD < size <= max_batch_bytes:
         return None
     data = log.read_at(position, size)
-    walk = CheckedWalk(BytesSource(data, log.name), lambda _: None, max_batch_bytes=max_batch_bytes)
+    walk = CheckedWalk(BytesSource(data, log.name), lambda _: None, next_base=None, max_batch_bytes=max_batch_bytes)
     reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
     for window in walk.windows():
         for chunk in reader.chunks(window.only(0)):

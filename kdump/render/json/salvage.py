@@ -89,5 +89,6 @@ def _salvaged_json(row: Salvaged) -> str:
                 }
                 for one in row.open_transactions
             ],
+            "copies": [{"path": name(one.path), "state": one.state, "logEndOffset": one.end} for one in row.copies],
         },
     )
