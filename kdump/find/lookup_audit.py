@@ -200,7 +200,7 @@ class LookupAudit:
         entry = segment.time_index.lookup(timestamp)
         offset = max(entry.offset, self._partition.start_offset)
         self._check_entry(number, offset)
-        if segment.time_index.entries and entry.timestamp >= 0:
+        if segment.time_index.entries and entry != (NO_TIMESTAMP, segment.base_offset):  # that is none of them
             self._check_time_entry(lookup, number, entry)
 
     def check_max(self, lookup: Lookup, *, nothing: bool) -> None:
