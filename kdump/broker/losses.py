@@ -365,6 +365,11 @@ class PartitionLosses:
         self._alone: Loss | None = None  # the first hole, as long as there is no other
         self._explained = False
 
+    @property
+    def explains_holes(self) -> bool:
+        """Whether the log has what compaction leaves, so far: then no hole is lost."""
+        return self._explained
+
     def compacted(self) -> None:
         """A batch has fewer records than offsets."""
         self._explained = True
