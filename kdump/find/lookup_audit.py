@@ -321,7 +321,7 @@ class LookupAudit:
             self._tell(Code.T05, index.name, last.offset, found=last.timestamp, values={"largest": late})
 
     def _check_time_entry(self, lookup: Lookup, number: int, entry: TimestampOffset) -> None:
-        """Compare an entry with the batch that has its offset: a lookup that did not come to it went past its answer."""
+        """Compare an entry with the batch that has its offset: a lookup that did not meet it may be past its answer."""
         met = (row for (segment, _), row in self._passed.items() if segment == number and _has(row, entry.offset))
         batch = next(met, None)
         if batch is None:
