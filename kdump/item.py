@@ -380,6 +380,7 @@ class PartitionChecked(Value):
         segments: how many.
         start_offset, end_offset: the log start offset and the log end offset by the data; None without a segment.
         size: of its logs, bytes.
+        offsets_lost: that readers do not get; what is absent is not lost.
     """
 
     path: str
@@ -387,6 +388,7 @@ class PartitionChecked(Value):
     start_offset: int | None
     end_offset: int | None
     size: int
+    offsets_lost: int = 0
 
 
 class Certainty(Enum):
@@ -628,6 +630,7 @@ class Step(Value):
         instead: numbers of the steps that this one makes unnecessary.
         damaged: path of the partition directory that it restores or salvages as a whole; None for other steps.
         partition: path of the partition directory that it is about; None where it is about something else.
+        once_compared: of one that asks other replicas: what to do where they were asked; empty for other steps.
     """
 
     n: int
@@ -636,6 +639,7 @@ class Step(Value):
     instead: tuple[int, ...] = ()
     damaged: str | None = None
     partition: str | None = None
+    once_compared: str = ""
 
 
 class Progress(Value):

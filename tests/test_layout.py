@@ -33,6 +33,7 @@ HELD = {
     ),
     "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.terminal.page",
     "tests/checks/test_next_steps.py": "broker.load.rebuildable",
+    "tests/find/test_find_damage.py": "find.holes",
     "tests/find/test_remedies.py": "find.remedies",
     "tests/cli/test_cli.py": (
         "cli.dump cli.options.common cli.options.formats cli.options.kafka render.text.buffer render.text.dump"

@@ -7,6 +7,7 @@ by Kafka's walk, and no CRC decides anything: a broker does not look at it when 
 from __future__ import annotations
 
 from bisect import bisect_left
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,10 @@ from kdump.broker.leader_epoch_file_cache import EpochCache
 from kdump.broker.lookup_results import NO_TIMESTAMP, FoundBatch, FoundRecord, Refused, find_record
 from kdump.broker.segment_reading import SegmentReading
 from kdump.format.batch import layout
+from kdump.format.kernels import wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.format.batch.window import Window
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
@@ -123,6 +125,44 @@ class Lookup:
     def batch_at(self, number: int, position: int) -> FoundBatch | Refused | None:
         """Return what a broker takes for a batch at a position of a segment."""
         return self._reading.batch_at(number, position)
+
+    def batch_of(self, number: int, offset: int) -> FoundBatch | Refused | None:
+        """Return what a broker finds in one segment for an offset, its index first; it counts for no way.
+
+        Args:
+            number: of the segment.
+            offset: that an index of it has.
+        """
+        with self._unwatched():
+            return self._reading.search(number, offset, self._position(number, offset))
+
+    def end_before(self, number: int, position: int, base: int) -> int | None:
+        """Return the offset after the batch before one; None where there is none, or nobody knows.
+
+        Args:
+            number: of the segment.
+            position: of the batch, bytes.
+            base: its first offset.
+        """
+        end = None
+        with self._unwatched():
+            if not position:
+                found = self._reading.next_offset(number - 1) if number else None
+                return found if isinstance(found, int) else None
+            for window, k in self._reading.batches(number, self._position(number, base - 1)):
+                if window.cell(k, layout.POSITION) >= position:
+                    break
+                end = wire.add(window.cell(k, layout.LAST_OFFSET), 1)
+        return end
+
+    @contextmanager
+    def _unwatched(self) -> Iterator[None]:
+        """What is read meanwhile is no part of the way to an answer."""
+        passed, self._reading.passed = self._reading.passed, lambda _number, _window, _k: None
+        try:
+            yield
+        finally:
+            self._reading.passed = passed
 
     def time(self, timestamp: int) -> FoundRecord | Refused | None:
         """Return the first record at or after a time in the first segment that reaches up to it.

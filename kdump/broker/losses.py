@@ -340,14 +340,23 @@ class PartitionLosses:
         path: of the directory.
         partition: its name.
         start: the log start offset: what lies below it is on its way out.
+
+    Attributes:
+        offsets_lost: of all losses so far, without what is absent.
     """
 
     def __init__(self, path: str, partition: str, start: int) -> None:
         self._path = path
         self._partition = partition
         self._next = self._end = start
+        self.offsets_lost = 0
         self._alone: Loss | None = None  # the first hole, as long as there is no other
         self._explained = False
+
+    @property
+    def explains_holes(self) -> bool:
+        """Whether the log has what compaction leaves, so far: then no hole is lost."""
+        return self._explained
 
     def compacted(self) -> None:
         """A batch has fewer records than offsets."""
@@ -381,11 +390,15 @@ class PartitionLosses:
             if self._explained and self._alone is not None:
                 yield self._alone
                 self._alone = None
-            yield loss
+            yield self._counted(loss)
 
     def rest(self) -> Iterator[Loss]:
         """Yield the hole that has stood alone."""
         if self._alone is not None:
             certainty = Certainty.ABSENT if self._explained else Certainty.LOST
-            yield self._alone.replace(certainty=certainty)
+            yield self._counted(self._alone.replace(certainty=certainty))
             self._alone = None
+
+    def _counted(self, loss: Loss) -> Loss:
+        self.offsets_lost += loss.offsets if loss.certainty.is_loss else 0
+        return loss

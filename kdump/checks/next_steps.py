@@ -18,8 +18,9 @@ from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch.header_fields import is_of_header
 from kdump.format.kinds import FileKind
-from kdump.item import Checked, PartitionChecked, Progress, SegmentChecked, Step
+from kdump.item import Certainty, Checked, Loss, PartitionChecked, Progress, SegmentChecked, Step
 from kdump.render.shell import command_line, named, renaming
+from kdump.render.text.losses import Ranges
 from kdump.storage.lost_logs import shows_lost_log
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import parse_name, parse_partition
@@ -65,6 +66,8 @@ class PartitionSteps:
         self._lost: Finding | None = None  # what shows that a log is not here
         self._misplaced = [job.misplaced for job in jobs if job.misplaced is not None]
         self._persons = PersonSteps()
+        self._missing = Ranges()  # offsets of which no intact byte is here
+        self._has_losses = False
 
     @property
     def _path(self) -> str:
@@ -83,6 +86,8 @@ class PartitionSteps:
         is_loud = False
         for item in items:
             kind = type(item)
+            if isinstance(item, Loss):
+                self._see_loss(item)
             if kind is Progress:
                 yield item
             elif kind is Checked or kind is PartitionChecked:
@@ -97,10 +102,16 @@ class PartitionSteps:
                 held.append(item)
                 is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
         yield from self._told(held) if is_loud else held
+        has_missing = self._missing.offsets > 0
         if self._misplaced and not self._directory.is_leftover:
             yield from self._steps_of_names()
-        elif any((self._segments, self._snapshots, self._beside, self._lost, self._persons.has_some)):
+        elif any((self._segments, self._snapshots, self._beside, self._lost, has_missing, self._persons.has_some)):
             yield from self._steps()
+
+    def _see_loss(self, loss: Loss) -> None:
+        self._has_losses = self._has_losses or loss.certainty.is_loss
+        if loss.certainty is Certainty.LOST:
+            self._missing.add(loss.offset, loss.last_offset)
 
     def _passed_on(self, held: list[Item]) -> Iterator[Item]:
         """Findings of a group that has too many of them: the first errors count for its steps, none has a repair."""
@@ -233,19 +244,20 @@ class PartitionSteps:
         cut = next((one for one in self._segments if one.damage), None)
         kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
         patched = [one.log for one in self._segments if one.headers is not None]
+        harmless = "" if self._has_losses else "; nothing is lost"
         if patched:
-            why = "restores header fields that no CRC covers and that can have one value only; nothing is lost"
+            why = f"restores header fields that no CRC covers and that can have one value only{harmless}"
             steps.append((command_line("patch-header", *map(named, patched)), why))
         indexed = [one.argument for one in kept if one.unsound]
         if indexed:
-            why = "builds the indexes that are missing or unsound again, from their logs; nothing is lost"
+            why = f"builds the indexes that are missing or unsound again, from their logs{harmless}"
             steps.append((command_line("reindex", *map(named, indexed)), why))
         if self._beside is not None:
             why = f"names the steps for {self._beside.log}, which is damaged too; its indexes are mended with it"
             steps.append((command_line("verify", named(self._directory.path or ".")), why))
         if self._snapshots:
             logs = dict.fromkeys(self._snapshots)
-            why = "builds wrong producer snapshots again, from the logs; nothing is lost"
+            why = f"builds wrong producer snapshots again, from the logs{harmless}"
             steps.append((command_line("reindex", *map(named, logs), "--snapshot"), why))
         witnesses = [one.log for one in kept if one.witnesses]
         if witnesses:
@@ -253,7 +265,7 @@ class PartitionSteps:
             steps.append((command_line("reindex", *map(named, witnesses), "--force"), why))
         causes = [one.causes[0] for one in self._segments if one.causes]
         cause = self._lost or (causes[0] if causes and (cut is None or causes[0].file <= cut.log) else None)
-        alternatives = [] if cause is None else [self._restored(cause)]
+        alternatives = [] if cause is None else [self._restored(_place(cause))]
         if cut is not None:
             alternatives, last = self._of_cut(cut, cause or cut.damage[0])
             steps.append(last)
@@ -262,20 +274,33 @@ class PartitionSteps:
             why = f"writes all that is intact but for {', '.join(foreign[:_NAMED])}"
             alternatives = [*(one for one in alternatives if one[0] is None), self._salvaged(why)]
         urgent = [(None, why) for why in self._persons.sentences(urgent=True)]
-        covered = (Code.O07,) if alternatives else ()  # what is missing at the end comes back with the rest
+        compare = [] if alternatives or not self._missing.offsets else [self._compare()]
+        covered = (Code.O07,) if alternatives or compare else ()  # what is missing at the end comes back with the rest
         persons = [(None, why) for why in self._persons.sentences(urgent=False, without=covered)]
         before = len(urgent) + len(alternatives)
         first, count = before + len(persons), before + len(persons) + len(steps)
-        for at, (command, why) in enumerate((*urgent, *alternatives, *persons, *steps), 1):
+        for at, (command, why) in enumerate((*urgent, *alternatives, *compare, *persons, *steps), 1):
             is_better = len(urgent) < at <= before  # it makes a new copy of the partition, and nothing here is mended
             behind = at if command is None else first
             instead = tuple(range(behind + 1, count + 1)) if is_better else ()
-            yield Step(at, command, why, instead, self._path if is_better else None, self._path)
+            step = Step(at, command, why, instead, self._path if is_better else None, self._path)
+            if compare and at == before + 1:
+                step = step.replace(once_compared=self._restored(self._are_missing)[1])
+            yield step
 
-    def _restored(self, why: Finding) -> tuple[str | None, str]:
+    @property
+    def _are_missing(self) -> str:
+        return f"{self._missing} {'is' if self._missing.offsets == 1 else 'are'} missing"
+
+    def _compare(self) -> tuple[str | None, str]:
+        """The step about offsets that are missing where no other step brings them back."""
+        command = command_line("verify", "--replicas", named(self._directory.path or "."), "OTHER")
+        return command, f"{self._are_missing}: shows whether another replica has them, and how to restore them"
+
+    def _restored(self, why: str) -> tuple[str | None, str]:
         """The step that is better than all others."""
         stop = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
-        return None, f"restore {self._path} {FROM_ANOTHER} ({_place(why)}): {stop}"
+        return None, f"restore {self._path} {FROM_ANOTHER} ({why}): {stop}"
 
     def _salvaged(self, what: str) -> tuple[str | None, str]:
         return command_line("salvage", named(self._path), "--to", "DIR"), f"{what} to a new directory"
@@ -283,7 +308,7 @@ class PartitionSteps:
     def _of_cut(self, cut: _Segment, cause: Finding) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
         """Return what keeps more than a cut, and the cut."""
         first = cut.damage[0]
-        better = [self._restored(cause)]
+        better = [self._restored(_place(cause))]
         later = [job for job in self._jobs.values() if job.base_offset > cut.job.base_offset]
         if _salvage_keeps_more(cut, later):
             better.append(self._salvaged("writes all that is intact, what lies behind the damage too,"))

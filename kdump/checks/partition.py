@@ -169,7 +169,7 @@ class PartitionCheck:
         yield from self._losses.rest()
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
-        yield PartitionChecked(self.path, count, ends[0], ends[1], size)
+        yield PartitionChecked(self.path, count, ends[0], ends[1], size, self._losses.offsets_lost)
 
     def _lost_in(self, some: Iterable[LostInLog]) -> Iterator[Loss]:
         for one in some:

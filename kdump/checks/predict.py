@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _WORST_FIRST = (Start.FULL, Start.UNCLEAN, Start.CLEAN)  # what is recovered first serves the others
 _METADATA = "the metadata log is recovered from its first segment on at every start"
+_NO_PROPERTIES = (
+    "another log.dir of the broker has meta.properties, which is missing here: without any a broker does not start"
+)
 _ALONE = "the other partitions of the log directory can be loaded"
 
 
@@ -59,6 +62,8 @@ def predict(
     found: list[list[Prediction]] = []  # of each partition, start by start
     causes: dict[str, list[Cause]] = {start.value: list(manager.causes) for start in options.starts}
     not_known = (_ALONE,) if is_alone else ()
+    if not is_alone and _lacks_properties(log_dir, partitions):
+        not_known = (_NO_PROPERTIES,)
     for directory in partitions:
         path, name = directory.path, directory.parsed
         if name is None:
@@ -80,6 +85,12 @@ def predict(
         for row in rows:
             stopping = causes[row.start]
             yield _stopped(row, _told(worst(stopping), told)) if stopping else row
+
+
+def _lacks_properties(log_dir: LogDir, partitions: Sequence[PartitionDir]) -> bool:
+    """Whether a log directory has no meta.properties, though its broker has topic ids: older ones start without."""
+    has_ids = any(one.listing.has(FileKind.PARTITION_METADATA.value) for one in partitions)
+    return has_ids and not log_dir.listing.has(FileKind.META_PROPERTIES.value)
 
 
 def _reusing(row: Prediction, lost: int) -> Prediction:

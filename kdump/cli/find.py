@@ -315,4 +315,4 @@ def _sink(path: str, given: dict[str, Any], *, many: bool) -> FindSink:
 
     columns = columns_of(sys.stdout)
     careful = columns is not None and not given["raw"]
-    return FindText(path, many=many, careful=careful, notes=bool(given["notes"]), columns=columns)
+    return FindText(path, many=many, careful=careful, notes=given["notes"], columns=columns)

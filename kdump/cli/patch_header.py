@@ -72,7 +72,7 @@ def _directory(repair: Repair, path: str) -> None:
     for partition, wrong, examined in repair.examine_each(directory, WrongHeaders):
         with repair.guarded(partition):
             plan = plan_partition_patches(partition, wrong)
-            repair.carry_out(plan, partition, examined, [partition])
+            repair.carry_out(plan, [partition], examined, [partition])
         if repair.has_failed:
             return
 
@@ -83,7 +83,7 @@ def _log(repair: Repair, path: str) -> None:
     os.lstat(path)
     findings: list[Finding] = []
     examined = repair.examine([path], findings.append, deep=False)
-    repair.carry_out(plan_patches(path, findings), path, examined, _with_indexes(path))
+    repair.carry_out(plan_patches(path, findings), [path], examined, _with_indexes(path))
 
 
 def _with_indexes(path: str) -> list[str]:

@@ -24,6 +24,8 @@ from kdump.cli.repairing import Repair
 from kdump.storage.names import parse_partition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kdump.broker.load.log_manager import LoadSettings
     from kdump.cli.repairing import Examined
     from kdump.repair.plan import Plan
@@ -69,32 +71,49 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     if given["output"] is not None and given["wants_apply"]:
         raise click.UsageError("--output writes aside, and --apply in place: choose one", click.get_current_context())
     given["settings"] = settings({**given, "now": None})
-    repair = Repair(given, partitions=count_partitions(given["paths"]))
+    asked = _by_directory(given["paths"])
+    repair = Repair(given, partitions=count_partitions(paths[0] if len(paths) == 1 else one for one, paths in asked))
     with repair.interruptible():
-        for path in given["paths"]:
-            _path(repair, path, given)
+        for _, paths in asked:
+            _directory(repair, paths, given)
             if repair.has_failed:
                 break
     sys.exit(repair.end())
 
 
-def _path(repair: Repair, path: str, given: dict[str, Any]) -> None:
-    """Take all partitions that a path stands for, up to the first in which something fails."""
+def _by_directory(paths: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Put together what lies in one directory: one repair mends all of it, and its result is judged once."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for path in dict.fromkeys(paths):
+        directory = path if os.path.isdir(path) else os.path.dirname(path) or os.curdir
+        found.setdefault(os.path.abspath(directory), (directory, []))[1].append(path)
+    return list(found.values())
+
+
+def _directory(repair: Repair, paths: list[str], given: dict[str, Any]) -> None:
+    """Take all partitions that a directory and files in it stand for, up to the first in which something fails."""
     from kdump.repair.reasons import Reasons
 
-    with repair.guarded(path):
-        directory, bases = segments_of(path)
-        for partition, reasons, examined in repair.examine_each(directory, Reasons):
+    found = []
+    for path in paths:
+        with repair.guarded(path):
+            found.append((path, *segments_of(path)))
+    if not found:
+        return
+    whole = [path for path, _, bases in found if bases is None]
+    named = frozenset(base for _, _, bases in found if bases is not None for base in bases)
+    with repair.guarded(paths[0]):
+        for partition, reasons, examined in repair.examine_each(found[0][1], Reasons):
+            arguments = [partition] if whole else [path for path, _, _ in found]
             with repair.guarded(partition):
-                _partition(
-                    repair, partition, reasons, examined, path if bases else partition, {**given, "bases": bases}
-                )
+                asked = {**given, "bases": None if whole else named}
+                _partition(repair, partition, reasons, examined, arguments, asked)
             if repair.has_failed:
                 return
 
 
 def _partition(
-    repair: Repair, directory: str, reasons: Reasons, examined: Examined, argument: str, given: dict[str, Any]
+    repair: Repair, directory: str, reasons: Reasons, examined: Examined, arguments: list[str], given: dict[str, Any]
 ) -> None:
     from kdump.repair.reindex import ReindexOptions, plan_reindex
 
@@ -103,7 +122,7 @@ def _partition(
     plan = plan_reindex(directory, reasons, ReindexOptions(interval, *asked), examined.end_offset)
     if given["output"] is not None:
         _write_aside(plan, given["output"])
-    repair.carry_out(plan, argument, examined, [directory])
+    repair.carry_out(plan, arguments, examined, [directory])
 
 
 def _write_aside(plan: Plan, output: str) -> None:

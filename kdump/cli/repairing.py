@@ -148,12 +148,12 @@ class Repair:
             self._tally.see(item)
 
     # --- what is to be done ---------------------------------------------------------------------------------
-    def carry_out(self, plan: Plan, path: str, examined: Examined, result: list[str]) -> None:
+    def carry_out(self, plan: Plan, paths: Sequence[str], examined: Examined, result: list[str]) -> None:
         """Show a plan, or have it done when that was asked for.
 
         Args:
             plan: what is to be done.
-            path: what names it on the command line.
+            paths: what names it on the command line.
             examined: what was found before.
             result: the paths that are checked afterwards.
         """
@@ -168,9 +168,9 @@ class Repair:
                 "refused" if is_refused else "to do" if plan.changes else "not judged" if examined.unread else _NOTHING,
                 plan.partition,
             )
-            self._show(plan, path, None, examined.unread)
+            self._show(plan, paths, None, examined.unread)
             if not plan.changes and not plan.refused:
-                say_left(path, examined.severities[Severity.ERROR])
+                say_left(paths[0] if len(paths) == 1 else plan.directory, examined.severities[Severity.ERROR])
             if self._cuts and plan.changes:
                 self._tally.severities += examined.severities
             else:
@@ -185,7 +185,7 @@ class Repair:
                 done = apply(plan, self._given["quarantine"], argv_of(), Means(finished=self.finish))
             self._note("done", plan.partition)
             self._journals.append(done.journal)
-            self._show(plan, path, done.journal)
+            self._show(plan, paths, done.journal)
             self.say_unseen(done.unseen)
             self.wrote(done.patched)
             self.check(result)
@@ -229,9 +229,8 @@ class Repair:
             who = f"process {pids}" if len(unseen) == 1 else f"processes {pids}"
             say(f"kdump: warning: {who} could not be looked at: the files may be open there")
 
-    def _show(self, plan: Plan, path: str, journal: str | None, unread: int = 0) -> None:
-        path = f"./{path}" if path.startswith("-") else path
-        shown = plan.shown((path, *options_of(self._given)), journal, unread)
+    def _show(self, plan: Plan, paths: Sequence[str], journal: str | None, unread: int = 0) -> None:
+        shown = plan.shown((*map(named, paths), *options_of(self._given)), journal, unread)
         if self._is_of_several and not (self._json or plan.changes or plan.refused or unread):
             return  # the last line counts it
         if self._json:

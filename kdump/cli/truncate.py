@@ -88,4 +88,4 @@ def _run(repair: Repair, path: str, given: dict[str, Any]) -> None:
     examined = repair.examine([directory], damage.see, deep=True)
     target = CutTarget(given["to_offset"], given["to_position"], given["at_damage"], base, given["with_later_segments"])
     plan = plan_truncate(directory, target, damage, settings({**given, "now": None}))
-    repair.carry_out(plan, path, examined, [directory])
+    repair.carry_out(plan, [path], examined, [directory])

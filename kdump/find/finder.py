@@ -167,6 +167,7 @@ class Finder:
         self._times = times
         self._jobs = jobs
         self._tell = told
+        self._holes_told: set[int] = set()  # first offsets
         self._newest = NO_TIMESTAMP  # of what the last question about a time did not reach, ms
 
     def answers(self, queries: Iterable[Query]) -> Iterator[LookupAnswer | Finding | OpenFailure]:
@@ -174,7 +175,7 @@ class Finder:
 
         A file that cannot be read is a problem or a finding, and its sentence is the location's error.
 
-        Reports: X04, X05, X07, T02-T05, K02, O07, L13, V01, V02, and those of the checked walk, of headers and of
+        Reports: X04, X05, X07, T02-T05, K02, O04, O07, L13, V01, V02, and those of the checked walk, of headers and of
         records.
         """
         for query in queries:
@@ -186,6 +187,8 @@ class Finder:
                 answer = LookupAnswer(query.text, error=sentence)
             yield from map(self._remedies.told, self._found)
             self._found.clear()
+            if problem is None:
+                yield from self._hole_before(query, answer)
             if problem is not None:
                 yield problem
             yield answer
@@ -269,6 +272,32 @@ class Finder:
         if answer.error is None or not (gone and is_asked) or self._places.is_failure or self._places.limited:
             return answer
         return answer.replace(error=self._sentences.lacking(answer.error, gone))
+
+    def _hole_before(self, query: Query, answer: LookupAnswer) -> Iterator[Finding]:
+        """Yield a hole right before an answer, where its offsets are lost: one of them may have been the answer."""
+        place, base = self._places.batch, answer.base_offset
+        if place is None or base is None or query.ask not in (Ask.OFFSET, Ask.TIME):
+            return
+        wanted = query.number if query.ask is Ask.OFFSET else base - 1
+        if not self._partition.start_offset <= wanted < base:
+            return
+        if query.ask is Ask.TIME and not self._way.is_odd and self._lookup.end_before(*place, base) in (None, base):
+            return
+        hole = self._lost_hole
+        if hole is not None and hole.offset is not None and hole.last_offset is not None:
+            is_told = hole.offset in self._holes_told
+            if hole.offset <= wanted <= hole.last_offset and not is_told:
+                self._holes_told.add(hole.offset)
+                yield hole
+
+    @cached_property
+    def _lost_hole(self) -> Finding | None:
+        from kdump.find.holes import lost_hole  # the walk over damage: most questions do not need it
+
+        try:
+            return lost_hole(self._partition, self._limits)
+        except (UnreadableError, OSError):  # of a log that no answer needs: compaction may explain the hole there
+            return None
 
     def _is_damaged_at_end(self, log: str) -> bool:
         """Whether what is behind the last true batch is known to be damaged: then it is that what is told."""

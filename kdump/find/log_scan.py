@@ -238,6 +238,24 @@ class LogScan:
                 largest = max(largest, max(served, default=NO_TIMESTAMP))
         return largest
 
+    def newest_until(self, number: int, offset: int) -> int:
+        """Return the largest timestamp of a segment up to the batch that an offset lies in, ms; -1 for none.
+
+        Args:
+            number: of the segment.
+            offset: if no batch has it, the batches before it count.
+        """
+        self._last, largest = number, NO_TIMESTAMP
+        for run in self.runs(number).runs:
+            if run.last <= offset:
+                largest = max(largest, run.max_timestamp)
+                continue
+            for window in self._windows(number, run) if run.first <= offset else ():
+                firsts, times = window.column(layout.BASE_OFFSET), window.column(layout.MAX_TIMESTAMP)
+                until = (time for first, time in zip(firsts, times, strict=True) if first <= offset)
+                largest = max(largest, max(until, default=NO_TIMESTAMP))
+        return largest
+
     def end_offset(self, number: int | None = None) -> int:
         """Return the offset after the last true batch of a segment; its base offset when it has none.
 

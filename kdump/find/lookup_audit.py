@@ -54,6 +54,7 @@ class LookupAudit:
         self._passed: dict[tuple[int, int], array[int]] = {}  # rows, by segment and position
         self._doubtful: tuple[int, OffsetPosition] | None = None
         self._too_late: tuple[int, int] | None = None  # segment whose time index names a later time than there is
+        self._astray: tuple[int, TimestampOffset] | None = None  # an entry whose offset the lookup did not come to
         self._end_is_odd: bool | None = None
         self._is_beyond = False  # the last entry of the last offset index is not below the end that a broker takes
         self._times_seen = 0  # segments whose time index was judged, and the first of them that was odd
@@ -70,7 +71,7 @@ class LookupAudit:
         """
         self.is_odd = self.by_file_time = False
         self.reason = ""
-        self._doubtful = self._too_late = None
+        self._doubtful = self._too_late = self._astray = None
         self._passed.clear()
         if lookup.is_emptied():
             self._start_ahead(lookup)
@@ -199,8 +200,8 @@ class LookupAudit:
         entry = segment.time_index.lookup(timestamp)
         offset = max(entry.offset, self._partition.start_offset)
         self._check_entry(number, offset)
-        if segment.time_index.entries and entry.timestamp >= 0:
-            self._check_time_entry(number, entry)
+        if segment.time_index.entries and entry != (NO_TIMESTAMP, segment.base_offset):  # that is none of them
+            self._check_time_entry(lookup, number, entry)
 
     def check_max(self, lookup: Lookup, *, nothing: bool) -> None:
         """Judge what the largest timestamp was taken from.
@@ -221,7 +222,7 @@ class LookupAudit:
         entry = index.last_entry()
         self._check_late(lookup, number, largest + 1)
         if entry.timestamp == largest:
-            self._check_time_entry(number, entry)
+            self._check_time_entry(lookup, number, entry)
 
     def _without_times(self, number: int, effect: str) -> None:
         """The time index of a segment is empty, although the log may not be."""
@@ -237,6 +238,8 @@ class LookupAudit:
         """
         if self._too_late is not None:
             self._settle_time(*self._too_late, data, met)
+        if self._astray is not None:
+            self._settle_astray(*self._astray, data, met)
         if self._is_beyond:
             last = len(self._partition) - 1
             self._settle_beyond(last, self._partition.segment(last).offset_index.last_entry(), data)
@@ -267,6 +270,15 @@ class LookupAudit:
             largest = data.runs(number).max_timestamp
         if entry.timestamp > largest and met.is_sound(segment.path):
             self._tell(Code.T04, index.name, entry.offset, found=entry.timestamp, values={"largest": largest})
+
+    def _settle_astray(self, number: int, entry: TimestampOffset, data: LogScan, met: Remedies) -> None:
+        """Judge an entry of a time index by the largest timestamp up to its offset, where nothing was lost."""
+        segment = self._partition.segment(number)
+        largest = data.newest_until(number, entry.offset)
+        if largest not in (entry.timestamp, NO_TIMESTAMP) and met.is_sound(segment.path):
+            self._tell(
+                Code.T04, segment.time_index.name, entry.offset, found=entry.timestamp, values={"largest": largest}
+            )
 
     def _check_entry(self, number: int, offset: int) -> None:
         segment = self._partition.segment(number)
@@ -308,21 +320,29 @@ class LookupAudit:
             last = index.last_entry()
             self._tell(Code.T05, index.name, last.offset, found=last.timestamp, values={"largest": late})
 
-    def _check_time_entry(self, number: int, entry: TimestampOffset) -> None:
-        """Compare an entry with the batch that has its offset, where the lookup has met it."""
-        for (segment, _), batch in self._passed.items():
-            if segment == number and batch[layout.BASE_OFFSET] <= entry.offset <= batch[layout.LAST_OFFSET]:
-                largest = batch[layout.MAX_TIMESTAMP]
-                if largest not in (entry.timestamp, NO_TIMESTAMP):
-                    name = self._partition.segment(number).time_index.name
-                    self._tell(Code.T04, name, entry.offset, found=entry.timestamp, values={"largest": largest})
-                return
+    def _check_time_entry(self, lookup: Lookup, number: int, entry: TimestampOffset) -> None:
+        """Compare an entry with the batch that has its offset: a lookup that did not meet it may be past its answer."""
+        met = (row for (segment, _), row in self._passed.items() if segment == number and _has(row, entry.offset))
+        batch = next(met, None)
+        if batch is None:
+            found = lookup.batch_of(number, entry.offset)
+            batch = found.window.rows if isinstance(found, FoundBatch) else None
+        if batch is None or not (_is_true(batch) and _has(batch, entry.offset)):
+            self.is_odd, self._astray = True, (number, entry)
+        elif batch[layout.MAX_TIMESTAMP] not in (entry.timestamp, NO_TIMESTAMP):
+            name, largest = self._partition.segment(number).time_index.name, batch[layout.MAX_TIMESTAMP]
+            self._tell(Code.T04, name, entry.offset, found=entry.timestamp, values={"largest": largest})
 
     def _tell(
         self, code: Code, file: str, offset: int, *, found: int, values: Mapping[str, int | str] | None = None
     ) -> None:
         self.is_odd = True
         self._report(Finding(code, file, offset=offset, found=found, values=values or {}))
+
+
+def _has(row: array[int], offset: int) -> bool:
+    """Whether an offset lies in a batch, as its header says."""
+    return row[layout.BASE_OFFSET] <= offset <= row[layout.LAST_OFFSET]
 
 
 def _is_true(row: array[int]) -> bool:

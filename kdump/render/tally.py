@@ -10,6 +10,7 @@ from kdump.storage.file_source import OpenFailure
 
 """Findings that say that part of a file was not looked at: whoever asked has no full answer."""
 
+LOST = "LOST"
 NO_RECORDS = "records were not read (--shallow)"
 
 
@@ -79,8 +80,15 @@ class Tally:
         }
 
 
-def status(severities: Counter[Severity]) -> str:
-    """Return the verdict on what has findings of these severities, in one word."""
+def status(severities: Counter[Severity], *, is_lost: bool = False) -> str:
+    """Return the verdict on something, in one word.
+
+    Args:
+        severities: of what was found in it.
+        is_lost: offsets of it are lost: without an error too, as where a segment is gone.
+    """
     if severities[Severity.ERROR]:
         return "DAMAGED"
+    if is_lost:
+        return LOST
     return "WARNING" if severities[Severity.WARNING] else "OK"

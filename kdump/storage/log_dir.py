@@ -135,6 +135,11 @@ class LogDir:
         text = str(self.properties.get("node.id", self.properties.get("broker.id")))
         return int(text) if text.isascii() and text.isdigit() else None
 
+    @property
+    def is_kraft(self) -> bool:
+        """Whether meta.properties is that of a broker that runs with KRaft. Source: MetaPropertiesVersion."""
+        return str(self.properties.get("version")) == "1"
+
     def offset(self, kind: FileKind, partition: tuple[str, int]) -> int | None:
         """Return what a checkpoint says of a partition (topic and number), None where it has no entry."""
         return self.file(kind).offsets.get(partition)

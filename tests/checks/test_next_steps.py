@@ -282,3 +282,49 @@ def test_a_log_that_is_lost_comes_before_damage_behind_it(command: str, tmp_path
     steps = kdump.verify(partition).steps
     assert [one.command and one.command.split()[1] for one in steps] == [None, "salvage", "truncate"]
     assert "F08 leftover" in steps[0].why
+
+
+PLAIN = "plain-0"
+
+
+def without_middle(log_dir: Path) -> Path:
+    copy_tree(DAMAGE / "intact" / "none" / "logdir", log_dir)
+    for path in (log_dir / PLAIN).glob(f"{119:020}.*"):
+        path.unlink()
+    return log_dir
+
+
+def without_a_batch(log_dir: Path) -> Path:
+    copy_tree(DAMAGE / "intact" / "none" / "logdir", log_dir)
+    log = log_dir / PLAIN / name(119)
+    data = log.read_bytes()
+    log.write_bytes(data[:1032] + data[1272:])
+    return log_dir
+
+
+def test_where_offsets_are_missing_the_first_step_asks_another_replica(tmp_path: Path) -> None:
+    log_dir = without_middle(tmp_path / "logs")
+    (step,) = kdump.verify(log_dir).steps
+    assert step.command == f"kdump verify --replicas {log_dir}/{PLAIN} OTHER"
+    assert step.why.startswith("offsets 119..239 are missing")
+
+
+def test_where_offsets_are_missing_no_step_says_that_nothing_is_lost(tmp_path: Path) -> None:
+    log_dir = without_a_batch(tmp_path / "logs")
+    compare, reindex = kdump.verify(log_dir).steps
+    assert compare.command is not None
+    assert compare.command.startswith("kdump verify --replicas ")
+    assert reindex.command is not None
+    assert reindex.command.startswith("kdump reindex ")
+    assert "nothing is lost" not in reindex.why
+
+
+def test_where_replicas_were_compared_what_is_missing_is_restored_from_the_sound_one(tmp_path: Path) -> None:
+    log_dir = without_a_batch(tmp_path / "logs")
+    other = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "other")
+    run = run_kdump(["verify", "--replicas", str(log_dir), str(other)], tmp_path)
+    steps = [line for line in run.stdout.decode().splitlines() if line.startswith("step ")]
+    assert len(steps) == 2
+    assert steps[0].startswith(f"step 1: restore {log_dir}/{PLAIN} from {other}/{PLAIN}, in which nothing is wrong")
+    assert steps[0].endswith("(when this is done, leave out step 2)")
+    assert "verify --replicas" not in "".join(steps)

@@ -20,6 +20,7 @@ from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
 from kdump.storage.partition_dir import PartitionDir
 from tests.support.partitions import below, checkpoint, name, segment, write
+from tests.support.runs import FIXTURES, copy_tree
 from tests.support.segments import batch
 from tests.support.verify_runs import items_of
 
@@ -352,3 +353,45 @@ def test_configuration_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         result = run("--start", "all", "--config", str(path), str(tmp_path))
         assert result.exit_code == 2
         assert "--config" in result.stderr
+
+
+def starts_of(root: Path) -> list[dict[str, Any]]:
+    run = CliRunner().invoke(group, ["verify", "--start", "clean", "--format", "json", str(root)])
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def of_a_broker(root: Path) -> Path:
+    return copy_tree(FIXTURES / "damage" / "intact" / "none" / "logdir", root)
+
+
+def row_of(root: Path) -> dict[str, Any]:
+    (row,) = (one for one in starts_of(root) if one["type"] == "prediction")
+    return row
+
+
+def test_a_kraft_broker_takes_a_partition_without_a_topic_id_for_a_stray(tmp_path: Path) -> None:
+    root = of_a_broker(tmp_path / "logs")
+    metadata = root / "plain-0" / "partition.metadata"
+    assert "stray" not in " ".join(row_of(root)["assumed"])
+    metadata.unlink()
+    assert "renames it to -stray" in " ".join(row_of(root)["assumed"])
+    properties = root / "meta.properties"
+    properties.write_text(properties.read_text().replace("version=1", "version=0"))
+    assert "stray" not in " ".join(row_of(root)["assumed"])
+
+
+def test_a_log_directory_without_meta_properties_is_assumed_to_have_a_sister(tmp_path: Path) -> None:
+    root = of_a_broker(tmp_path / "logs")
+    (root / "meta.properties").unlink()
+    assert "another log.dir of the broker has meta.properties" in " ".join(row_of(root)["assumed"])
+    assert "meta.properties" not in " ".join(row_of(root / "plain-0")["assumed"])
+
+
+@pytest.mark.parametrize(("text", "stops"), [("", "broker"), ("version: 0\n", "broker"), ("x\n", "logdir")])
+def test_the_finding_of_partition_metadata_says_what_the_prediction_says(text: str, stops: str, tmp_path: Path) -> None:
+    root = of_a_broker(tmp_path / "logs")
+    (root / "plain-0" / "partition.metadata").write_text(text)
+    assert row_of(root)["stops"] == stops
+    found = [one for one in starts_of(root) if one.get("code") == "K05"]
+    assert found
+    assert {"a broker ends" in one["remedy"] for one in found} == {stops == "broker"}

@@ -893,3 +893,39 @@ def test_every_repair_has_a_verb() -> None:
             assert remedy_text(Finding(code, LOG, expected=2, repair=f"kdump {command} x")).endswith(
                 f": kdump {command} x"
             )
+
+
+LACKING = PartitionChecked(P, 1, 42, 9042, 5_000_000, 121)
+HOLE = Loss(P, "orders-0", LOG, 900, 0, 119, 239, None, Certainty.LOST, ("O07",))
+
+
+def test_a_partition_with_lost_offsets_is_never_called_sound() -> None:
+    items: list[Item] = [SEGMENT, HOLE, LACKING]
+    for lines in (as_text(items)[2:], as_text(items, wanted=lambda _: False)):
+        assert lines[0] == f"LOST\t{P}"
+        assert lines[1].startswith("lost: offsets 119..239")
+    for table in (as_table(items), as_table(items, wanted=lambda _: False)):
+        assert "LOST     orders-0" in table
+        assert "121 offsets lost" in table
+        assert "lost: offsets 119..239" in table
+
+
+def test_what_is_absent_is_shown_by_no_quiet_run() -> None:
+    items: list[Item] = [SEGMENT, HOLE.replace(certainty=Certainty.ABSENT), DIRECTORY]
+    assert as_text(items, wanted=lambda _: False) == []
+
+
+def test_where_a_file_is_damaged_its_own_line_says_so() -> None:
+    assert not [line for line in as_text([ERROR, SEGMENT, HOLE, LACKING]) if line.startswith("LOST")]
+
+
+def test_a_page_about_lost_offsets_does_not_call_them_sound(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "damage" / "intact" / "none" / "logdir", tmp_path / "logs")
+    for path in (tmp_path / "logs" / "plain-0").glob(f"{119:020}.*"):
+        path.unlink()
+    run = run_kdump(["verify", "--format", "html", "logs"], tmp_path)
+    page = run.stdout.decode()
+    assert run.exit == 0
+    assert 'class="badge LOST"' in page
+    assert "121 offsets are missing" in page
+    assert 'class="badge SOUND"' not in page

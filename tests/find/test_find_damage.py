@@ -687,3 +687,79 @@ def test_header_marks_are_told_once_and_only_when_met(tmp_path: Path) -> None:
         for offset in (0, 1, 2, 3, 4, 1, 4)
     ]
     assert codes == [[], [Code.B06], [], [], [Code.E01], [], []]
+
+
+TIMES = f"plain-0/{119:020}.timeindex"
+
+
+@pytest.mark.parametrize(
+    ("position", "data", "time", "right"),
+    [
+        (8, b"\0\0\0\xff", 1700000062000, 134),  # offset 374, beyond the segment
+        (20, b"\0\0\0\x77", 1700000068000, 147),  # offset 238, which is there
+        (12, b"\x80", 1700000066000, 139),  # a negative time
+    ],
+)
+@pytest.mark.parametrize("scan", [False, True])
+def test_a_time_entry_that_leads_past_the_answer_is_an_error(
+    position: int, data: bytes, time: int, right: int, scan: bool, tmp_path: Path
+) -> None:
+    log_dir = copy_tree(INTACT / "none" / "logdir", tmp_path / "logs")
+    index = bytearray((log_dir / TIMES).read_bytes())
+    index[position : position + len(data)] = data
+    (log_dir / TIMES).write_bytes(index)
+    answer = Answer(["find-time", "logs/plain-0", str(time), *(["--scan"] if scan else [])], tmp_path)
+    assert answer.exit == 3
+    assert answer.findings["T04"]["severity"] == "error"
+    if "L13" in answer.codes:  # the negative one is passed over by some lookups without harm
+        assert answer.findings["L13"]["severity"] == "error"
+        assert answer.findings["L13"]["expected"] == right
+
+
+def lacking(tmp_path: Path) -> Path:
+    """A partition whose middle segment is gone, with all of its files."""
+    log_dir = copy_tree(INTACT / "none" / "logdir", tmp_path / "logs")
+    for path in (log_dir / "plain-0").glob(f"{119:020}.*"):
+        path.unlink()
+    return log_dir
+
+
+@pytest.mark.parametrize(
+    ("verb", "asked"), [("find-offset", "150"), ("find-time", "1700000062000"), ("find-time", "1700000109700")]
+)
+@pytest.mark.parametrize("scan", [[], ["--scan"]])
+def test_lost_offsets_right_before_an_answer_are_told(verb: str, asked: str, scan: list[str], tmp_path: Path) -> None:
+    lacking(tmp_path)
+    answer = Answer([verb, "logs/plain-0", asked, *scan], tmp_path)
+    assert (answer.exit, answer.location["offset"]) == (0, 240)
+    gap = answer.findings["O07"]
+    assert (gap["severity"], gap["offset"], gap["lastOffset"]) == ("note", 119, 239)
+    shown = run_kdump([verb, "logs/plain-0", asked, *scan], tmp_path)
+    assert b"offsets 119..239 are missing" in shown.stderr
+    assert run_kdump([verb, "logs/plain-0", asked, *scan, "--no-notes"], tmp_path).stderr == b""
+
+
+def test_a_question_that_no_lost_offset_could_answer_is_told_nothing(tmp_path: Path) -> None:
+    lacking(tmp_path)
+    for verb, asked in (("find-offset", "118"), ("find-offset", "240"), ("find-time", "1700000000725")):
+        assert run_kdump([verb, "logs/plain-0", asked], tmp_path).stderr == b""
+
+
+def test_holes_that_compaction_explains_are_no_news() -> None:
+    partition = next(path for path in (INTACT / "compacted" / "logdir").iterdir() if path.is_dir())
+    finder = finder_in(partition)
+    ends = [ask(finder, offset_query(asked))[1].offset for asked in ("earliest", "latest")]
+    jumps = 0
+    for offset in range(ends[0] or 0, ends[1] or 0):
+        met, location = ask(finder, offset_query(str(offset)))
+        assert met == []
+        jumps += location.base_offset is not None and location.base_offset > offset
+    assert jumps
+
+
+def test_a_hole_that_cannot_be_judged_keeps_no_answer_back(tmp_path: Path) -> None:
+    log_dir = lacking(tmp_path)
+    (log_dir / LOG).unlink()
+    (log_dir / LOG).symlink_to("nowhere")
+    answer = Answer(["find-offset", "logs/plain-0", "245"], tmp_path)
+    assert answer.location["offset"] == 245

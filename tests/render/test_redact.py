@@ -406,7 +406,7 @@ PROSE = {
     "Planned": "command plan_id announces journal arguments lacks",
     "Prediction": "reason assumed cause",
     "Unchecked": "reason",
-    "Step": "command why",
+    "Step": "command why once_compared",
     "ChangeRow": "stands_out",
     "ClusterRow": "fields",
     "Remark": "sentence",

@@ -24,7 +24,7 @@ from kdump.broker.load.facts import Action, Start
 from kdump.broker.load.log_loader import load
 from kdump.broker.load.log_manager import LogManager
 from kdump.broker.truncate import cut_at_offset, truncate
-from kdump.cli.reindex import _path as reindex_path
+from kdump.cli.reindex import _directory as reindex_directory
 from kdump.cli.repairing import Repair, gracefully
 from kdump.exit_status import Exit
 from kdump.format.source import BytesSource
@@ -1574,5 +1574,22 @@ def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(tmp_path: Path, m
     partition = intact(tmp_path / "logs")
     repair = Repair({"fail_on": "error", "layout": "text"})
     monkeypatch.setattr("kdump.cli.reindex.os.scandir", refuse)
-    reindex_path(repair, str(partition), {})
+    reindex_directory(repair, [str(partition)], {})
     assert repair.end() == 5
+
+
+def test_indexes_of_one_partition_are_one_repair_that_is_judged_at_its_end(tmp_path: Path) -> None:
+    partition = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "logs") / "plain-0"
+    paths = [partition / f"{base:020}.index" for base in (119, 240)]
+    for path in paths:
+        data = bytearray(path.read_bytes())
+        data[15] ^= 0xFF
+        path.write_bytes(data)
+    code, stdout, _ = run("reindex", *paths)
+    assert code == 3
+    assert f"to do it: kdump reindex {paths[0]} {paths[1]} --apply" in stdout
+    code, stdout, stderr = run("reindex", *paths, "--apply", "--quarantine", tmp_path / "aside")
+    assert (code, stderr) == (0, "")
+    assert "error" not in stdout
+    assert len(list((tmp_path / "aside").iterdir())) == 1
+    assert run("verify", "--quiet", tmp_path / "logs")[0] == 0

@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 
     from kdump.broker.config import Config
     from kdump.storage.log_dir import LogDir
+    from kdump.storage.names import PartitionName
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
 
+_STRAY = (
+    "the broker keeps a directory without partition.metadata, which is missing here: one that runs with KRaft takes it"
+    " for a stray and renames it to -stray"
+)
 _KAFKA = "org.apache.kafka.common.KafkaException"
 _STORAGE = "org.apache.kafka.common.errors.KafkaStorageException"
 
@@ -81,6 +86,7 @@ class LogManager:
         self.causes: list[Cause] = []
         self._recovery_points = self._offsets(log_dir.file(FileKind.RECOVERY_POINT))
         self._log_starts = self._offsets(log_dir.file(FileKind.LOG_START))
+        self._is_kraft = log_dir.is_kraft
         self._check_names(log_dir)
 
     def _offsets(self, file: StateFile) -> Mapping[tuple[str, int], int]:
@@ -118,6 +124,14 @@ class LogManager:
         what = f"The log dir {self.path} is already offline due to a previous IO exception."
         return Cause(Stops.BROKER, f"{_STORAGE}: {what}", path, False, offline.code, offline.file)
 
+    def _is_stray(self, directory: PartitionDir, name: PartitionName) -> bool:
+        """Whether a KRaft broker takes a partition for a stray for want of a topic id.
+
+        Source: LogManager.isStrayKraftReplica; the metadata log is loaded elsewhere.
+        """
+        file = directory.file(FileKind.PARTITION_METADATA.value, FileKind.PARTITION_METADATA)
+        return self._is_kraft and file.is_missing and not (name.state or name.is_raft_log)
+
     def partition(self, directory: PartitionDir, settings: LoadSettings) -> tuple[PartitionFacts, list[str]]:
         """Return a partition as the broker finds it, and what was assumed, in words.
 
@@ -142,6 +156,8 @@ class LogManager:
             why = "by the stored indexes" if interval is not None else "the default"
             interval = DEFAULT if interval is None else interval
             assumed.append(f"index.interval.bytes={interval} ({why})")
+        if self._is_stray(directory, name):
+            assumed.append(_STRAY)
         key = name.topic, name.partition
         facts = PartitionFacts(
             directory.path,

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kdump.finding import Code, Finding
-from kdump.format.java_values import NOT_UTF8, JavaComplaint
+from kdump.format.java_values import IO_CLASSES, NOT_UTF8, JavaComplaint
 from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ Properties: TypeAlias = tuple[int | None, list[Property]]
 """The version of a file, where it tells one, and its entries."""
 
 
+_ENDS = "restore the file from another replica: a broker ends when it starts"
+
+
 class TextDamage:
     """Reports the damaged places of one file, and all beyond the first hundred as one.
 
@@ -48,6 +51,7 @@ class TextDamage:
         self._code = _CODES.get(kind, Code.K03)
         self._report = report
         self._rest = (0, 0)
+        self._ends_broker = False  # an exception that is none of reading: no broker takes it for a fault of the disk
 
     def add(self, position: int, length: int, complaint: JavaComplaint | None) -> None:
         """Report one place, unless there is nothing to complain about."""
@@ -58,6 +62,10 @@ class TextDamage:
             return
         self.count += 1
         values = {"why": complaint.why, "exception": complaint.exception}
+        if self.count == 1:  # a broker meets no other
+            self._ends_broker = complaint.exception not in (None, *IO_CLASSES)
+        if self._code is Code.K05 and self._ends_broker:
+            values["remedy"] = _ENDS
         self._report(Finding(self._code, self.name, position, length, values=values))
 
     @property

@@ -34,7 +34,7 @@ CODES = tuple(Code)
 _NUMBER = {code: at for at, code in enumerate(CODES)}
 _SEGMENT_KINDS = (FileKind.TIMEINDEX, FileKind.INDEX, FileKind.TXNINDEX, FileKind.LOG)
 _PATTERN = frozenset("*?[")  # may stand for several paths
-_RANKS = {"DAMAGED": 0, "UNREAD": 1, "WARNING": 2, "OK": 3}
+_RANKS = {"DAMAGED": 0, "LOST": 1, "UNREAD": 2, "WARNING": 3, "OK": 4}
 
 
 class FoundInFile(FileFindings):
@@ -174,12 +174,13 @@ class PartitionFound:
     @property
     def word(self) -> str:
         """The verdict."""
-        word = status(self.counts)
+        lost = self.checked.offsets_lost if self.checked is not None else len(self.lost.losses)
+        word = status(self.counts, is_lost=lost > 0)
         return "UNREAD" if self.unread and word != "DAMAGED" else word
 
     @property
     def rank(self) -> int:
-        """What comes first: damage, then what is not known, warnings, notes, and what is sound."""
+        """What comes first: damage, then what is lost, what is not known, warnings, notes, and what is sound."""
         word = _RANKS[self.word]
         return word if word < _RANKS["OK"] or self.counts else word + 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.finding import Severity
+from kdump.render.tally import LOST
 from kdump.render.terminal.numbers import counted, size
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def headline(found: Sequence[PartitionFound], tally: Tally, *, is_quiet: bool) -
     word, lead = _verdict(found, tally)
     more = []
     if not is_quiet:
-        if tally.severities[Severity.ERROR]:
+        if tally.severities[Severity.ERROR] or tally.offsets_lost:
             more.append(_lost(found, tally))
         more += _starts(found)
     unread = sum(path is not None for path, _ in tally.unchecked)
@@ -60,6 +61,10 @@ def _verdict(found: Sequence[PartitionFound], tally: Tally) -> tuple[str, str]:
         if suspect:
             return "WARNING", f"No damage; {_of(suspect, count, noun)} not quite as it should be."
         return "WARNING", "No damage; there are warnings about other files of the broker."
+    lacking = [one for one in whole if one.word == LOST]
+    if lacking:
+        lost = counted(tally.offsets_lost, "offset is", "offsets are")
+        return LOST, f"No damage in what is here, but {lost} missing: {_of(lacking, count, noun)} not whole."
     if count == 1:
         return "SOUND", f"No damage: {whole[0].name if whole else f'the {noun}'} is sound."
     return "SOUND", f"No damage: all {_many(count, noun)} are sound." if count else "No damage."

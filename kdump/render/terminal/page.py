@@ -35,7 +35,7 @@ _BEHIND = 10  # columns of a few notes, so that rows with and without them stand
 _WIDTHS = (22, 10, 14, 8)  # of the columns of a partition; they grow
 _WIDEST = 40  # columns that one name may take from all others
 _LEFT = (0, 2)  # columns that are set to the left
-_STYLES = {"OK": "green", "WARNING": "bold yellow", "DAMAGED": "bold red", "UNREAD": "bold red"}
+_STYLES = {"OK": "green", "WARNING": "bold yellow", "DAMAGED": "bold red", "UNREAD": "bold red", "LOST": "bold red"}
 _BARS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 

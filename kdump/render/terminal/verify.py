@@ -16,7 +16,7 @@ from kdump.finding import Finding, Severity
 from kdump.item import Checked, Loss, PartitionChecked, Prediction, Step
 from kdump.render.escape import escape
 from kdump.render.fold import FileFindings
-from kdump.render.tally import NO_RECORDS, Tally, status
+from kdump.render.tally import LOST, NO_RECORDS, Tally, status
 from kdump.render.terminal.numbers import counted, offset_span, size
 from kdump.render.terminal.page import Page
 from kdump.render.text.losses import LossesInTurn, LossSum
@@ -85,14 +85,16 @@ class VerifyTable:
         self._predictions: dict[str, list[Prediction]] = {}
         self._steps: list[Step] = []
         self._losses = LossesInTurn(self._said)
+        self._lacking: set[str] = set()  # of the named files, those of which offsets are lost
         self._worst: Finding | None = None
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
         self._tally.see(item)
         if isinstance(item, Loss):
-            if self._wanted is None:
-                self._losses.add(item)
+            self._losses.add(item)
+            if item.certainty.is_loss and item.file in self._named:
+                self._lacking.add(item.file)
         elif isinstance(item, Checked):
             self._checked(item.files)
         elif isinstance(item, PartitionChecked):
@@ -208,8 +210,10 @@ class VerifyTable:
         """Write the findings of a file outside of partitions, or of a partition that has its row."""
         severities = file.severities()
         has_row = path in self._ends and not (severities[Severity.ERROR] or severities[Severity.WARNING])
-        if (self._wanted is None or severities) and not has_row:
-            self._page.row("file", self._safe(path), (length,), status(severities), _counts(severities))
+        is_lost = path in self._lacking
+        if (self._wanted is None or severities or is_lost) and not has_row:
+            word = status(severities, is_lost=is_lost)
+            self._page.row("file", self._safe(path), (length,), word, _counts(severities))
         self._block(self._safe(path) if has_row else None, file)
 
     def _partition(self, item: PartitionChecked) -> None:
@@ -219,7 +223,9 @@ class VerifyTable:
         severities: Counter[Severity] = Counter()
         for file in self._held.values():
             severities.update(file.severities())
-        word, reasons = status(severities), _counts(severities)
+        word, reasons = status(severities, is_lost=item.offsets_lost > 0), _counts(severities)
+        if word == LOST:
+            reasons = ", ".join(filter(None, (f"{counted(item.offsets_lost, 'offset')} lost", reasons)))
         unread = self._unread.pop(directory, 0)
         if unread:
             word = word if severities[Severity.ERROR] else "UNREAD"
@@ -227,7 +233,7 @@ class VerifyTable:
         is_listed = item.path not in self._not_opened
         if not is_listed:
             word, reasons = "UNREAD", "not listed"
-        if self._wanted is None or severities or unread or not is_listed:
+        if self._wanted is None or severities or unread or item.offsets_lost or not is_listed:
             name = self._safe(os.path.basename(directory) if self._is_alone else item.path) or item.path
             cells = (counted(item.segments, "segment"), _offsets(item), size(item.size))
             self._page.row("partition", name, cells, word, reasons)

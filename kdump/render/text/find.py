@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from kdump.finding import Severity
+from kdump.finding import Code, Severity
 from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.render.terminal.sentences import fitted
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from kdump.item import LookupAnswer
 
 
+_MISSING = (Code.O04, Code.O07)
+
+
 class FindText:
     """Writes answers as text.
 
@@ -26,11 +29,11 @@ class FindText:
         path: of the partition, where what was left out is counted.
         many: there are many questions: each answer begins with its own, and one line of stdout belongs to each.
         careful: stdout is a terminal: nothing may drive it.
-        notes: write notes too.
+        notes: write all notes, or none; None for those about offsets that are missing before an answer.
         columns: of the terminal; None where stdout is none.
     """
 
-    def __init__(self, path: str, *, many: bool, careful: bool, notes: bool, columns: int | None = None) -> None:
+    def __init__(self, path: str, *, many: bool, careful: bool, notes: bool | None, columns: int | None = None) -> None:
         self._columns = columns
         self._notes = notes
         self._path = path
@@ -51,7 +54,8 @@ class FindText:
 
     def finding(self, finding: Finding) -> None:
         """Write a finding to stderr, unless there were many like it."""
-        if self._notes or finding.severity is not Severity.NOTE:
+        is_wanted = finding.code in _MISSING if self._notes is None else self._notes
+        if is_wanted or finding.severity is not Severity.NOTE:
             self._findings(finding)
 
     def chunk(self, _file: str, chunk: Chunk) -> None:

@@ -7,13 +7,14 @@ are not held at all, and stand above the status lines of their group instead.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding, Severity
 from kdump.item import Checked, Loss, PartitionChecked, Prediction, Step
 from kdump.render.escape import escape
 from kdump.render.fold import FileFindings
-from kdump.render.tally import Tally, status
+from kdump.render.tally import LOST, Tally, status
 from kdump.render.terminal.numbers import counted, size
 from kdump.render.text.findings import finding_line, fold_line
 from kdump.render.text.losses import LossesInTurn, LossSum
@@ -62,13 +63,13 @@ class VerifyText:
         self._unread: set[str] = set()
         self._is_silent = True
         self._losses = LossesInTurn(self._said)
+        self._damaged: set[str] = set()  # directories with an error
 
     def __call__(self, item: Item) -> None:
         """Write one item."""
         self._tally.see(item)
         if isinstance(item, Loss):
-            if self._wanted is None:
-                self._losses.add(item)
+            self._losses.add(item)
         elif isinstance(item, PartitionChecked):
             self._losses.end()
         elif isinstance(item, Checked):
@@ -79,6 +80,7 @@ class VerifyText:
         elif isinstance(item, Step):
             if self._wanted is None:
                 self._close(())
+                self._losses.end()
                 self._line(step_line(item))
         elif isinstance(item, Finding | OpenFailure) and (self._wanted is None or self._wanted(item)):
             if isinstance(item, Finding):
@@ -103,9 +105,13 @@ class VerifyText:
         """Write what a partition has lost."""
         sentence = lost.sentence(f" in {lost.path}")
         if sentence is not None:
+            if os.path.join(lost.path, "") not in self._damaged:  # then no line of a file tells that something is wrong
+                self._line(f"{LOST}\t{escape(lost.path)}")
             self._line(escape(sentence))
 
     def _finding(self, finding: Finding) -> None:
+        if finding.severity is Severity.ERROR:
+            self._damaged.add(os.path.join(os.path.dirname(finding.file) or os.curdir, ""))
         file = self._group.get(finding.file)
         if file is None:
             file = self._group[finding.file] = _File(fold=self._fold)
