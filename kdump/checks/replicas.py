@@ -11,6 +11,7 @@ wrong with them is said by the verify of their own directory.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import deque
 from itertools import combinations, groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -34,7 +35,7 @@ from kdump.storage.open_files import open_source
 from kdump.storage.paths import parent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition import PartitionCheck
@@ -92,6 +93,54 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     yield from known.with_others(groups)
 
 
+class _Intact:
+    """The offsets that a replica has: those of its log without what it misses.
+
+    Args:
+        span: the first offset and the log end offset.
+        missing: first and last offset, pair by pair, in any order.
+
+    Attributes:
+        start, end: the span.
+    """
+
+    def __init__(self, span: tuple[int, int], missing: Sequence[int]) -> None:
+        self.start, self.end = span
+        self._firsts, self._lasts = array("q"), array("q")  # what is missing: ranges that do not touch, in order
+        for first, last in sorted(zip(missing[::2], missing[1::2], strict=True)):
+            if self._lasts and first <= self._lasts[-1] + 1:
+                self._lasts[-1] = max(self._lasts[-1], last)
+            else:
+                self._firsts.append(first)
+                self._lasts.append(last)
+
+    def has(self, first: int, last: int) -> bool:
+        """Tell whether all of some offsets are here."""
+        return self.start <= first <= last < self.end and self._missing_at(last) < first
+
+    def has_any(self, first: int, last: int) -> bool:
+        """Tell whether any of some offsets is here."""
+        first, last = max(first, self.start), min(last, self.end - 1)
+        return first <= last and self._missing_at(first) < last
+
+    def _missing_at(self, offset: int) -> int:
+        """The last offset of the missing range that begins at or before an offset; -1 without one."""
+        at = bisect_right(self._firsts, offset)
+        return self._lasts[at - 1] if at else -1
+
+    def missing(self) -> Iterator[tuple[int, int]]:
+        """Yield the first and the last offset of each range that is missing."""
+        yield from zip(self._firsts, self._lasts, strict=True)
+
+    def borders(self, first: int, last: int) -> set[int]:
+        """Return where in a range of offsets something begins to be here, or to be missing; some of them if many."""
+        found = {one for one in (self.start, self.end) if first < one <= last}
+        for borders, behind in ((self._firsts, 0), (self._lasts, 1)):
+            at = bisect_right(borders, first - behind)
+            found.update(one + behind for one in borders[at : at + _MOST_PARTS] if one + behind <= last)
+        return found
+
+
 class _KnownLosses:
     """What the replicas have lost and what to do about it, until it is known which others have it, and are sound."""
 
@@ -104,6 +153,7 @@ class _KnownLosses:
         self._losses: dict[str, list[Loss]] = {}
         self._missing: dict[str, array[int]] = {}  # first and last offset, pair by pair
         self._spans: dict[str, tuple[int, int]] = {}
+        self._intact: dict[str, _Intact] = {}
 
     def through(self, items: Iterator[Item]) -> Iterator[Item]:
         """Yield the items of verify, but for what is lost and the steps."""
@@ -184,7 +234,7 @@ class _KnownLosses:
         To restore from it is to throw this one away: so it has lost nothing itself, begins as low and ends as high,
         and each record that is intact here is there.
         """
-        losses, (start, end) = self._losses.get(path, []), self._spans.get(path, (0, 0))
+        losses, here = self._losses.get(path, []), self._of(path)
         found = [
             one
             for one in others
@@ -193,37 +243,23 @@ class _KnownLosses:
             and (path, one) not in self._differ
             and (one, path) not in self._lacks
             and one in self._spans
-            and self._spans[one][0] <= start
-            and self._spans[one][1] >= end
-            and all(self._has(one, loss.offset, loss.last_offset) for loss in losses)
-            and not self._misses_more(one, path)
+            and self._of(one).start <= here.start
+            and self._of(one).end >= here.end
+            and all(self._of(one).has(loss.offset, loss.last_offset) for loss in losses)
+            and not any(here.has_any(*missing) for missing in self._of(one).missing())
         ]
-        return max(found, key=lambda one: self._spans[one][1], default=None)
+        return max(found, key=lambda one: self._of(one).end, default=None)
 
-    def _misses_more(self, one: str, path: str) -> bool:
-        """Whether a replica misses offsets that another one has."""
-        start, end = self._spans[path]
-        others = sorted(self._missing_of(path))
-        at = 0
-        for first, last in sorted(self._missing_of(one)):
-            wanted, stop = max(first, start), min(last, end - 1)
-            while wanted <= stop:
-                while at < len(others) and others[at][1] < wanted:
-                    at += 1
-                if at == len(others) or others[at][0] > wanted:
-                    return True
-                wanted = others[at][1] + 1
-        return False
-
-    def _missing_of(self, path: str) -> Iterator[tuple[int, int]]:
-        missing = self._missing.get(path, array("q"))
-        return zip(missing[::2], missing[1::2], strict=True)
+    def _of(self, path: str) -> _Intact:
+        """What a replica has; asked for when all items of verify are there."""
+        if path not in self._intact:
+            self._intact[path] = _Intact(self._spans.get(path, (0, 0)), self._missing.pop(path, array("q")))
+        return self._intact[path]
 
     def _would_gain(self, path: str, paths: Sequence[str]) -> bool:
-        """Whether another replica has something that one has lost."""
-        others = [one for one in paths if one != path]
-        losses = self._losses.get(path, [])
-        return any(self._has(one, loss.offset, loss.last_offset) for one in others for loss in losses)
+        """Whether another replica has something that one has lost, be it a part."""
+        others = [self._of(one) for one in paths if one != path]
+        return any(one.has_any(loss.offset, loss.last_offset) for loss in self._losses.get(path, []) for one in others)
 
     def with_others(self, groups: Sequence[Sequence[str]]) -> Iterator[Loss]:
         """Yield what is lost, with the replicas that have it.
@@ -231,43 +267,33 @@ class _KnownLosses:
         Args:
             groups: paths of the replicas of each partition.
         """
-        others = {path: [one for one in paths if one != path] for paths in groups for path in paths if len(paths) > 1}
+        replicas = {path: paths for paths in groups for path in paths if len(paths) > 1}
         for path, losses in self._losses.items():
-            if path not in others:
+            if path not in replicas:
                 yield from losses
                 continue
+            others = {one: self._of(one) for one in replicas[path] if one != path}
             for loss in losses:
-                for first, last in self._parts(loss, others[path]):
-                    have = [one for one in others[path] if self._has(one, first, last)]
+                for first, last, have in _parts(loss, others):
                     known = last - first + 1 if loss.records == loss.offsets else loss.records
-                    yield loss.replace(offset=first, last_offset=last, records=known, elsewhere=tuple(have))
+                    yield loss.replace(offset=first, last_offset=last, records=known, elsewhere=have)
 
-    def _parts(self, loss: Loss, others: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of what is lost that each replica has all of or nothing.
 
-        What has fewer records than offsets stays one range, as nobody knows which of them have one; so does what would
-        come to too many.
-        """
-        bounds = {loss.offset, loss.last_offset + 1}
-        for one in others:
-            bounds.update(self._spans.get(one, ()))
-            for first, last in self._missing_of(one):
-                bounds.update((first, last + 1))
-        within = sorted(at for at in bounds if loss.offset <= at <= loss.last_offset + 1)
-        if loss.records not in (None, loss.offsets) or len(within) > _MOST_PARTS:
-            yield loss.offset, loss.last_offset
-            return
-        parts = [(first, end - 1) for first, end in pairwise(within)]
-        for _, same in groupby(parts, lambda part: [self._has(one, *part) for one in others]):
-            ranges = list(same)
-            yield ranges[0][0], ranges[-1][1]
+def _parts(loss: Loss, others: Mapping[str, _Intact]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield the ranges of what is lost that each replica has all of or nothing: first, last, and those that have it.
 
-    def _has(self, path: str, first: int, last: int) -> bool:
-        """Whether a replica has all of some offsets: they lie in its log, and it misses none of them."""
-        start, end = self._spans.get(path, (0, 0))
-        if not start <= first <= last < end:
-            return False
-        return not any(one <= last and first <= other for one, other in self._missing_of(path))
+    What has fewer records than offsets stays one range, as nobody knows which of them have one; so does what would
+    come to too many.
+    """
+    within = {loss.offset, loss.last_offset + 1}
+    if loss.records in (None, loss.offsets):
+        within.update(*(one.borders(loss.offset, loss.last_offset) for one in others.values()))
+        if len(within) > _MOST_PARTS:
+            within = {loss.offset, loss.last_offset + 1}
+    parts = ((first, end - 1) for first, end in pairwise(sorted(within)))
+    for have, same in groupby(parts, lambda part: tuple(path for path, one in others.items() if one.has(*part))):
+        ranges = list(same)
+        yield ranges[0][0], ranges[-1][1], have
 
 
 def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Item]:

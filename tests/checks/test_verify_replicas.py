@@ -13,6 +13,7 @@ from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import compare
 from kdump.finding import Finding, Severity
 from kdump.item import Loss, Step
+from tests.support.measured import calls
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import GZIP, Record, batch
 
@@ -300,6 +301,29 @@ def test_of_what_is_lost_each_part_has_the_replicas_that_can_give_it(tmp_path: P
     have = [[os.path.relpath(path, tmp_path)[0] for path in item.elsewhere or ()] for item in found]
     assert [(item.offset, item.last_offset) for item in found] == [(4, 5), (6, 7), (8, 9)]
     assert have == [["b"], [], ["b", "c"]]
+
+
+def test_what_is_lost_is_looked_up_in_the_others_not_searched(tmp_path: Path) -> None:
+    def work(count: int) -> int:
+        paths = []
+        for name, first in (("a", 0), ("b", 1)):  # each third batch
+            data = spoiled(log(0, 6 * count), *range(first, 3 * count, 3))
+            paths.append(str(replica(tmp_path / f"{name}{count}", *data)))
+        list(compare(paths, VerifyOptions()))  # what is loaded at first use does not count
+        return calls(lambda: list(compare(paths, VerifyOptions())))
+
+    assert work(600) < 2.5 * work(300)
+
+
+def test_salvage_is_a_step_where_another_replica_has_a_part_of_what_is_lost(tmp_path: Path) -> None:
+    one, other = (replica(tmp_path / name, *log(0, 40)) for name in "ab")
+    run_kdump(
+        ["reindex", str(one), str(other), "--apply", "--quarantine", "q", "--index-interval-bytes", "100"], tmp_path
+    )
+    for path, end in ((one, 10), (other, 20)):  # what the indexes know of is cut off
+        (path / ZERO).write_bytes(b"".join(log(0, end)))
+    salvage = f"kdump salvage {one} {other} --to DIR"
+    assert [step.command for step in steps_of(one, other)].index(salvage) == 1
 
 
 def test_salvage_joins_replicas_where_a_cut_of_one_would_lose_what_the_other_has(tmp_path: Path) -> None:
