@@ -10,9 +10,8 @@ wrong with them is said by the verify of their own directory.
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
-from collections import deque
+from collections import defaultdict, deque
 from itertools import combinations, groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,12 +28,14 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked, Loss, PartitionChecked, Step
+from kdump.ranges import RangeSet
 from kdump.render.shell import command_line, named
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import parent
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.checks.options import VerifyOptions
@@ -93,49 +94,30 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     yield from known.with_others(groups)
 
 
-class _Intact:
-    """The offsets that a replica has: those of its log without what it misses.
-
-    Args:
-        span: the first offset and the log end offset.
-        missing: first and last offset, pair by pair, in any order.
+class _Replicated:
+    """Which offsets a replica has: those of its log without what it misses.
 
     Attributes:
-        start, end: the span.
+        start, end: the first offset and the log end offset.
+        missing: the offsets that it misses.
     """
 
-    def __init__(self, span: tuple[int, int], missing: Sequence[int]) -> None:
-        self.start, self.end = span
-        self._firsts, self._lasts = array("q"), array("q")  # what is missing: ranges that do not touch, in order
-        for first, last in sorted(zip(missing[::2], missing[1::2], strict=True)):
-            if self._lasts and first <= self._lasts[-1] + 1:
-                self._lasts[-1] = max(self._lasts[-1], last)
-            else:
-                self._firsts.append(first)
-                self._lasts.append(last)
+    def __init__(self) -> None:
+        self.start = self.end = 0
+        self.missing = RangeSet()
 
     def has(self, first: int, last: int) -> bool:
         """Tell whether all of some offsets are here."""
-        return self.start <= first <= last < self.end and self._missing_at(last) < first
+        return self.start <= first <= last < self.end and not self.missing.has_any(first, last)
 
     def has_any(self, first: int, last: int) -> bool:
         """Tell whether any of some offsets is here."""
-        first, last = max(first, self.start), min(last, self.end - 1)
-        return first <= last and self._missing_at(first) < last
-
-    def _missing_at(self, offset: int) -> int:
-        """The last offset of the missing range that begins at or before an offset; -1 without one."""
-        at = bisect_right(self._firsts, offset)
-        return self._lasts[at - 1] if at else -1
-
-    def missing(self) -> Iterator[tuple[int, int]]:
-        """Yield the first and the last offset of each range that is missing."""
-        yield from zip(self._firsts, self._lasts, strict=True)
+        return not self.missing.has_all(max(first, self.start), min(last, self.end - 1))
 
     def borders(self, first: int, last: int) -> set[int]:
         """Return where in a range of offsets something begins to be here, or to be missing; some of them if many."""
         found = {one for one in (self.start, self.end) if first < one <= last}
-        for borders, behind in ((self._firsts, 0), (self._lasts, 1)):
+        for borders, behind in ((self.missing.firsts, 0), (self.missing.lasts, 1)):
             at = bisect_right(borders, first - behind)
             found.update(one + behind for one in borders[at : at + _MOST_PARTS] if one + behind <= last)
         return found
@@ -151,9 +133,7 @@ class _KnownLosses:
         self._differ: set[tuple[str, str]] = set()  # replicas with other records at the same offsets
         self._lacks: set[tuple[str, str]] = set()  # replicas that lack records, and those that have them
         self._losses: dict[str, list[Loss]] = {}
-        self._missing: dict[str, array[int]] = {}  # first and last offset, pair by pair
-        self._spans: dict[str, tuple[int, int]] = {}
-        self._intact: dict[str, _Intact] = {}
+        self._replicas: defaultdict[str, _Replicated] = defaultdict(_Replicated)
 
     def through(self, items: Iterator[Item]) -> Iterator[Item]:
         """Yield the items of verify, but for what is lost and the steps."""
@@ -162,12 +142,12 @@ class _KnownLosses:
                 self._steps.append(item)
                 continue
             if isinstance(item, Loss):
-                self._missing.setdefault(item.path, array("q")).extend((item.offset, item.last_offset))
+                self._replicas[item.path].missing.add(item.offset, item.last_offset)
                 if item.certainty.is_loss:
                     self._losses.setdefault(item.path, []).append(item)
                     continue
             elif isinstance(item, PartitionChecked) and item.start_offset is not None and item.end_offset is not None:
-                self._spans[item.path] = item.start_offset, item.end_offset
+                self._replicas[item.path].start, self._replicas[item.path].end = item.start_offset, item.end_offset
             elif isinstance(item, Finding) and (item.severity is Severity.ERROR or item.code in NOT_ALL_READ):
                 self._unsound.update((item.file, parent(item.file)))
             elif isinstance(item, OpenFailure) and item.kind != "skipped":
@@ -234,7 +214,7 @@ class _KnownLosses:
         To restore from it is to throw this one away: so it has lost nothing itself, begins as low and ends as high,
         and each record that is intact here is there.
         """
-        losses, here = self._losses.get(path, []), self._of(path)
+        losses, here = self._losses.get(path, []), self._replicas[path]
         found = [
             one
             for one in others
@@ -242,23 +222,17 @@ class _KnownLosses:
             and one not in self._losses
             and (path, one) not in self._differ
             and (one, path) not in self._lacks
-            and one in self._spans
-            and self._of(one).start <= here.start
-            and self._of(one).end >= here.end
-            and all(self._of(one).has(loss.offset, loss.last_offset) for loss in losses)
-            and not any(here.has_any(*missing) for missing in self._of(one).missing())
+            and self._replicas[one].end
+            and self._replicas[one].start <= here.start
+            and self._replicas[one].end >= here.end
+            and all(self._replicas[one].has(loss.offset, loss.last_offset) for loss in losses)
+            and not any(here.has_any(*missing) for missing in self._replicas[one].missing)
         ]
-        return max(found, key=lambda one: self._of(one).end, default=None)
-
-    def _of(self, path: str) -> _Intact:
-        """What a replica has; asked for when all items of verify are there."""
-        if path not in self._intact:
-            self._intact[path] = _Intact(self._spans.get(path, (0, 0)), self._missing.pop(path, array("q")))
-        return self._intact[path]
+        return max(found, key=lambda one: self._replicas[one].end, default=None)
 
     def _would_gain(self, path: str, paths: Sequence[str]) -> bool:
         """Whether another replica has something that one has lost, be it a part."""
-        others = [self._of(one) for one in paths if one != path]
+        others = [self._replicas[one] for one in paths if one != path]
         return any(one.has_any(loss.offset, loss.last_offset) for loss in self._losses.get(path, []) for one in others)
 
     def with_others(self, groups: Sequence[Sequence[str]]) -> Iterator[Loss]:
@@ -272,14 +246,14 @@ class _KnownLosses:
             if path not in replicas:
                 yield from losses
                 continue
-            others = {one: self._of(one) for one in replicas[path] if one != path}
+            others = {one: self._replicas[one] for one in replicas[path] if one != path}
             for loss in losses:
                 for first, last, have in _parts(loss, others):
                     known = last - first + 1 if loss.records == loss.offsets else loss.records
                     yield loss.replace(offset=first, last_offset=last, records=known, elsewhere=have)
 
 
-def _parts(loss: Loss, others: Mapping[str, _Intact]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+def _parts(loss: Loss, others: Mapping[str, _Replicated]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield the ranges of what is lost that each replica has all of or nothing: first, last, and those that have it.
 
     What has fewer records than offsets stays one range, as nobody knows which of them have one; so does what would

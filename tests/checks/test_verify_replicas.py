@@ -13,7 +13,7 @@ from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import compare
 from kdump.finding import Finding, Severity
 from kdump.item import Loss, Step
-from tests.support.measured import calls
+from tests.support.measured import lines_run
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import GZIP, Record, batch
 
@@ -310,7 +310,7 @@ def test_what_is_lost_is_looked_up_in_the_others_not_searched(tmp_path: Path) ->
             data = spoiled(log(0, 6 * count), *range(first, 3 * count, 3))
             paths.append(str(replica(tmp_path / f"{name}{count}", *data)))
         list(compare(paths, VerifyOptions()))  # what is loaded at first use does not count
-        return calls(lambda: list(compare(paths, VerifyOptions())))
+        return lines_run(lambda: list(compare(paths, VerifyOptions())))
 
     assert work(600) < 2.5 * work(300)
 

@@ -523,6 +523,18 @@ def test_zeros_in_the_middle_of_an_index_are_counted_not_listed(kind: str, code:
     assert found[-1]["more"] > size // 40
 
 
+def test_the_rows_of_salvage_are_never_held(tmp_path: Path) -> None:
+    root = tmp_path / "log"
+    put_log(root / OFFSETS, batch(0, [b"v"]) + batch(2, [b"v"]))
+    before = run("groups", ".", cwd=root, keep=False)
+    rows = [b'{"type":"kept","partition":"%s","offset":%d}\n' % (OFFSETS.encode(), n) for n in range(500_000)]
+    lost = b'{"type":"loss","certainty":"lost","offset":1,"lastOffset":1}\n'
+    (root / f"{OFFSETS}.salvage.jsonl").write_bytes(b"".join(rows) + lost + b"[" * (50 << 20))
+    done = run("groups", ".", cwd=root, keep=False)
+    assert b"lost before salvage made this: offset 1: " in done.err
+    assert done.memory < before.memory + 20
+
+
 # --- many small things ----------------------------------------------------------------------------------------------
 def tiny(count: int) -> bytes:
     """Messages of magic 0 with wrong CRCs."""
