@@ -523,6 +523,32 @@ def test_zeros_in_the_middle_of_an_index_are_counted_not_listed(kind: str, code:
     assert found[-1]["more"] > size // 40
 
 
+def small_batches(count: int, *, bad: bool = False) -> bytes:
+    """Batches of one record, each other one with a wrong byte in it where they are bad."""
+    one = batch(0, [b"value"])
+    other = one[:-1] + bytes([one[-1] ^ bad])
+    return b"".join(pack(">q", n) + (other if n % 2 else one)[8:] for n in range(count))
+
+
+@needs_kernels
+@pytest.mark.parametrize("args", [("find-offset",), ("find-offset", "--scan"), ("find-time", "--scan")], ids="-".join)
+def test_what_a_lookup_meets_is_not_held(args: tuple[str, ...], tmp_path: Path) -> None:
+    put_log(tmp_path / "few" / "t-0", small_batches(100, bad=True))
+    put_log(tmp_path / "many" / "t-0", small_batches(50_000, bad=True))
+    few, many = (run(*args, "t-0", "5", cwd=tmp_path / name) for name in ("few", "many"))
+    assert (few.status, many.status) == (3, 3)
+    assert many.memory < few.memory + 24
+
+
+@needs_kernels
+def test_the_way_to_the_end_of_a_log_without_an_index_is_not_held(tmp_path: Path) -> None:
+    put_log(tmp_path / "few" / "t-0", small_batches(100))
+    put_log(tmp_path / "many" / "t-0", small_batches(100_000))
+    few, many = (run("find-offset", "t-0", "latest", cwd=tmp_path / name) for name in ("few", "many"))
+    assert (few.status, many.status) == (0, 0)
+    assert many.memory < few.memory + 24
+
+
 def test_the_rows_of_salvage_are_never_held(tmp_path: Path) -> None:
     root = tmp_path / "log"
     put_log(root / OFFSETS, batch(0, [b"v"]) + batch(2, [b"v"]))
