@@ -22,6 +22,7 @@ from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import MISPLACED, put_right
 from kdump.format.batch.walk import CheckedWalk
+from kdump.format.batch.window import Buffer
 from kdump.format.java_values import as_long
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
@@ -36,14 +37,16 @@ from kdump.storage.paths import parent
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition import PartitionCheck
     from kdump.format.batch.window import Window
     from kdump.item import Item
 
-_MOST_TOGETHER = 1000  # batches whose records are compared at once, where the framing differs
+_MOST_TOGETHER = 1000  # batches without records that follow each other, of which one is named
+_BEHIND_ALL = 1 << 64  # an offset
+_WINDOW = 1 << 16  # bytes of a log read at once for the records of one batch
 _MOST_PARTS = 100  # ranges of one loss that are told apart by who has them
 _JOINED = "writes all that is intact in any of these replicas to a new directory"
 _FOR_ALL = f"{_JOINED}, once for all of them; not needed where each damaged one is restored"
@@ -319,6 +322,8 @@ class _Replica:
         start: the first offset.
         end: the offset after the last batch so far.
         was_compacted: a batch so far has fewer records than offsets.
+        is_short: the other one has records behind its end in the last batches of both.
+        records: reads those of its batches.
     """
 
     def __init__(self, check: PartitionCheck, options: VerifyOptions) -> None:
@@ -326,6 +331,8 @@ class _Replica:
         self._check = check
         self._options = options
         self._batches = self._walk()
+        self.records = _Records(options)
+        self.is_short = False
         self.batch: _ReplicaBatch | None = None
         self.before: _ReplicaBatch | None = None
         self.end = 0
@@ -399,13 +406,142 @@ def _judged(window: Window, found: Sequence[Finding]) -> Iterator[tuple[array[in
             yield window.row(k), shifts.get(k, 0)
 
 
+class _Records:
+    """Reads the records of batches, one after the other, with one open log and one buffer.
+
+    Args:
+        options: limits.
+    """
+
+    def __init__(self, options: VerifyOptions) -> None:
+        self._limit = options.max_batch_bytes
+        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=self._limit, cut=KEPT)
+        self._buffer: Buffer | None = None
+        self._source: FileSource | None = None
+
+    def of(self, batch: _ReplicaBatch) -> Iterator[tuple[int, tuple[object, ...] | None]]:
+        """Yield offset and content of each record of a batch; at last no content, where not all can be read."""
+        try:
+            is_whole = yield from self._read(batch)
+        except OSError:
+            is_whole = False
+        if not is_whole:
+            yield batch.last, None
+
+    def _read(self, batch: _ReplicaBatch) -> Generator[tuple[int, tuple[object, ...]], None, bool]:
+        source = self._open(batch.log.name)
+        if source is None:
+            return False
+        walk = KafkaWalk(source, source.name, batch.position, batch.position + batch.size, self._limit, self._buffer)
+        left = 1  # records, at least
+        for window in walk.windows():
+            left = window.cell(0, layout.COUNT) if window.cell(0, layout.MAGIC) >= layout.MAGIC_V2 else 0
+            for chunk in self._reader.chunks(window):
+                for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
+                    row = chunk.rows[at : at + layout.RECORD_WIDTH]
+                    fields = key_and_value(chunk.view, row) if chunk.cut is None else digest(chunk.cut)
+                    yield as_long(row[layout.R_OFFSET] + batch.shift), (row[layout.R_TIMESTAMP], *fields)
+                left -= chunk.filled
+                if chunk.problem is not None:
+                    return False
+        return left <= 0
+
+    def _open(self, path: str) -> FileSource | None:
+        if self._source is None or self._source.name != path:
+            self.close()
+            source = open_source(path)
+            if isinstance(source, OpenFailure):
+                return None
+            self._source = source
+            if self._buffer is None:
+                self._buffer = Buffer(source, _WINDOW)
+            self._buffer.source = source
+        return self._source
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+
+
+class _Taken:
+    """Batches of one replica that are taken together, their records in order, one of them in hand.
+
+    Args:
+        replica: its batches are taken as they are needed.
+
+    Attributes:
+        replica: the same.
+        offset, record: in hand, `record` None at the end.
+        batch: that it is of.
+        lacking: first and last offset of records that the other has and these batches have not, and the batch there, or
+            behind them; None at the end of the log.
+        is_unread: some records cannot be trusted, or read: nobody knows whether they are those that are lacking.
+        is_out_of_order: some records are not in the order of their offsets, and were passed over.
+    """
+
+    def __init__(self, replica: _Replica) -> None:
+        self.replica = replica
+        self.offset = _BEHIND_ALL
+        self.record: tuple[object, ...] | None = None
+        self.lacking: list[tuple[int, int, _ReplicaBatch | None]] = []
+        self.is_unread = self.is_out_of_order = False
+        self._last = -1
+        self._records: Iterator[tuple[int, tuple[object, ...] | None]] = iter(())
+        self._batches: deque[_ReplicaBatch] = deque(maxlen=_MOST_TOGETHER)  # those that may have the next offset
+
+    @property
+    def batch(self) -> _ReplicaBatch:
+        """That of the record in hand."""
+        return self._batches[-1]
+
+    def next(self) -> None:
+        """Take the next record of the batch in hand; none at its end."""
+        for offset, record in self._records:
+            if record is None:
+                self.is_unread = True
+            elif offset <= self._last:
+                self.is_out_of_order = True
+            else:
+                self._last = self.offset = offset
+                self.record = record
+                return
+        self.offset, self.record = _BEHIND_ALL, None
+
+    def fill(self, end: int) -> int:
+        """Have a record in hand, if batches up to an offset have another one; return up to which offset they go."""
+        while self.record is None:
+            batch = self.replica.batch
+            if batch is None or (self._batches and batch.first > end):
+                break
+            end = max(end, batch.last)
+            self._batches.append(batch)
+            self.replica.step()
+            if batch.is_true:
+                self._records = self.replica.records.of(batch)
+                self.next()
+            else:
+                self.is_unread = True
+        return end
+
+    def lacks(self, offset: int) -> None:
+        """The other has a record that is not here."""
+        while len(self._batches) > 1 and self._batches[0].last < offset:
+            self._batches.popleft()
+        here = self._batches[0] if self._batches[0].last >= offset else self.replica.batch
+        if self.lacking and self.lacking[-1][1] == offset - 1:
+            self.lacking[-1] = (self.lacking[-1][0], offset, self.lacking[-1][2])
+        elif len(self.lacking) < _HELD:
+            self.lacking.append((offset, offset, here))
+
+
 class _Pair:
     """Compares two replicas."""
 
     def __init__(self, one: PartitionCheck, other: PartitionCheck, options: VerifyOptions) -> None:
         self._one = _Replica(one, options)
         self._other = _Replica(other, options)
-        self._options = options
         self._missing: list[Finding] = []
 
     def compare(self) -> Iterator[Finding]:
@@ -421,6 +557,8 @@ class _Pair:
                 other.step()
             else:
                 yield from self._look_closer()
+        one.records.close()
+        other.records.close()
         compacted = one.was_compacted or other.was_compacted
         for finding in self._missing:
             yield finding.replace(severity_override=Severity.NOTE) if compacted else finding
@@ -453,51 +591,53 @@ class _Pair:
 
     def _ends(self) -> Iterator[Finding]:
         for replica, other in ((self._one, self._other), (self._other, self._one)):
-            if other.batch is not None:
+            if other.batch is not None or replica.is_short:
                 other.finish()
                 values: dict[str, int | str | None] = {"other": other.path, "end": other.end}
                 yield Finding(Code.D03, replica.path, offset=replica.end, found=replica.end, values=values)
 
     def _look_closer(self) -> Iterator[Finding]:
-        """Take batches of both until they end at one offset, and compare their records."""
-        ours: deque[_ReplicaBatch] = deque(maxlen=_MOST_TOGETHER)
-        theirs: deque[_ReplicaBatch] = deque(maxlen=_MOST_TOGETHER)
-        end = -1
+        """Take batches of both until they end at one offset, and compare their records, in the order of offsets."""
+        one, other = self._one.batch, self._other.batch
+        assert one is not None
+        assert other is not None
+        if one[:3] == other[:3]:
+            if one.is_true and other.is_true:
+                why = f"leader epoch {other.epoch}, where the other has {one.epoch}"
+                yield self._differs(other, why, "partitionLeaderEpoch", other.epoch, one.epoch)
+            self._one.step()
+            self._other.step()
+            return
+        ours, theirs = _Taken(self._one), _Taken(self._other)
+        told, end = None, -1
         while True:
-            for replica, taken in ((self._one, ours), (self._other, theirs)):
-                while replica.batch is not None and (replica.batch.first <= end or not taken):
-                    taken.append(replica.batch)
-                    end = max(end, replica.batch.last)
-                    replica.step()
-            if all(replica.batch is None or replica.batch.first > end for replica in (self._one, self._other)):
+            known = None
+            while end != known:  # one may need a batch more where the other has taken one
+                known, end = end, theirs.fill(ours.fill(end))
+            if ours.record is None and theirs.record is None:
                 break
-        if not all(batch.is_true for batch in (*ours, *theirs)):
-            return
-        if len(ours) == len(theirs) == 1 and ours[0][:3] == theirs[0][:3]:
-            why = f"leader epoch {theirs[0].epoch}, where the other has {ours[0].epoch}"
-            yield self._differs(theirs[0], why, "partitionLeaderEpoch", theirs[0].epoch, ours[0].epoch)
-            return
-        known = {offset: record for batch in ours for offset, record in self._records(batch)}
-        seen: set[int] = set()
-        for batch in theirs:
-            for offset, record in self._records(batch):
-                seen.add(offset)
-                if offset in known and known[offset] != record:
-                    yield self._differs(batch, f"the record of offset {offset} is another one", None, None, None)
-                    return
-        if max(len(ours), len(theirs)) < _MOST_TOGETHER:  # else the first of them were let go
-            self._miss_records(self._one, ours, sorted(seen - known.keys()), self._other)
-            self._miss_records(self._other, theirs, sorted(known.keys() - seen), self._one)
+            if ours.offset < theirs.offset:
+                theirs.lacks(ours.offset)
+                ours.next()
+            elif theirs.offset < ours.offset:
+                ours.lacks(theirs.offset)
+                theirs.next()
+            else:
+                if ours.record != theirs.record and told != theirs.batch:
+                    told = theirs.batch
+                    yield self._differs(told, f"the record of offset {theirs.offset} is another one", None, None, None)
+                ours.next()
+                theirs.next()
+        if not (ours.is_out_of_order or theirs.is_out_of_order):
+            self._miss_records(ours, self._other)
+            self._miss_records(theirs, self._one)
 
-    def _miss_records(
-        self, replica: _Replica, batches: Sequence[_ReplicaBatch], offsets: Sequence[int], other: _Replica
-    ) -> None:
-        """Records of the other replica are in none of these batches, which have their offsets."""
-        firsts = [one for n, one in enumerate(offsets) if not n or offsets[n - 1] != one - 1]
-        lasts = [one for n, one in enumerate(offsets, 1) if n == len(offsets) or offsets[n] != one + 1]
-        for first, last in zip(firsts, lasts, strict=True):
-            here = next((batch for batch in batches if batch.last >= first), None)
-            if here is not None and first >= replica.start:
+    def _miss_records(self, taken: _Taken, other: _Replica) -> None:
+        """Records of the other replica are in none of the batches of this one, which have their offsets."""
+        for first, last, here in () if taken.is_unread else taken.lacking:
+            if here is None:
+                taken.replica.is_short = True
+            elif first >= taken.replica.start:
                 self._miss(here.place, other.path, (first, last))
 
     def _differs(
@@ -515,19 +655,3 @@ class _Pair:
             expected=expected,
             values={"why": why, "other": self._one.path},
         )
-
-    def _records(self, batch: _ReplicaBatch) -> Iterator[tuple[int, tuple[object, ...]]]:
-        """Yield offset and content of each record that can be read."""
-        limit, unpacked = self._options.max_batch_bytes, self._options.max_uncompressed_bytes
-        source = open_source(batch.log.name)
-        if isinstance(source, OpenFailure):
-            return
-        with source:
-            walk = KafkaWalk(source, source.name, batch.position, batch.position + batch.size, limit)
-            reader = RecordReader(unpacked, max_batch=limit, cut=KEPT)
-            for window in walk.windows():
-                for chunk in reader.chunks(window):
-                    for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
-                        row = chunk.rows[at : at + layout.RECORD_WIDTH]
-                        fields = key_and_value(chunk.view, row) if chunk.cut is None else digest(chunk.cut)
-                        yield as_long(row[layout.R_OFFSET] + batch.shift), (row[layout.R_TIMESTAMP], *fields)

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kdump
+from kdump.checks import replicas
 from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import compare
 from kdump.finding import Finding, Severity
 from kdump.item import Loss, Step
+from kdump.storage.open_files import open_source
 from tests.support.measured import lines_run
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import GZIP, Record, batch
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from kdump.storage.file_source import FileSource, OpenFailure
 
 ZERO = f"{0:020}.log"
 CLEAN = FIXTURES / "kafka-4.3.1/clean"
@@ -66,6 +70,53 @@ def test_another_framing_of_the_same_records_is_no_difference(tmp_path: Path) ->
     one = replica(tmp_path / "a", *log(0, 12, each=2))
     other = replica(tmp_path / "b", *log(0, 12, each=3))
     assert differences(one, other) == []
+
+
+def test_records_are_compared_however_many_batches_it_takes_until_both_end_alike(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 6000))
+    data = [batch(0, [b"v0"]), *log(1, 6001)]  # no batch ends where one of the first replica does
+    data[5] = batch(9, [b"other", b"v10"])
+    other = replica(tmp_path / "b", *data)
+    (found,) = [one for one in differences(one, other) if one.code.name == "D01"]
+    assert (found.offset, found.position) == (9, len(b"".join(data[:5])))
+
+
+def test_a_record_that_another_framing_leaves_out_is_told(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", batch(0, [b"v%d" % n for n in range(12)]))
+    other = replica(tmp_path / "b", *log(0, 4), *log(8, 12))
+    (found,) = differences(one, other)
+    assert (found.code.name, found.file, found.offset, found.last_offset) == ("D02", str(other / ZERO), 4, 7)
+    assert found.position == len(b"".join(log(0, 4)))
+
+
+def test_a_log_that_ends_inside_a_batch_of_the_other_is_a_note(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", batch(0, [b"v%d" % n for n in range(12)]))
+    other = replica(tmp_path / "b", *log(0, 6))
+    (found,) = differences(one, other)
+    assert (found.code.name, found.file, found.found, found.values["end"]) == ("D03", str(other), 6, 12)
+
+
+def test_a_record_that_was_not_read_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    large = [b"v" * 5000] * 4
+    one = replica(tmp_path / "a", *(batch(at, large[:2], codec=GZIP) for at in (0, 2)), *log(4, 8))
+    other = replica(tmp_path / "b", batch(0, large), *log(4, 8))
+    for limit, codes in ((1000, ["C03", "C03"]), (100_000, [])):
+        items = compare([str(one), str(other)], VerifyOptions(max_uncompressed_bytes=limit))
+        found = [item.code.name for item in items if isinstance(item, Finding) and item.severity is not Severity.NOTE]
+        assert found == codes
+
+
+def test_the_records_of_a_log_are_read_with_one_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [replica(tmp_path / name, *log(0, 600, each=each)) for name, each in (("a", 2), ("b", 3))]
+    opened: list[str] = []
+
+    def counted(path: str) -> FileSource | OpenFailure:
+        opened.append(path)
+        return open_source(path)
+
+    monkeypatch.setattr(replicas, "open_source", counted)
+    assert differences(*paths) == []
+    assert sorted(opened) == sorted(2 * [str(path / ZERO) for path in paths])  # for the headers, for the records
 
 
 def test_another_leader_epoch_of_the_same_batch_is_an_error(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import os
 import shutil
 import zlib
 from functools import partial
+from itertools import pairwise
 from struct import pack
 from typing import TYPE_CHECKING
 
@@ -547,6 +548,18 @@ def test_the_way_to_the_end_of_a_log_without_an_index_is_not_held(tmp_path: Path
     few, many = (run("find-offset", "t-0", "latest", cwd=tmp_path / name) for name in ("few", "many"))
     assert (few.status, many.status) == (0, 0)
     assert many.memory < few.memory + 24
+
+
+@needs_kernels
+def test_records_of_replicas_whose_batches_never_end_alike_are_not_held(tmp_path: Path) -> None:
+    for name, first in (("one", 400), ("other", 200)):
+        bases = [0, *range(first, 400_000, 400), 400_000]
+        data = (batch(at, [bytes(1000)] * (end - at), codec=ZSTD) for at, end in pairwise(bases))
+        put_log(tmp_path / "log" / name / "t-0", b"".join(data))
+    one = run("verify", "one", cwd=tmp_path / "log")
+    both = run("verify", "--replicas", "one", "other", cwd=tmp_path / "log")
+    assert (both.status, b" D0" in both.out) == (0, False)
+    assert both.memory < one.memory + 16
 
 
 def test_the_rows_of_salvage_are_never_held(tmp_path: Path) -> None:
