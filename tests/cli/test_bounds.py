@@ -562,6 +562,18 @@ def test_records_of_replicas_whose_batches_never_end_alike_are_not_held(tmp_path
     assert both.memory < one.memory + 16
 
 
+@needs_kernels
+def test_offsets_of_a_key_are_held_as_far_as_what_is_shown_can_need_them(tmp_path: Path) -> None:
+    one = batch(0, [Record(b"v", b"k")] * 1000, codec=ZSTD)
+    for name, count in (("few", 1), ("many", 2000)):
+        put_log(tmp_path / name / "t-0", b"".join(pack(">q", 1000 * n) + one[8:] for n in range(count)))
+    for asked in ("--limit", "--tail"):
+        args = ("dump", "--fate", "--key", "k", asked, "5", "t-0")
+        few, many = (run(*args, cwd=tmp_path / name, keep=False) for name in ("few", "many"))
+        assert (few.status, many.status) == (0, 0)
+        assert many.memory < few.memory + 8
+
+
 def test_the_rows_of_salvage_are_never_held(tmp_path: Path) -> None:
     root = tmp_path / "log"
     put_log(root / OFFSETS, batch(0, [b"v"]) + batch(2, [b"v"]))
