@@ -16,6 +16,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Loss, Progress
 from kdump.render.json.salvage import row_json
 from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
+from kdump.rescue.holes import was_compacted
 from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
 from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
 from kdump.rescue.losses import Missing, Spot, spots_of
@@ -195,7 +196,7 @@ class PartitionSalvage:
     def _mend_offsets(self, copy: int) -> None:
         """The first batch of a log has the log before it and its file name for neighbours."""
         own = [number for number, one in enumerate(self.read) if one.copy == copy]
-        if any(one.facts.lacks_records or one.facts.gaps > 1 for one in self.read if one.copy == copy):
+        if self._was_compacted(copy):
             return
         for before, number in pairwise(own):
             one = self.read[number]
@@ -205,6 +206,14 @@ class PartitionSalvage:
             finding = first_of_name(one.raw, one.facts, base)
             if finding is not None:
                 self._again(number, [finding])
+
+    def _was_compacted(self, copy: int) -> bool:
+        return was_compacted(self._copies[copy], ((one.log, one.facts) for one in self.read if one.copy == copy))
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether compaction was at work in any copy."""
+        return any(map(self._was_compacted, range(len(self._copies))))
 
     def _again(self, number: int, given: list[Finding]) -> None:
         """Read a log again with header fields put right that its neighbours determine."""
@@ -626,7 +635,6 @@ class LineWriter:
 
     def _what_is_missing(self) -> Missing:
         spots: list[Spot] = []
-        gaps, lacks = 0, False
         for one in self._work.read:
             start = one.log.base if one.log.base is not None else one.facts.first or 0
             end = one.log.next_base
@@ -636,9 +644,8 @@ class LineWriter:
             spots.extend(own)
             if one.log.next_base is None and not self._work.is_run(one.copy):
                 self._note_tail(one, own)
-            gaps = max(gaps, one.facts.gaps)
-            lacks = lacks or one.facts.lacks_records
-        return Missing(self._work.name, self._path, spots, self._line.last + 1, is_compacted=lacks or gaps > 1)
+        end, is_compacted = self._line.last + 1, self._work.is_compacted
+        return Missing(self._work.name, self._path, spots, end, is_compacted=is_compacted)
 
     def _note_tail(self, one: ReadLog, spots: list[Spot]) -> None:
         """Say of bytes behind the last batch of a copy that no offset is known of them, where nothing else does.
