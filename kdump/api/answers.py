@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from kdump.find.query import Query
+    from kdump.finding import Finding
 
 
 class Location(Value):
@@ -76,10 +77,14 @@ def find_time(path: str | os.PathLike[str], time: int | str | datetime, *, scan:
     return _found(os.fspath(path), time_query(text), scan=scan, times=True)
 
 
+def _ignore(_finding: Finding) -> None:
+    """Ignore what is wrong: only the answer is wanted."""
+
+
 def _found(path: str, query: Query, *, scan: bool, times: bool) -> Location | None:
     try:
-        partition = open_partition(path, lambda _finding: None)
-        finder = Finder(partition, ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES), scan=scan, times=times)
+        partition, limits = open_partition(path, _ignore), ReadLimits(MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES)
+        finder = Finder(partition, limits, scan=scan, times=times, report=_ignore)
         items = list(finder.answers([query]))
     except UnreadableError as error:
         raise error_of(error.problem) from None

@@ -36,7 +36,6 @@ class Lookup:
             of the segment, window, row.
 
     Attributes:
-        end_way: the batches that were met for the end of the log, as `passed` gets them, without their bytes.
         lost_end: where the segments end, when that is below the log start offset; None otherwise, or not known yet.
         file_times: segments whose time index tells nothing, so that a broker goes by the time of the file.
         first_untimed: the first of them that has batches; None as long as none was met.
@@ -54,7 +53,6 @@ class Lookup:
         self._reading = SegmentReading(partition, max_uncompressed_bytes, max_batch_bytes, passed)
         self._records = self._reading.records
         self._end: int | Refused | None = None
-        self.end_way: list[tuple[int, Window, int]] = []
         self.lost_end: int | None = None
         self.file_times: set[int] = set()
         self.first_untimed: int | None = None
@@ -67,13 +65,7 @@ class Lookup:
         Source: LogSegment.readNextOffset, LogLoader.load.
         """
         if self._end is None:
-            reading = self._reading
-            passed, reading.passed = reading.passed, self._on_end_way
-            self.end_way.clear()
-            try:
-                end = reading.next_offset(len(self._partition) - 1)
-            finally:
-                reading.passed = passed
+            end = self.meet_end(lambda _number, _window, _k: None)
             start = self._partition.start_offset
             if isinstance(end, int) and end < start:
                 self.lost_end, end = end, start
@@ -87,10 +79,24 @@ class Lookup:
         self.end_offset()
         return self.lost_end is not None
 
-    def _on_end_way(self, number: int, window: Window, k: int) -> None:
-        kept = FoundBatch(number, window, k).window
-        kept.whole = False
-        self.end_way.append((number, kept, 0))
+    def meet_end(self, passed: Callable[[int, Window, int], None]) -> int | Refused:
+        """Look up the end that the last log has, each time again.
+
+        Args:
+            passed: called with number, window and row of each batch that is met, without its bytes.
+        """
+
+        def bare(number: int, window: Window, k: int) -> None:
+            met = FoundBatch(number, window, k).window
+            met.whole = False
+            passed(number, met, 0)
+
+        reading = self._reading
+        before, reading.passed = reading.passed, bare
+        try:
+            return reading.next_offset(len(self._partition) - 1)
+        finally:
+            reading.passed = before
 
     def read(self, offset: int) -> FoundBatch | Refused | None:
         """Return the batch that the answer to a fetch from an offset begins with; None for an empty answer.

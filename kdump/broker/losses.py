@@ -330,11 +330,21 @@ def log_end(log: Source, base_offset: int, next_base: int | None, max_batch_byte
     return max([*torn, *(() if last is None else (last,))], default=-1) + 1 or None
 
 
+def is_compaction(holes: int, *, lacks_records: bool) -> bool:
+    """Tell whether compaction explains that offsets are simply not here; a hole that stands alone is lost.
+
+    Args:
+        holes: of a partition, between two batches or behind the last one of a log, where nothing shows a loss.
+        lacks_records: it has batches with fewer records than offsets.
+    """
+    return lacks_records or holes > 1
+
+
 class PartitionLosses:
     """Makes losses of the ranges of a partition's logs, each offset in one of them only.
 
-    A hole is absent where the log has others, or batches with fewer records than offsets: then compaction made it, or a
-    follower. One that stands alone is lost.
+    A hole is absent where compaction explains it, as it does what a follower has copied from such a log; else it is
+    lost.
 
     Args:
         path: of the directory.
@@ -351,7 +361,12 @@ class PartitionLosses:
         self._next = self._end = start
         self.offsets_lost = 0
         self._alone: Loss | None = None  # the first hole, as long as there is no other
-        self._explained = False
+        self._holes = 0
+        self._lacks_records = False
+
+    @property
+    def _explained(self) -> bool:
+        return is_compaction(self._holes, lacks_records=self._lacks_records)
 
     @property
     def explains_holes(self) -> bool:
@@ -360,7 +375,7 @@ class PartitionLosses:
 
     def compacted(self) -> None:
         """A batch has fewer records than offsets."""
-        self._explained = True
+        self._lacks_records = True
 
     def reached(self, end: int) -> None:
         """A segment ends before an offset: the next one does not begin with a hole below it."""
@@ -382,11 +397,10 @@ class PartitionLosses:
             certainty = one.certainty or Certainty.ABSENT
             place = file, one.position, one.length
             loss = Loss(self._path, self._partition, *place, first, one.last, records, certainty, one.because)
+            self._holes += one.certainty is None
             if one.certainty is None and not self._explained:
-                if self._alone is None:
-                    self._alone = loss
-                    continue
-                self._explained = True
+                self._alone = loss
+                continue
             if self._explained and self._alone is not None:
                 yield self._alone
                 self._alone = None

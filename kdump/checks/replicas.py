@@ -10,8 +10,8 @@ wrong with them is said by the verify of their own directory.
 
 from __future__ import annotations
 
-from array import array
-from collections import deque
+from bisect import bisect_right
+from collections import defaultdict, deque
 from itertools import combinations, groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,25 +22,30 @@ from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import CheckedWalk, settled_windows
+from kdump.format.batch.window import Buffer
 from kdump.format.java_values import as_long
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.cut_record import digest
 from kdump.format.record.reader import RecordReader, key_and_value
 from kdump.item import Checked, Loss, PartitionChecked, Step
+from kdump.ranges import RangeSet
 from kdump.render.shell import command_line, named
 from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import parent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from array import array
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from kdump.checks.options import VerifyOptions
     from kdump.checks.partition import PartitionCheck
     from kdump.item import Item
 
-_MOST_TOGETHER = 1000  # batches whose records are compared at once, where the framing differs
+_MOST_TOGETHER = 1000  # batches without records that follow each other, of which one is named
+_BEHIND_ALL = 1 << 64  # an offset
+_WINDOW = 1 << 16  # bytes of a log read at once for the records of one batch
 _MOST_PARTS = 100  # ranges of one loss that are told apart by who has them
 _JOINED = "writes all that is intact in any of these replicas to a new directory"
 _FOR_ALL = f"{_JOINED}, once for all of them; not needed where each damaged one is restored"
@@ -92,6 +97,35 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     yield from known.with_others(groups)
 
 
+class _Replicated:
+    """Which offsets a replica has: those of its log without what it misses.
+
+    Attributes:
+        start, end: the first offset and the log end offset.
+        missing: the offsets that it misses.
+    """
+
+    def __init__(self) -> None:
+        self.start = self.end = 0
+        self.missing = RangeSet()
+
+    def has(self, first: int, last: int) -> bool:
+        """Tell whether all of some offsets are here."""
+        return self.start <= first <= last < self.end and not self.missing.has_any(first, last)
+
+    def has_any(self, first: int, last: int) -> bool:
+        """Tell whether any of some offsets is here."""
+        return not self.missing.has_all(max(first, self.start), min(last, self.end - 1))
+
+    def borders(self, first: int, last: int) -> set[int]:
+        """Return where in a range of offsets something begins to be here, or to be missing; some of them if many."""
+        found = {one for one in (self.start, self.end) if first < one <= last}
+        for borders, behind in ((self.missing.firsts, 0), (self.missing.lasts, 1)):
+            at = bisect_right(borders, first - behind)
+            found.update(one + behind for one in borders[at : at + _MOST_PARTS] if one + behind <= last)
+        return found
+
+
 class _KnownLosses:
     """What the replicas have lost and what to do about it, until it is known which others have it, and are sound.
 
@@ -107,8 +141,7 @@ class _KnownLosses:
         self._differ: set[tuple[str, str]] = set()  # replicas with other records at the same offsets
         self._lacks: set[tuple[str, str]] = set()  # replicas that lack records, and those that have them
         self._losses: dict[str, list[Loss]] = {}
-        self._missing: dict[str, array[int]] = {}  # first and last offset, pair by pair
-        self._spans: dict[str, tuple[int, int]] = {}
+        self._replicas: defaultdict[str, _Replicated] = defaultdict(_Replicated)
 
     def through(self, items: Iterator[Item]) -> Iterator[Item]:
         """Yield the items of verify, but for what is lost and the steps."""
@@ -117,12 +150,12 @@ class _KnownLosses:
                 self._steps.append(item)
                 continue
             if isinstance(item, Loss):
-                self._missing.setdefault(item.path, array("q")).extend((item.offset, item.last_offset))
+                self._replicas[item.path].missing.add(item.offset, item.last_offset)
                 if item.certainty.is_loss:
                     self._losses.setdefault(item.path, []).append(item)
                     continue
             elif isinstance(item, PartitionChecked) and item.start_offset is not None and item.end_offset is not None:
-                self._spans[item.path] = item.start_offset, item.end_offset
+                self._replicas[item.path].start, self._replicas[item.path].end = item.start_offset, item.end_offset
             elif isinstance(item, Finding) and (item.severity is Severity.ERROR or item.code in NOT_ALL_READ):
                 self._unsound.update((item.file, parent(item.file)))
                 if item.code is Code.F15 and item.expected is None:  # else it is of this partition, under a wrong name
@@ -199,7 +232,7 @@ class _KnownLosses:
         To restore from it is to throw this one away: so it has lost nothing itself, begins as low and ends as high,
         and each record that is intact here is there.
         """
-        losses, (start, end) = self._losses.get(path, []), self._spans.get(path, (0, 0))
+        losses, here = self._losses.get(path, []), self._replicas[path]
         found = [
             one
             for one in others
@@ -207,38 +240,18 @@ class _KnownLosses:
             and one not in self._losses
             and (path, one) not in self._differ
             and (one, path) not in self._lacks
-            and one in self._spans
-            and self._spans[one][0] <= start
-            and self._spans[one][1] >= end
-            and all(self._has(one, loss.offset, loss.last_offset) for loss in losses)
-            and not self._misses_more(one, path)
+            and self._replicas[one].end
+            and self._replicas[one].start <= here.start
+            and self._replicas[one].end >= here.end
+            and all(self._replicas[one].has(loss.offset, loss.last_offset) for loss in losses)
+            and not any(here.has_any(*missing) for missing in self._replicas[one].missing)
         ]
-        return max(found, key=lambda one: self._spans[one][1], default=None)
-
-    def _misses_more(self, one: str, path: str) -> bool:
-        """Whether a replica misses offsets that another one has."""
-        start, end = self._spans[path]
-        others = sorted(self._missing_of(path))
-        at = 0
-        for first, last in sorted(self._missing_of(one)):
-            wanted, stop = max(first, start), min(last, end - 1)
-            while wanted <= stop:
-                while at < len(others) and others[at][1] < wanted:
-                    at += 1
-                if at == len(others) or others[at][0] > wanted:
-                    return True
-                wanted = others[at][1] + 1
-        return False
-
-    def _missing_of(self, path: str) -> Iterator[tuple[int, int]]:
-        missing = self._missing.get(path, array("q"))
-        return zip(missing[::2], missing[1::2], strict=True)
+        return max(found, key=lambda one: self._replicas[one].end, default=None)
 
     def _would_gain(self, path: str, paths: Sequence[str]) -> bool:
-        """Whether another replica has something that one has lost."""
-        others = [one for one in paths if one != path]
-        losses = self._losses.get(path, [])
-        return any(self._has(one, loss.offset, loss.last_offset) for one in others for loss in losses)
+        """Whether another replica has something that one has lost, be it a part."""
+        others = [self._replicas[one] for one in paths if one != path]
+        return any(one.has_any(loss.offset, loss.last_offset) for loss in self._losses.get(path, []) for one in others)
 
     def with_others(self, groups: Sequence[Sequence[str]]) -> Iterator[Loss]:
         """Yield what is lost, with the replicas that have it.
@@ -246,43 +259,33 @@ class _KnownLosses:
         Args:
             groups: paths of the replicas of each partition.
         """
-        others = {path: [one for one in paths if one != path] for paths in groups for path in paths if len(paths) > 1}
+        replicas = {path: paths for paths in groups for path in paths if len(paths) > 1}
         for path, losses in self._losses.items():
-            if path not in others:
+            if path not in replicas:
                 yield from losses
                 continue
+            others = {one: self._replicas[one] for one in replicas[path] if one != path}
             for loss in losses:
-                for first, last in self._parts(loss, others[path]):
-                    have = [one for one in others[path] if self._has(one, first, last)]
+                for first, last, have in _parts(loss, others):
                     known = last - first + 1 if loss.records == loss.offsets else loss.records
-                    yield loss.replace(offset=first, last_offset=last, records=known, elsewhere=tuple(have))
+                    yield loss.replace(offset=first, last_offset=last, records=known, elsewhere=have)
 
-    def _parts(self, loss: Loss, others: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of what is lost that each replica has all of or nothing.
 
-        What has fewer records than offsets stays one range, as nobody knows which of them have one; so does what would
-        come to too many.
-        """
-        bounds = {loss.offset, loss.last_offset + 1}
-        for one in others:
-            bounds.update(self._spans.get(one, ()))
-            for first, last in self._missing_of(one):
-                bounds.update((first, last + 1))
-        within = sorted(at for at in bounds if loss.offset <= at <= loss.last_offset + 1)
-        if loss.records not in (None, loss.offsets) or len(within) > _MOST_PARTS:
-            yield loss.offset, loss.last_offset
-            return
-        parts = [(first, end - 1) for first, end in pairwise(within)]
-        for _, same in groupby(parts, lambda part: [self._has(one, *part) for one in others]):
-            ranges = list(same)
-            yield ranges[0][0], ranges[-1][1]
+def _parts(loss: Loss, others: Mapping[str, _Replicated]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Yield the ranges of what is lost that each replica has all of or nothing: first, last, and those that have it.
 
-    def _has(self, path: str, first: int, last: int) -> bool:
-        """Whether a replica has all of some offsets: they lie in its log, and it misses none of them."""
-        start, end = self._spans.get(path, (0, 0))
-        if not start <= first <= last < end:
-            return False
-        return not any(one <= last and first <= other for one, other in self._missing_of(path))
+    What has fewer records than offsets stays one range, as nobody knows which of them have one; so does what would
+    come to too many.
+    """
+    within = {loss.offset, loss.last_offset + 1}
+    if loss.records in (None, loss.offsets):
+        within.update(*(one.borders(loss.offset, loss.last_offset) for one in others.values()))
+        if len(within) > _MOST_PARTS:
+            within = {loss.offset, loss.last_offset + 1}
+    parts = ((first, end - 1) for first, end in pairwise(sorted(within)))
+    for have, same in groupby(parts, lambda part: tuple(path for path, one in others.items() if one.has(*part))):
+        ranges = list(same)
+        yield ranges[0][0], ranges[-1][1], have
 
 
 def compare_all(checks: Sequence[PartitionCheck], options: VerifyOptions) -> Iterator[Item]:
@@ -334,6 +337,8 @@ class _Replica:
         start: the first offset.
         end: the offset after the last batch so far.
         was_compacted: a batch so far has fewer records than offsets.
+        is_short: the other one has records behind its end in the last batches of both.
+        records: reads those of its batches.
     """
 
     def __init__(self, check: PartitionCheck, options: VerifyOptions) -> None:
@@ -341,6 +346,8 @@ class _Replica:
         self._check = check
         self._options = options
         self._batches = self._walk()
+        self.records = _Records(options)
+        self.is_short = False
         self.batch: _ReplicaBatch | None = None
         self.before: _ReplicaBatch | None = None
         self.end = 0
@@ -401,13 +408,142 @@ def _right_rows(walk: CheckedWalk, found: list[Finding]) -> Iterator[tuple[array
             yield window.row(k), shifts.get(k, 0)
 
 
+class _Records:
+    """Reads the records of batches, one after the other, with one open log and one buffer.
+
+    Args:
+        options: limits.
+    """
+
+    def __init__(self, options: VerifyOptions) -> None:
+        self._limit = options.max_batch_bytes
+        self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=self._limit, cut=KEPT)
+        self._buffer: Buffer | None = None
+        self._source: FileSource | None = None
+
+    def of(self, batch: _ReplicaBatch) -> Iterator[tuple[int, tuple[object, ...] | None]]:
+        """Yield offset and content of each record of a batch; at last no content, where not all can be read."""
+        try:
+            is_whole = yield from self._read(batch)
+        except OSError:
+            is_whole = False
+        if not is_whole:
+            yield batch.last, None
+
+    def _read(self, batch: _ReplicaBatch) -> Generator[tuple[int, tuple[object, ...]], None, bool]:
+        source = self._open(batch.log.name)
+        if source is None:
+            return False
+        walk = KafkaWalk(source, source.name, batch.position, batch.position + batch.size, self._limit, self._buffer)
+        left = 1  # records, at least
+        for window in walk.windows():
+            left = window.cell(0, layout.COUNT) if window.cell(0, layout.MAGIC) >= layout.MAGIC_V2 else 0
+            for chunk in self._reader.chunks(window):
+                for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
+                    row = chunk.rows[at : at + layout.RECORD_WIDTH]
+                    fields = key_and_value(chunk.view, row) if chunk.cut is None else digest(chunk.cut)
+                    yield as_long(row[layout.R_OFFSET] + batch.shift), (row[layout.R_TIMESTAMP], *fields)
+                left -= chunk.filled
+                if chunk.problem is not None:
+                    return False
+        return left <= 0
+
+    def _open(self, path: str) -> FileSource | None:
+        if self._source is None or self._source.name != path:
+            self.close()
+            source = open_source(path)
+            if isinstance(source, OpenFailure):
+                return None
+            self._source = source
+            if self._buffer is None:
+                self._buffer = Buffer(source, _WINDOW)
+            self._buffer.source = source
+        return self._source
+
+    def close(self) -> None:
+        """Close the log."""
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+
+
+class _Taken:
+    """Batches of one replica that are taken together, their records in order, one of them in hand.
+
+    Args:
+        replica: its batches are taken as they are needed.
+
+    Attributes:
+        replica: the same.
+        offset, record: in hand, `record` None at the end.
+        batch: that it is of.
+        lacking: first and last offset of records that the other has and these batches have not, and the batch there, or
+            behind them; None at the end of the log.
+        is_unread: some records cannot be trusted, or read: nobody knows whether they are those that are lacking.
+        is_out_of_order: some records are not in the order of their offsets, and were passed over.
+    """
+
+    def __init__(self, replica: _Replica) -> None:
+        self.replica = replica
+        self.offset = _BEHIND_ALL
+        self.record: tuple[object, ...] | None = None
+        self.lacking: list[tuple[int, int, _ReplicaBatch | None]] = []
+        self.is_unread = self.is_out_of_order = False
+        self._last = -1
+        self._records: Iterator[tuple[int, tuple[object, ...] | None]] = iter(())
+        self._batches: deque[_ReplicaBatch] = deque(maxlen=_MOST_TOGETHER)  # those that may have the next offset
+
+    @property
+    def batch(self) -> _ReplicaBatch:
+        """That of the record in hand."""
+        return self._batches[-1]
+
+    def next(self) -> None:
+        """Take the next record of the batch in hand; none at its end."""
+        for offset, record in self._records:
+            if record is None:
+                self.is_unread = True
+            elif offset <= self._last:
+                self.is_out_of_order = True
+            else:
+                self._last = self.offset = offset
+                self.record = record
+                return
+        self.offset, self.record = _BEHIND_ALL, None
+
+    def fill(self, end: int) -> int:
+        """Have a record in hand, if batches up to an offset have another one; return up to which offset they go."""
+        while self.record is None:
+            batch = self.replica.batch
+            if batch is None or (self._batches and batch.first > end):
+                break
+            end = max(end, batch.last)
+            self._batches.append(batch)
+            self.replica.step()
+            if batch.is_true:
+                self._records = self.replica.records.of(batch)
+                self.next()
+            else:
+                self.is_unread = True
+        return end
+
+    def lacks(self, offset: int) -> None:
+        """The other has a record that is not here."""
+        while len(self._batches) > 1 and self._batches[0].last < offset:
+            self._batches.popleft()
+        here = self._batches[0] if self._batches[0].last >= offset else self.replica.batch
+        if self.lacking and self.lacking[-1][1] == offset - 1:
+            self.lacking[-1] = (self.lacking[-1][0], offset, self.lacking[-1][2])
+        elif len(self.lacking) < _HELD:
+            self.lacking.append((offset, offset, here))
+
+
 class _Pair:
     """Compares two replicas."""
 
     def __init__(self, one: PartitionCheck, other: PartitionCheck, options: VerifyOptions) -> None:
         self._one = _Replica(one, options)
         self._other = _Replica(other, options)
-        self._options = options
         self._missing: list[Finding] = []
 
     def compare(self) -> Iterator[Finding]:
@@ -423,6 +559,8 @@ class _Pair:
                 other.step()
             else:
                 yield from self._look_closer()
+        one.records.close()
+        other.records.close()
         compacted = one.was_compacted or other.was_compacted
         for finding in self._missing:
             yield finding.replace(severity_override=Severity.NOTE) if compacted else finding
@@ -455,51 +593,53 @@ class _Pair:
 
     def _ends(self) -> Iterator[Finding]:
         for replica, other in ((self._one, self._other), (self._other, self._one)):
-            if other.batch is not None:
+            if other.batch is not None or replica.is_short:
                 other.finish()
                 values: dict[str, int | str | None] = {"other": other.path, "end": other.end}
                 yield Finding(Code.D03, replica.path, offset=replica.end, found=replica.end, values=values)
 
     def _look_closer(self) -> Iterator[Finding]:
-        """Take batches of both until they end at one offset, and compare their records."""
-        ours: deque[_ReplicaBatch] = deque(maxlen=_MOST_TOGETHER)
-        theirs: deque[_ReplicaBatch] = deque(maxlen=_MOST_TOGETHER)
-        end = -1
+        """Take batches of both until they end at one offset, and compare their records, in the order of offsets."""
+        one, other = self._one.batch, self._other.batch
+        assert one is not None
+        assert other is not None
+        if one[:3] == other[:3]:
+            if one.is_true and other.is_true:
+                why = f"leader epoch {other.epoch}, where the other has {one.epoch}"
+                yield self._differs(other, why, "partitionLeaderEpoch", other.epoch, one.epoch)
+            self._one.step()
+            self._other.step()
+            return
+        ours, theirs = _Taken(self._one), _Taken(self._other)
+        told, end = None, -1
         while True:
-            for replica, taken in ((self._one, ours), (self._other, theirs)):
-                while replica.batch is not None and (replica.batch.first <= end or not taken):
-                    taken.append(replica.batch)
-                    end = max(end, replica.batch.last)
-                    replica.step()
-            if all(replica.batch is None or replica.batch.first > end for replica in (self._one, self._other)):
+            known = None
+            while end != known:  # one may need a batch more where the other has taken one
+                known, end = end, theirs.fill(ours.fill(end))
+            if ours.record is None and theirs.record is None:
                 break
-        if not all(batch.is_true for batch in (*ours, *theirs)):
-            return
-        if len(ours) == len(theirs) == 1 and ours[0][:3] == theirs[0][:3]:
-            why = f"leader epoch {theirs[0].epoch}, where the other has {ours[0].epoch}"
-            yield self._differs(theirs[0], why, "partitionLeaderEpoch", theirs[0].epoch, ours[0].epoch)
-            return
-        known = {offset: record for batch in ours for offset, record in self._records(batch)}
-        seen: set[int] = set()
-        for batch in theirs:
-            for offset, record in self._records(batch):
-                seen.add(offset)
-                if offset in known and known[offset] != record:
-                    yield self._differs(batch, f"the record of offset {offset} is another one", None, None, None)
-                    return
-        if max(len(ours), len(theirs)) < _MOST_TOGETHER:  # else the first of them were let go
-            self._miss_records(self._one, ours, sorted(seen - known.keys()), self._other)
-            self._miss_records(self._other, theirs, sorted(known.keys() - seen), self._one)
+            if ours.offset < theirs.offset:
+                theirs.lacks(ours.offset)
+                ours.next()
+            elif theirs.offset < ours.offset:
+                ours.lacks(theirs.offset)
+                theirs.next()
+            else:
+                if ours.record != theirs.record and told != theirs.batch:
+                    told = theirs.batch
+                    yield self._differs(told, f"the record of offset {theirs.offset} is another one", None, None, None)
+                ours.next()
+                theirs.next()
+        if not (ours.is_out_of_order or theirs.is_out_of_order):
+            self._miss_records(ours, self._other)
+            self._miss_records(theirs, self._one)
 
-    def _miss_records(
-        self, replica: _Replica, batches: Sequence[_ReplicaBatch], offsets: Sequence[int], other: _Replica
-    ) -> None:
-        """Records of the other replica are in none of these batches, which have their offsets."""
-        firsts = [one for n, one in enumerate(offsets) if not n or offsets[n - 1] != one - 1]
-        lasts = [one for n, one in enumerate(offsets, 1) if n == len(offsets) or offsets[n] != one + 1]
-        for first, last in zip(firsts, lasts, strict=True):
-            here = next((batch for batch in batches if batch.last >= first), None)
-            if here is not None and first >= replica.start:
+    def _miss_records(self, taken: _Taken, other: _Replica) -> None:
+        """Records of the other replica are in none of the batches of this one, which have their offsets."""
+        for first, last, here in () if taken.is_unread else taken.lacking:
+            if here is None:
+                taken.replica.is_short = True
+            elif first >= taken.replica.start:
                 self._miss(here.place, other.path, (first, last))
 
     def _differs(
@@ -517,19 +657,3 @@ class _Pair:
             expected=expected,
             values={"why": why, "other": self._one.path},
         )
-
-    def _records(self, batch: _ReplicaBatch) -> Iterator[tuple[int, tuple[object, ...]]]:
-        """Yield offset and content of each record that can be read."""
-        limit, unpacked = self._options.max_batch_bytes, self._options.max_uncompressed_bytes
-        source = open_source(batch.log.name)
-        if isinstance(source, OpenFailure):
-            return
-        with source:
-            walk = KafkaWalk(source, source.name, batch.position, batch.position + batch.size, limit)
-            reader = RecordReader(unpacked, max_batch=limit, cut=KEPT)
-            for window in walk.windows():
-                for chunk in reader.chunks(window):
-                    for at in range(0, chunk.filled * layout.RECORD_WIDTH, layout.RECORD_WIDTH):
-                        row = chunk.rows[at : at + layout.RECORD_WIDTH]
-                        fields = key_and_value(chunk.view, row) if chunk.cut is None else digest(chunk.cut)
-                        yield as_long(row[layout.R_OFFSET] + batch.shift), (row[layout.R_TIMESTAMP], *fields)

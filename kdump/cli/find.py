@@ -216,7 +216,14 @@ def _finder(
     limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
     told = None if bar is None else bar.show
     scan, jobs = given["scan"], given["jobs"]
-    return Finder(partition, limits, scan=scan, times=times, separators=separators, jobs=jobs, told=told)
+
+    def report(finding: Finding) -> None:
+        if bar is not None:
+            bar.hide()
+        outcome.see(finding)
+        sink.finding(finding)
+
+    return Finder(partition, limits, scan=scan, times=times, separators=separators, jobs=jobs, told=told, report=report)
 
 
 def _answer(

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _MOST_KEYS = 500_000
 _MOST_BYTES = 64 * 1024 * 1024  # of keys
+_MOST_OFFSETS = 8_000_000  # of records of these keys
+_POSITION_BITS = 48  # of a byte in a log
 _MOST_PLACES = 4  # that a sentence names
 _WINDOW = 1 << 18  # bytes of a log read at once for its headers
 
@@ -54,28 +56,76 @@ class FateOptions(Value):
     now: int
 
 
+class _Sought:
+    """A key that a selection finds.
+
+    Attributes:
+        first, last: the places at which it was found first and last.
+        offsets: of the records that readers get which the fate of one between these places can need, in order: those
+            from the first place on, up to one behind the last.
+        is_done: there it is.
+    """
+
+    __slots__ = ("first", "is_done", "last", "offsets")
+
+    def __init__(self, place: int) -> None:
+        self.first = self.last = place
+        self.offsets = array("q")
+        self.is_done = False
+
+
 class KeysFound:
     """The keys of what a selection finds, up to a limit.
 
     Attributes:
-        keys: they, each with the offsets of the records that readers get, in order.
+        keys: they, with the offsets of their records.
         is_full: there are more.
+        full_at: from which offset on nothing was learnt, as there are too many records; None where they are all there.
     """
 
     def __init__(self) -> None:
-        self.keys: dict[bytes, array[int]] = {}
+        self.keys: dict[bytes, _Sought] = {}
         self.is_full = False
+        self.full_at: int | None = None
         self._bytes = 0
+        self._offsets = 0
 
-    def see(self, chunk: Chunk) -> None:
-        """Learn the keys of a chunk."""
-        for key in _keys_of(chunk):
-            if key is None or key in self.keys or self.is_full:
+    def see(self, chunk: Chunk, log: int) -> None:
+        """Learn the keys of a chunk, and where they were found.
+
+        Args:
+            chunk: of what is selected.
+            log: its number, in order.
+        """
+        for number, key in enumerate(_keys_of(chunk)):
+            if key is None:
                 continue
-            self._bytes += len(key)
-            self.is_full = len(self.keys) >= _MOST_KEYS or self._bytes > _MOST_BYTES
-            if not self.is_full:
-                self.keys[key] = array("q")
+            place = _place(chunk, number, log)
+            if key in self.keys:
+                self.keys[key].last = place
+            elif not self.is_full:
+                self._bytes += len(key)
+                self.is_full = len(self.keys) >= _MOST_KEYS or self._bytes > _MOST_BYTES
+                if not self.is_full:
+                    self.keys[key] = _Sought(place)
+
+    def learn(self, key: bytes, place: int, offset: int) -> None:
+        """Keep the offset of a record that readers get, if the fate of one that was found can need it.
+
+        Args:
+            key: of the record, one of these.
+            place: it lies there; they come in order.
+            offset: of the record.
+        """
+        sought = self.keys[key]
+        if sought.is_done or place < sought.first or self.full_at is not None:
+            return
+        if self._offsets == _MOST_OFFSETS:
+            self.full_at = offset
+            return
+        self._offsets += 1
+        sought.offsets.append(offset)
+        sought.is_done = place > sought.last
 
 
 class _NotRead(NamedTuple):
@@ -117,7 +167,7 @@ class RecordFates:
         wanted: what decides besides the files.
         found: the keys that are asked for.
 
-    Reports: L12 where there are too many keys.
+    Reports: L12 where there are too many keys, or records of them.
     """
 
     def __init__(self, logs: Sequence[InputFile], options: DumpOptions, wanted: FateOptions, found: KeysFound) -> None:
@@ -130,8 +180,8 @@ class RecordFates:
         self._more_not_read = 0
         self._start, self._deleted = _retention(logs[0], options, wanted)
         if found.keys:
-            for log in self._outcomes.logs:
-                self._learn(log)
+            for number, log in enumerate(self._outcomes.logs):
+                self._learn(number, log)
 
     def limits(self) -> Iterator[Finding]:
         """Yield what was not looked at."""
@@ -139,6 +189,10 @@ class RecordFates:
             why = (
                 f"there are more than {len(self._found.keys)} keys: what supersedes records of the others is not known"
             )
+            yield Finding(Code.L12, self._path, values={"why": why})
+        if self._found.full_at is not None:
+            why = f"there are more than {_MOST_OFFSETS} records of these keys: what supersedes a record is known"
+            why += f" up to offset {self._found.full_at - 1} only; select fewer records"
             yield Finding(Code.L12, self._path, values={"why": why})
 
     def doubts(self) -> Iterator[OpenFailure]:
@@ -169,7 +223,8 @@ class RecordFates:
             transaction, shift = known[k]
             offset = as_long(rows[at + layout.R_OFFSET] + shift)
             is_control = _has(window, k, layout.CONTROL_FLAG)
-            after = self._found.keys.get(key) if key is not None and not is_control else None
+            sought = self._found.keys.get(key) if key is not None and not is_control else None
+            after = None if sought is None else sought.offsets
             at = 0 if after is None else bisect_right(after, offset)
             superseded = after[at] if after is not None and at < len(after) else None
             deleted = None if log.log_base is None else self._deleted.get(log.log_base)
@@ -181,12 +236,12 @@ class RecordFates:
             fates.append(Fate(transaction, offset < self._start, superseded, deleted, is_sound, doubt))
         return fates
 
-    def _learn(self, log: InputFile) -> None:
+    def _learn(self, number: int, log: InputFile) -> None:
         """Take the offsets of the wanted keys that readers get of a log."""
         source = log.open()
         if isinstance(source, OpenFailure):
             return  # it is said when the log is shown
-        options, keys = self._options, self._found.keys
+        options = self._options
         reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
         try:
             findings: list[Finding] = []
@@ -198,12 +253,12 @@ class RecordFates:
                 lost = {window.cell(k, layout.POSITION) for k in unplaced(window, findings)}
                 self._pass_over(findings)
                 for chunk in reader.chunks(_sound(self._outcomes.window(log.path, window, COMMITTED), lost)):
-                    for number, key in enumerate(_keys_of(chunk)):
-                        offsets = None if key is None else keys.get(key)
-                        if offsets is not None:
-                            at = number * layout.RECORD_WIDTH
-                            shift = self._outcomes.shift(log.path, chunk.window, chunk.rows[at + layout.R_BATCH])
-                            offsets.append(as_long(chunk.rows[at + layout.R_OFFSET] + shift))
+                    for at, key in enumerate(_keys_of(chunk)):
+                        if key is not None and key in self._found.keys:
+                            row = at * layout.RECORD_WIDTH
+                            shift = self._outcomes.shift(log.path, chunk.window, chunk.rows[row + layout.R_BATCH])
+                            offset = as_long(chunk.rows[row + layout.R_OFFSET] + shift)
+                            self._found.learn(key, _place(chunk, at, number), offset)
             self._pass_over(findings)
             behind = self._outcomes.lost_behind(log, walk.checks.offsets.last, source.size)
             if behind is not None:
@@ -231,6 +286,12 @@ class RecordFates:
             self._not_read.append(place)
         else:
             self._more_not_read += 1
+
+
+def _place(chunk: Chunk, number: int, log: int) -> int:
+    """Where a record of a chunk lies, in the order of the logs; those of one batch are at one place."""
+    k = chunk.rows[number * layout.RECORD_WIDTH + layout.R_BATCH]
+    return log << _POSITION_BITS | chunk.window.cell(k, layout.POSITION)
 
 
 def _keys_of(chunk: Chunk) -> Iterable[bytes | None]:

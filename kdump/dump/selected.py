@@ -358,9 +358,12 @@ class SelectedDump:
 
         found, rehearsal = KeysFound(), SelectedDump(self._options, self._selection)
         rehearsal._filter.left = self._filter.left
+        numbers, number = {java_file(log.path): number for number, log in enumerate(logs)}, 0
         for item in rehearsal._partition(logs):
-            if isinstance(item, Chunk):
-                found.see(item)
+            if isinstance(item, FileStart):
+                number = numbers[item.path]
+            elif isinstance(item, Chunk):
+                found.see(item, number)
         return RecordFates(logs, self._options, wanted, found)
 
     def _read(self, log: SelectedLog, tail: Tail | None) -> Iterator[Item]:

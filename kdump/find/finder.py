@@ -139,6 +139,7 @@ class Finder:
         times: some questions are about time.
         separators: a person reads the sentences: numbers in them get thousands separators.
         told: takes how far a walk over the data is; None where nobody wants to know.
+        report: takes what is wrong with logs as it is met; None: it comes with the answers, held until then.
     """
 
     def __init__(
@@ -151,11 +152,13 @@ class Finder:
         separators: bool = False,
         jobs: int = 1,
         told: Callable[[Progress], None] | None = None,
+        report: Report | None = None,
     ) -> None:
         self._partition = partition
         self._scan = scan
         self._found: list[Finding] = []
-        self._told: set[tuple[Code, str, int | None, str]] = set()
+        self._told: set[int] = set()  # hashes of what was told: a finding takes twenty times as much
+        self._hand_on = report
         self._remedies = Remedies(partition)
         unpacked, packed = limits.max_uncompressed_bytes, limits.max_batch_bytes
         self._way = LookupAudit(partition, self._report)
@@ -197,10 +200,13 @@ class Finder:
         """Take a finding; findings that only compaction explains are left out, and repeated ones."""
         if finding.severity is Severity.NOTE:
             return
-        told = (finding.code, finding.file, finding.position, finding.message)
+        told = hash((finding.code, finding.file, finding.position, finding.message))
         if told in self._told:
             return
-        self._found.append(finding)
+        if self._hand_on is not None and finding.is_log_damage:
+            self._hand_on(finding)
+        else:  # what else is met can change what is to be done about it
+            self._found.append(finding)
         if finding.code is not Code.L13:
             self._told.add(told)
             self._remedies.see(finding)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kdump.broker.losses import LossFold, PartitionLosses, below, first_offset, last_offset
+from kdump.broker.losses import LossFold, PartitionLosses, below, last_offset
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
+from kdump.format.record.wrapper import first_offset
 from kdump.item import Certainty
 from kdump.storage.lost_logs import lost_of
 

@@ -161,8 +161,7 @@ class LookupAudit:
 
     def _judge_end(self, lookup: Lookup) -> None:
         end = lookup.end_offset()
-        for met in lookup.end_way:
-            self.passed(*met)
+        lookup.meet_end(self.passed)
         if isinstance(end, Refused):
             self.is_odd = not end.limit
             return

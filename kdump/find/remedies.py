@@ -10,6 +10,9 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.finding import REPAIRS, Code, Finding, Severity
+from kdump.format.batch import layout
+from kdump.format.batch.header_fields import is_of_header
+from kdump.ranges import RangeSet
 from kdump.storage.names import parse_name
 from kdump.storage.segment import sibling
 
@@ -49,13 +52,11 @@ class Remedies:
 
     def covers(self, log: str, position: int) -> bool:
         """Tell whether a byte of a log is known to be damaged: no index is to blame for what is not found there."""
-        damage = self._logs[log].lost_bytes() if log in self._logs else ()
-        return any(first <= position < end for first, end in damage)
+        return log in self._logs and self._logs[log].lost_bytes.has_any(position, position)
 
     def reaches(self, log: str, position: int) -> bool:
         """Tell whether bytes of a log at or behind a position are known to be damaged."""
-        damage = self._logs[log].lost_bytes() if log in self._logs else ()
-        return any(end > position for _, end in damage)
+        return log in self._logs and self._logs[log].lost_bytes.has_any(position, layout.LARGEST_OFFSET)
 
     def told(self, finding: Finding) -> Finding:
         """Return a finding with what has to be done before its remedy."""
@@ -110,27 +111,28 @@ class _Log:
         path: as the user wrote it.
 
     Attributes:
+        lost_bytes: those that are damaged.
         cut: the first offset that was cut off at its end; None where none was.
     """
 
     def __init__(self, partition: PartitionDir, path: str) -> None:
         self._partition = partition
         self._path = path
-        self._errors: list[Finding] = []
+        self._errors: dict[tuple[Code, bool], Finding] = {}  # the first of each code in the log, apart those of headers
+        self.lost_bytes = RangeSet()
         self._judged: tuple[bool, Finding | None, str] | None = None
         self.cut: int | None = None
 
     def see(self, finding: Finding) -> None:
         """Take an error."""
-        self._errors.append(finding)
-        self._judged = None
+        kind, position = (finding.code, is_of_header(finding)), finding.position or 0
+        if kind not in self._errors or position < (self._errors[kind].position or 0):
+            self._errors[kind] = finding
+            self._judged = None
+        if finding.is_log_damage or finding.gap:
+            self.lost_bytes.add(position, position + max(1, finding.length or 0) - 1)
         if finding.code is Code.O07:
             self.cut = finding.offset
-
-    def lost_bytes(self) -> list[tuple[int, int]]:
-        """The bytes that are damaged, half-open."""
-        found = (one for one in self._errors if one.is_log_damage or one.gap)
-        return [(one.position or 0, (one.position or 0) + max(1, one.length or 0)) for one in found]
 
     @property
     def is_patched(self) -> bool:
@@ -151,11 +153,11 @@ class _Log:
         if self._judged is None:
             from kdump.broker.load.rebuildable import before_reindex, can_be_indexed, header_patches
 
-            base = parse_name(os.path.basename(self._path)).base_offset or 0
-            patches = header_patches(self._path, base, self._partition.next_base(base), self._errors)
-            left = [one for one in self._errors if one.is_log_damage and not (patches and patches.mends(one))]
+            base, errors = parse_name(os.path.basename(self._path)).base_offset or 0, list(self._errors.values())
+            patches = header_patches(self._path, base, self._partition.next_base(base), errors)
+            left = [one for one in errors if one.is_log_damage and not (patches and patches.mends(one))]
             damage = min(left, key=lambda one: one.position or 0, default=None)
-            is_ready = can_be_indexed(self._path, base, self._errors)
+            is_ready = can_be_indexed(self._path, base, errors)
             self._judged = patches is not None, damage, "" if is_ready else before_reindex(damage)
         return self._judged
 

@@ -19,6 +19,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Loss, Progress
 from kdump.render.json.salvage import row_json
 from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
+from kdump.rescue.holes import was_compacted
 from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
 from kdump.rescue.log_facts import (
     STRETCH,
@@ -309,7 +310,7 @@ class PartitionSalvage:
     def _mend_offsets(self, copy: int) -> None:
         """The first batch of a log has the log before it and its file name for neighbours."""
         own = [number for number, one in enumerate(self.read) if one.copy == copy]
-        if any(one.facts.lacks_records or one.facts.gaps > 1 for one in self.read if one.copy == copy):
+        if self._was_compacted(copy):
             return
         for before, number in pairwise(own):
             one = self.read[number]
@@ -319,6 +320,14 @@ class PartitionSalvage:
             finding = first_of_name(one.raw, one.facts, base)
             if finding is not None:
                 self._again(number, [finding])
+
+    def _was_compacted(self, copy: int) -> bool:
+        return was_compacted(self._copies[copy], ((one.log, one.facts) for one in self.read if one.copy == copy))
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether compaction was at work in any copy."""
+        return any(map(self._was_compacted, range(len(self._copies))))
 
     def _again(self, number: int, given: list[Finding]) -> None:
         """Read a log again with header fields put right that its neighbours determine."""
@@ -742,7 +751,6 @@ class LineWriter:
 
     def _what_is_missing(self) -> Missing:
         spots: list[Spot] = []
-        gaps, lacks = 0, False
         for one in self._work.read:
             start = one.log.base if one.log.base is not None else one.facts.first or 0
             end = one.log.next_base
@@ -753,8 +761,6 @@ class LineWriter:
             spots.extend(own)
             if one.log.next_base is None and not self._work.is_run(one.copy):
                 self._note_tail(one, own)
-            gaps = max(gaps, one.facts.gaps)
-            lacks = lacks or one.facts.lacks_records
         for one in self._work.foreign:
             first, last = one.log.base or 0, (one.log.next_base or self._known_end) - 1
             if first <= last:
@@ -763,7 +769,7 @@ class LineWriter:
         for number, cut in enumerate(self._line.cuts):
             ranges = [(first, min(last, cut - 1)) for first, last in self._work.lost_logs(number) if first < cut]
             spots.extend(lost_logs(self._path, ranges))
-        is_compacted = lacks or gaps > 1
+        is_compacted = self._work.is_compacted
         if is_compacted:  # what a whole copy lacks was cleaned away there, whatever stands in another one
             spots = list(but_for(spots, self._work.whole_ranges(self._line)))
         return Missing(self._work.name, self._path, spots, self._line.last + 1, is_compacted=is_compacted)

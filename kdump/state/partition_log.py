@@ -11,6 +11,7 @@ from array import array
 from bisect import bisect_right
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kdump.finding import Code, Finding, Severity
@@ -22,7 +23,7 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
-from kdump.render.terminal.numbers import span
+from kdump.render.terminal.numbers import counted, span
 from kdump.state import _fold
 from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
@@ -80,6 +81,7 @@ class Cut(NamedTuple):
     when: int | None = None
 
 
+_MOST_RANGES = 4  # that a sentence names
 START = Cut(0, 0, -1)
 
 
@@ -122,7 +124,7 @@ class PartitionLog:
         self._limits = limits
         self._report = report
         self._told: set[tuple[Code, str, int | None]] = set()
-        self._said: set[str] = set()
+        self._is_salvage_told = False
         self._damage: set[_Damage] = set()
         self._files: dict[int, CheckedFile] = {}
         self._batches = self._records = 0
@@ -400,11 +402,6 @@ class PartitionLog:
         is_end = finding.code in (Code.L01, Code.L02) and number == len(self.bases) - 1
         return is_end and self.directory.log_dir.is_held
 
-    def _report_once(self, problem: OpenFailure) -> None:
-        if problem.sentence not in self._said:
-            self._said.add(problem.sentence)
-            self._report(problem)
-
     def _tell(self, finding: Finding) -> None:
         place = finding.code, finding.file, finding.position
         if finding.severity is not Severity.NOTE and place not in self._told:
@@ -423,12 +420,18 @@ class PartitionLog:
             number, position: where it is.
             first, last: its offsets, inclusive; `last` None for no end.
         """
-        for begin, end in lost_of(self.directory).before_salvage:
-            if end >= first and (last is None or begin <= last):
-                self._lose(number, position, self._last_time)
-                lost = f"lost before salvage made this: {span(begin, end, 'offset')}"
-                said = f"{self.directory.path}: {lost}: newer values may have been there"
-                self._report_once(OpenFailure(self.directory.path, "skipped", said))
+        lost = lost_of(self.directory).before_salvage
+        if not lost.has_any(first, layout.LARGEST_OFFSET if last is None else last):
+            return
+        self._lose(number, position, self._last_time)
+        if not self._is_salvage_told:  # once, of all: each hole may be one of them
+            self._is_salvage_told = True
+            named = ", ".join(span(*one, "offset") for one in islice(lost, _MOST_RANGES))
+            more = f" and {counted(len(lost) - _MOST_RANGES, 'more range')}" if len(lost) > _MOST_RANGES else ""
+            said = (
+                f"{self.directory.path}: lost before salvage made this: {named}{more}: newer values may have been there"
+            )
+            self._report(OpenFailure(self.directory.path, "skipped", said))
 
     def _lose_behind(self, number: int, last: int | None, trusted_to: int, size: int) -> None:
         """A log that is lost, or an end that is cut off, behind the last batch of a segment.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.finding import Code, Finding, Severity
 from kdump.format.index.offset_and_time import OffsetIndex, TimeIndex
 from kdump.format.kinds import FileKind
+from kdump.ranges import RangeSet
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import SALVAGE_ROWS
@@ -22,9 +23,11 @@ from kdump.storage.segment import Segment, cut_off
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from kdump.format.source import Source
     from kdump.storage.partition_dir import PartitionDir
 
 _INDEXES: dict[FileKind, type[OffsetIndex | TimeIndex]] = {FileKind.INDEX: OffsetIndex, FileKind.TIMEINDEX: TimeIndex}
+_PIECE = 1 << 20  # bytes of a file of rows that are read at once: no row is longer
 _ON_ITS_WAY = ("deleted", "swap")
 _SHOWN_BY = {Code.S02: "a producer snapshot is of offset", Code.K01: "a checkpoint of the log.dir has offset"}
 _REMOVED = "there is no log for it: a broker removes it"
@@ -117,25 +120,22 @@ class LostOffsets:
         self.logs = _lost_logs(directory)
 
     @cached_property
-    def before_salvage(self) -> tuple[tuple[int, int], ...]:
-        """The offsets that were lost when salvage made the partition, by its rows: first and last of each range."""
-        path = self._directory.path.rstrip("/") + SALVAGE_ROWS
-        source = self._directory.cache.open(path, follow=False)
+    def before_salvage(self) -> RangeSet:
+        """The offsets that were lost when salvage made the partition, by its rows."""
+        found = RangeSet()
+        source = self._directory.cache.open(self._directory.path.rstrip("/") + SALVAGE_ROWS, follow=False)
         if isinstance(source, OpenFailure):  # it was not made by salvage
-            return ()
-        lines: list[bytes] = []
+            return found
         with suppress(OSError):
-            lines = bytes(source.read_at(0, source.size)).splitlines()
+            for line in _lines(source):
+                with suppress(
+                    ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError
+                ):  # not ours
+                    row = json.loads(line) if b'"loss"' in line else {}
+                    if row.get("type") == "loss" and row["certainty"] != "absent":
+                        found.add(int(row["offset"]), int(row["lastOffset"]))
         source.close()
-        found = []
-        for line in lines:
-            with suppress(
-                ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError
-            ):  # not ours
-                row = json.loads(line) if b'"loss"' in line else {}
-                if row.get("type") == "loss" and row["certainty"] != "absent":
-                    found.append((int(row["offset"]), int(row["lastOffset"])))
-        return tuple(found)
+        return found
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -211,6 +211,18 @@ class LostOffsets:
         if not is_cut or until < end:  # what is behind it is the lost log
             return LostBehind(min(lost), last, None)
         return LostBehind(end, last, cut_off(directory.path_of(base, FileKind.LOG), size, end, until, why), is_sure)
+
+
+def _lines(source: Source) -> Iterator[bytes]:
+    """Yield the lines of a file; of one that is longer than a row of salvage only its end."""
+    rest, position = b"", 0
+    while piece := source.read_at(position, _PIECE):
+        position += len(piece)
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+        if len(rest) > _PIECE:
+            rest = b""
+    yield rest
 
 
 def lost_of(directory: PartitionDir) -> LostOffsets:

@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kdump
+from kdump.checks import replicas
 from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import compare
 from kdump.finding import Finding, Severity
 from kdump.item import Loss, Step
+from kdump.storage.open_files import open_source
+from tests.support.measured import lines_run
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import GZIP, Record, batch
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from kdump.storage.file_source import FileSource, OpenFailure
 
 ZERO = f"{0:020}.log"
 CLEAN = FIXTURES / "kafka-4.3.1/clean"
@@ -65,6 +70,53 @@ def test_another_framing_of_the_same_records_is_no_difference(tmp_path: Path) ->
     one = replica(tmp_path / "a", *log(0, 12, each=2))
     other = replica(tmp_path / "b", *log(0, 12, each=3))
     assert differences(one, other) == []
+
+
+def test_records_are_compared_however_many_batches_it_takes_until_both_end_alike(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", *log(0, 6000))
+    data = [batch(0, [b"v0"]), *log(1, 6001)]  # no batch ends where one of the first replica does
+    data[5] = batch(9, [b"other", b"v10"])
+    other = replica(tmp_path / "b", *data)
+    (found,) = [one for one in differences(one, other) if one.code.name == "D01"]
+    assert (found.offset, found.position) == (9, len(b"".join(data[:5])))
+
+
+def test_a_record_that_another_framing_leaves_out_is_told(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", batch(0, [b"v%d" % n for n in range(12)]))
+    other = replica(tmp_path / "b", *log(0, 4), *log(8, 12))
+    (found,) = differences(one, other)
+    assert (found.code.name, found.file, found.offset, found.last_offset) == ("D02", str(other / ZERO), 4, 7)
+    assert found.position == len(b"".join(log(0, 4)))
+
+
+def test_a_log_that_ends_inside_a_batch_of_the_other_is_a_note(tmp_path: Path) -> None:
+    one = replica(tmp_path / "a", batch(0, [b"v%d" % n for n in range(12)]))
+    other = replica(tmp_path / "b", *log(0, 6))
+    (found,) = differences(one, other)
+    assert (found.code.name, found.file, found.found, found.values["end"]) == ("D03", str(other), 6, 12)
+
+
+def test_a_record_that_was_not_read_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    large = [b"v" * 5000] * 4
+    one = replica(tmp_path / "a", *(batch(at, large[:2], codec=GZIP) for at in (0, 2)), *log(4, 8))
+    other = replica(tmp_path / "b", batch(0, large), *log(4, 8))
+    for limit, codes in ((1000, ["C03", "C03"]), (100_000, [])):
+        items = compare([str(one), str(other)], VerifyOptions(max_uncompressed_bytes=limit))
+        found = [item.code.name for item in items if isinstance(item, Finding) and item.severity is not Severity.NOTE]
+        assert found == codes
+
+
+def test_the_records_of_a_log_are_read_with_one_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [replica(tmp_path / name, *log(0, 600, each=each)) for name, each in (("a", 2), ("b", 3))]
+    opened: list[str] = []
+
+    def counted(path: str) -> FileSource | OpenFailure:
+        opened.append(path)
+        return open_source(path)
+
+    monkeypatch.setattr(replicas, "open_source", counted)
+    assert differences(*paths) == []
+    assert sorted(opened) == sorted(2 * [str(path / ZERO) for path in paths])  # for the headers, for the records
 
 
 def test_another_leader_epoch_of_the_same_batch_is_an_error(tmp_path: Path) -> None:
@@ -300,6 +352,29 @@ def test_of_what_is_lost_each_part_has_the_replicas_that_can_give_it(tmp_path: P
     have = [[os.path.relpath(path, tmp_path)[0] for path in item.elsewhere or ()] for item in found]
     assert [(item.offset, item.last_offset) for item in found] == [(4, 5), (6, 7), (8, 9)]
     assert have == [["b"], [], ["b", "c"]]
+
+
+def test_what_is_lost_is_looked_up_in_the_others_not_searched(tmp_path: Path) -> None:
+    def work(count: int) -> int:
+        paths = []
+        for name, first in (("a", 0), ("b", 1)):  # each third batch
+            data = spoiled(log(0, 6 * count), *range(first, 3 * count, 3))
+            paths.append(str(replica(tmp_path / f"{name}{count}", *data)))
+        list(compare(paths, VerifyOptions()))  # what is loaded at first use does not count
+        return lines_run(lambda: list(compare(paths, VerifyOptions())))
+
+    assert work(600) < 2.5 * work(300)
+
+
+def test_salvage_is_a_step_where_another_replica_has_a_part_of_what_is_lost(tmp_path: Path) -> None:
+    one, other = (replica(tmp_path / name, *log(0, 40)) for name in "ab")
+    run_kdump(
+        ["reindex", str(one), str(other), "--apply", "--quarantine", "q", "--index-interval-bytes", "100"], tmp_path
+    )
+    for path, end in ((one, 10), (other, 20)):  # what the indexes know of is cut off
+        (path / ZERO).write_bytes(b"".join(log(0, end)))
+    salvage = f"kdump salvage {one} {other} --to DIR"
+    assert [step.command for step in steps_of(one, other)].index(salvage) == 1
 
 
 def test_salvage_joins_replicas_where_a_cut_of_one_would_lose_what_the_other_has(tmp_path: Path) -> None:

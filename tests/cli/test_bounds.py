@@ -12,6 +12,7 @@ import os
 import shutil
 import zlib
 from functools import partial
+from itertools import pairwise
 from struct import pack
 from typing import TYPE_CHECKING
 
@@ -521,6 +522,68 @@ def test_zeros_in_the_middle_of_an_index_are_counted_not_listed(kind: str, code:
     assert len(found) <= PER_PLACE
     assert isinstance(found[-1]["more"], int)
     assert found[-1]["more"] > size // 40
+
+
+def small_batches(count: int, *, bad: bool = False) -> bytes:
+    """Batches of one record, each other one with a wrong byte in it where they are bad."""
+    one = batch(0, [b"value"])
+    other = one[:-1] + bytes([one[-1] ^ bad])
+    return b"".join(pack(">q", n) + (other if n % 2 else one)[8:] for n in range(count))
+
+
+@needs_kernels
+@pytest.mark.parametrize("args", [("find-offset",), ("find-offset", "--scan"), ("find-time", "--scan")], ids="-".join)
+def test_what_a_lookup_meets_is_not_held(args: tuple[str, ...], tmp_path: Path) -> None:
+    put_log(tmp_path / "few" / "t-0", small_batches(100, bad=True))
+    put_log(tmp_path / "many" / "t-0", small_batches(50_000, bad=True))
+    few, many = (run(*args, "t-0", "5", cwd=tmp_path / name) for name in ("few", "many"))
+    assert (few.status, many.status) == (3, 3)
+    assert many.memory < few.memory + 24
+
+
+@needs_kernels
+def test_the_way_to_the_end_of_a_log_without_an_index_is_not_held(tmp_path: Path) -> None:
+    put_log(tmp_path / "few" / "t-0", small_batches(100))
+    put_log(tmp_path / "many" / "t-0", small_batches(100_000))
+    few, many = (run("find-offset", "t-0", "latest", cwd=tmp_path / name) for name in ("few", "many"))
+    assert (few.status, many.status) == (0, 0)
+    assert many.memory < few.memory + 24
+
+
+@needs_kernels
+def test_records_of_replicas_whose_batches_never_end_alike_are_not_held(tmp_path: Path) -> None:
+    for name, first in (("one", 400), ("other", 200)):
+        bases = [0, *range(first, 400_000, 400), 400_000]
+        data = (batch(at, [bytes(1000)] * (end - at), codec=ZSTD) for at, end in pairwise(bases))
+        put_log(tmp_path / "log" / name / "t-0", b"".join(data))
+    one = run("verify", "one", cwd=tmp_path / "log")
+    both = run("verify", "--replicas", "one", "other", cwd=tmp_path / "log")
+    assert (both.status, b" D0" in both.out) == (0, False)
+    assert both.memory < one.memory + 16
+
+
+@needs_kernels
+def test_offsets_of_a_key_are_held_as_far_as_what_is_shown_can_need_them(tmp_path: Path) -> None:
+    one = batch(0, [Record(b"v", b"k")] * 1000, codec=ZSTD)
+    for name, count in (("few", 1), ("many", 2000)):
+        put_log(tmp_path / name / "t-0", b"".join(pack(">q", 1000 * n) + one[8:] for n in range(count)))
+    for asked in ("--limit", "--tail"):
+        args = ("dump", "--fate", "--key", "k", asked, "5", "t-0")
+        few, many = (run(*args, cwd=tmp_path / name, keep=False) for name in ("few", "many"))
+        assert (few.status, many.status) == (0, 0)
+        assert many.memory < few.memory + 8
+
+
+def test_the_rows_of_salvage_are_never_held(tmp_path: Path) -> None:
+    root = tmp_path / "log"
+    put_log(root / OFFSETS, batch(0, [b"v"]) + batch(2, [b"v"]))
+    before = run("groups", ".", cwd=root, keep=False)
+    rows = [b'{"type":"kept","partition":"%s","offset":%d}\n' % (OFFSETS.encode(), n) for n in range(500_000)]
+    lost = b'{"type":"loss","certainty":"lost","offset":1,"lastOffset":1}\n'
+    (root / f"{OFFSETS}.salvage.jsonl").write_bytes(b"".join(rows) + lost + b"[" * (50 << 20))
+    done = run("groups", ".", cwd=root, keep=False)
+    assert b"lost before salvage made this: offset 1: " in done.err
+    assert done.memory < before.memory + 20
 
 
 # --- many small things ----------------------------------------------------------------------------------------------

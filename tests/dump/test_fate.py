@@ -226,11 +226,37 @@ def test_what_cannot_be_read_is_said_once(length: int | None, said: bytes, tmp_p
     assert b"kdump: " + said + b" be read: a newer record" in run_kdump(["dump", "--fate", "lz4-0"], node).stderr
 
 
+def l12(logdir: Path, selection: Selection) -> list[str]:
+    """What a dump with fates says about limits."""
+    dump = SelectedDump(DumpOptions(deep=True), selection, FateOptions(Config({}), T))
+    items = dump.files([str(logdir / "orders-0")])
+    return [item.message for item in items if isinstance(item, Finding) and item.code.name == "L12"]
+
+
+@pytest.mark.parametrize("partition", ["txnspan-0", "compacttxn-0"])
+def test_the_fate_of_a_record_does_not_hang_on_what_else_is_shown(partition: str, tmp_path: Path) -> None:
+    node = copy_tree(NODE, tmp_path / "node1")
+    (node / "orders-0").symlink_to(node / partition)
+    everything = fates(node)
+    found = [fates(node, "--limit", "7"), fates(node, "--tail", "7")]
+    found += [fates(node, "--from-offset", str(at), "--limit", "3") for at in list(everything)[5::40]]
+    found += [fates(node, "--from-offset", str(at), "--to-offset", str(at + 90)) for at in list(everything)[7::60]]
+    for some in found:
+        assert some == {offset: everything[offset] for offset in some}
+        assert some
+
+
+def test_offsets_are_kept_as_far_as_what_is_shown_can_need_them(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.dump.fates._MOST_OFFSETS", 6)  # 0, 1, 2, 4, 7, 8: 3 was aborted, 9 is open
+    (told,) = l12(logdir, Selection())
+    assert told.endswith("what supersedes a record is known up to offset 9 only; select fewer records")
+    monkeypatch.setattr("kdump.dump.fates._MOST_OFFSETS", 4)  # those of the batch at 0, and one of each behind it
+    assert l12(logdir, Selection(limit=1)) == []
+
+
 def test_keys_beyond_the_limit_are_said_to_be_unknown(logdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.dump.fates._MOST_KEYS", 1)
-    dump = SelectedDump(DumpOptions(deep=True), Selection(), FateOptions(Config({}), T))
-    codes = [item.code.name for item in dump.files([str(logdir / "orders-0")]) if isinstance(item, Finding)]
-    assert codes.count("L12") == 1
+    assert len(l12(logdir, Selection())) == 1
     assert KeysFound().is_full is False
 
 
@@ -252,11 +278,11 @@ def test_the_fate_of_each_record_goes_by_its_own_batch(tmp_path: Path) -> None:
     assert not isinstance(logs, OpenFailure)
     (log_file,) = logs
     found = KeysFound()
-    found.keys = {b"a": array("q")}
-    known = RecordFates([log_file], DumpOptions(deep=True), FateOptions(Config({}), T), found)
     source = BytesSource(b"".join(wrong), log_file.path)
     (window,) = CheckedWalk(source, lambda _: None, segment=0, next_base=None, max_batch_bytes=1 << 20).windows()
     (chunk,) = RecordReader(1 << 20).chunks(window)
+    found.see(chunk, 0)
+    known = RecordFates([log_file], DumpOptions(deep=True), FateOptions(Config({}), T), found)
     rows = [chunk.rows[k * layout.RECORD_WIDTH : (k + 1) * layout.RECORD_WIDTH] for k in range(chunk.filled)]
     mixed = array("q", b"".join(row.tobytes() for row in (*rows, rows[1], rows[0])))
     fates = known.of(log_file, chunk.replace(rows=mixed, filled=6))

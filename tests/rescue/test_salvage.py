@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from crc32c import crc32c
 
+import kdump
 from kdump.format.source import BytesSource
 from kdump.rescue.compacted import Cleaned
 from kdump.rescue.log_facts import read_log
@@ -744,6 +745,42 @@ def test_intact_replicas_that_each_broker_cleaned_by_itself_are_one_line(nodes: 
             (one,) = (row for row in rows_of(run) if row["type"] == "salvage")
             assert (done["batches"], done["records"]) >= (one["batches"], one["records"])
             assert done["logEndOffset"] == one["logEndOffset"]
+
+
+@pytest.mark.parametrize(
+    ("gone", "lost"),
+    [
+        ((9,), [(9, 9)]),
+        ((4,), [(4, 4)]),
+        (tuple(range(10, 20)), [(10, 19)]),
+        ((9, 19), []),
+        ((4, 19), []),
+        ((4, 14), []),
+    ],
+    ids=str,
+)
+def test_verify_and_salvage_agree_whether_holes_are_of_compaction(
+    gone: tuple[int, ...], lost: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    """Segments begin at 0, 10 and 20; of a hole at the end of one only the name of the next one tells."""
+    logs = {base: [batch(n, [b"v"]) for n in range(base, base + 10) if n not in gone] for base in (0, 10, 20)}
+    write(tmp_path / "t-0", {name(base): b"".join(data) for base, data in logs.items() if data})
+    losses = kdump.verify([str(tmp_path / "t-0")]).losses
+    assert [(one.offset, one.last_offset) for one in losses if one.certainty.is_loss] == lost
+    rows = rows_of(run_kdump(["salvage", "t-0", "--to", "out", "--format", "json"], tmp_path))
+    rows = [row for row in rows if row["type"] == "loss" and row["certainty"] != "absent"]
+    assert [(row["offset"], row["lastOffset"]) for row in rows] == lost
+
+
+def test_a_log_that_its_indexes_show_to_be_lost_is_no_hole_of_compaction(tmp_path: Path) -> None:
+    logs = {base: b"".join(batch(n, [b"v"]) for n in range(base, base + 10) if n != 4) for base in (0, 10, 20)}
+    partition = write(tmp_path / "t-0", {name(base): data for base, data in logs.items()})
+    args = ["reindex", "t-0", "--apply", "--quarantine", "q", "--index-interval-bytes", "100"]
+    assert run_kdump(args, tmp_path).exit == 0
+    (partition / name(10)).unlink()
+    rows = rows_of(run_kdump(["salvage", "t-0", "--to", "out", "--format", "json"], tmp_path))
+    lost = [(row["offset"], row["lastOffset"]) for row in rows if row["type"] == "loss" and row["certainty"] == "lost"]
+    assert (10, 19) in lost
 
 
 def test_a_compaction_never_explains_the_missing_end_of_a_log(tmp_path: Path) -> None:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from struct import pack
 from typing import TYPE_CHECKING
 
 import pytest
 
 import kdump
 from kdump.finding import Severity
+from kdump.format.read_limits import ReadLimits
+from kdump.state.partition_log import PartitionLog, result_of
+from kdump.storage.log_dir import LogDir
+from kdump.storage.partition_dir import PartitionDir
+from tests.support.measured import lines_run
 from tests.support.partitions import name
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
+from tests.support.segments import batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -290,3 +297,34 @@ def test_what_was_lost_before_salvage_is_no_compaction(tmp_path: Path) -> None:
         '{"type":"loss","certainty":"lost","offset":Infinity,"lastOffset":1}\n' + "[" * 100_000 + '"loss"'
     )
     assert answer(tmp_path / "out", "groups")[0] == 0, "a file of somebody else"
+
+
+def salvaged(root: Path, holes: int) -> Path:
+    """A partition that salvage has made, with holes of one offset, each of which it calls lost."""
+    directory = root / "__consumer_offsets-1"
+    directory.mkdir(parents=True)
+    one = batch(0, [b"v"])
+    (directory / name(0)).write_bytes(b"".join(pack(">q", 2 * n) + one[8:] for n in range(holes + 1)))
+    rows = (
+        f'{{"type":"loss","certainty":"lost","offset":{2 * n + 1},"lastOffset":{2 * n + 1}}}\n' for n in range(holes)
+    )
+    (root / "__consumer_offsets-1.salvage.jsonl").write_text("".join(rows))
+    return directory
+
+
+def test_what_was_lost_before_salvage_is_one_line_with_a_few_ranges(tmp_path: Path) -> None:
+    stderr = answer(salvaged(tmp_path / "out", 1204), "groups")[2]
+    told = "lost before salvage made this: offset 1, offset 3, offset 5, offset 7 and 1,200 more ranges: "
+    assert [line for line in stderr.splitlines() if "before salvage" in line] == [
+        f"kdump: __consumer_offsets-1: {told}newer values may have been there"
+    ]
+
+
+def test_each_hole_is_looked_up_in_what_was_lost_before_salvage(tmp_path: Path) -> None:
+    def work(holes: int) -> int:
+        directory = PartitionDir(str(salvaged(tmp_path / str(holes), holes)), LogDir(str(tmp_path)))
+        log = PartitionLog(directory, ReadLimits(1 << 26, 1 << 26), lambda _: None)
+        return lines_run(lambda: result_of(log.survey()))
+
+    work(1)  # what is loaded at first use does not count
+    assert work(1000) < 2.5 * work(500)
