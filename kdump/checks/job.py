@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.format.batch import layout
+from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.kinds import FileKind
 from kdump.item import SegmentChecked
 from kdump.value import Value
@@ -38,6 +39,7 @@ class SegmentJob(Value):
         next_base: base offset of the next segment, None after the last.
         known_ends: of the last segment: an offset that the log must have reached, and the code of the finding that says
             so where it has not; of snapshots and checkpoints.
+        around: what lies around the log says of leader epochs.
     """
 
     files: dict[FileKind, str]
@@ -54,6 +56,7 @@ class SegmentJob(Value):
     is_raft_log: bool = False
     next_base: int | None = None
     known_ends: tuple[tuple[int, str], ...] = ()
+    around: EpochsAround = EpochsAround()
 
     @property
     def may_be_unfinished(self) -> bool:

@@ -40,6 +40,7 @@ _WRONG_SNAPSHOT = (Code.S01, Code.S03)
 FROM_ANOTHER = "from another replica, if one is sound"
 """What a step says where no other replica was looked at."""
 
+_OF_FIELD = Code.E01.remedy  # patch-header mends it: the checkpoint is right
 _NAMED = 3  # files that a sentence names
 
 
@@ -121,7 +122,8 @@ class PartitionSteps:
                 continue
             command = self._repair(segment, item)
             if command is not None:
-                yield item.replace(repair=command)
+                told = item if item.code is not Code.E03 else item.replace(values={**item.values, "remedy": _OF_FIELD})
+                yield told.replace(repair=command)
                 continue
             if shows_lost_log(item):
                 self._lost = self._lost or item
@@ -323,7 +325,7 @@ class _Segment:
         self.log = job.files[FileKind.LOG]
         self._size = size
         self._errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
-        self.headers = header_patches(self.log, job.base_offset, job.next_base, self._errors)
+        self.headers = header_patches(self.log, job.base_offset, job.next_base, job.around, self._errors)
         self._not_searched = [one.position or 0 for one in found if one.file == self.log and one.code is Code.L12]
         damage = [one for one in self._errors if one.is_log_damage and not self.mends(one)]
         self.damage = sorted(damage, key=lambda one: one.position or 0)

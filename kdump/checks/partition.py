@@ -13,10 +13,11 @@ from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
-from kdump.checks.state_files import ascend, check_epochs, check_offsets, check_text
+from kdump.checks.state_files import check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding
+from kdump.format.batch.epoch_order import ascend
 from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
 from kdump.storage.directory import SEGMENT_KINDS
@@ -85,6 +86,7 @@ class PartitionCheck:
             is_raft_log=self.name is not None and self.name.is_raft_log,
             next_base=self.directory.next_base(base),
             known_ends=self._known_ends() if base == self._bases[-1] else (),
+            around=self.directory.epochs_around(base),
         )
 
     def _known_ends(self) -> tuple[tuple[int, str], ...]:

@@ -17,7 +17,7 @@ from kdump.item import Certainty, Loss, Progress
 from kdump.render.json.salvage import row_json
 from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
 from kdump.rescue.line import COPIES, EXTENT, FIRST, ContradictionError, Line, LineLog, Side, WrongEpochError
-from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, edge_epoch, first_of_name, first_offset, read_log
+from kdump.rescue.log_facts import STRETCH, LogFacts, batches_of, first_of_name, first_offset, lone_last, read_log
 from kdump.rescue.losses import Missing, Spot, spots_of
 from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
@@ -167,7 +167,6 @@ class PartitionSalvage:
                 yield Progress(done, total, log.path)
             if not copy.is_run:
                 self._mend_offsets(number)
-                self._mend_epochs(number)
         self._mend_by_copies()
         self._order_runs()
 
@@ -212,41 +211,6 @@ class PartitionSalvage:
         facts = self._facts(self._copies[one.copy], one.log, one.raw, [*one.facts.fields, *given])
         self.read[number] = one._replace(source=facts.overlay(one.raw), facts=facts)
 
-    def _mend_epochs(self, copy: int) -> None:
-        """An epoch at the border of two logs has its neighbours in both: put right what they determine."""
-        own = [number for number, one in enumerate(self.read) if one.copy == copy and one.facts.epochs]
-        for at, number in enumerate(own):
-            one = self.read[number]
-            before = self.read[own[at - 1]].facts.epochs[-1].epoch if at else None
-            after = self.read[own[at + 1]].facts.epochs[0].epoch if at + 1 < len(own) else None
-            runs = one.facts.epochs
-            first = (before, runs[0].epoch, runs[1].epoch if len(runs) > 1 else after)
-            last = (runs[-2].epoch if len(runs) > 1 else before, runs[-1].epoch, after)
-            given = [
-                finding
-                for is_last, around in ((False, first), (True, last))
-                if (expected := self._epoch_between(copy, runs[-1 if is_last else 0].first, *around)) is not None
-                and (finding := edge_epoch(one.source, one.facts, expected, is_last=is_last)) is not None
-            ]
-            if given:
-                self._again(number, given)
-
-    def _epoch_between(self, copy: int, offset: int, before: int | None, epoch: int, after: int | None) -> int | None:
-        """Return the epoch that the neighbours or the checkpoint of a copy determine, None where it is right.
-
-        Args:
-            copy: its number.
-            offset: of the batch.
-            before, epoch, after: of the batch before it, its own, and of the one behind it.
-        """
-        if before is not None and before == after:
-            return None if epoch == before else before
-        known, entries = self._copies[copy].epoch_at(offset), self._copies[copy].epochs
-        if known is None or known == epoch or offset >= entries[-1].start_offset:  # its newest epoch ends nowhere
-            return None
-        fits = (before is None or before <= known) and (after is None or known <= after)
-        return known if fits else None
-
     def _load(self, number: int, copy: Copy, log: SourceLog, raw: TolerantSource) -> None:
         facts = self._facts(copy, log, raw, ())
         self.findings.extend(facts.findings)
@@ -261,7 +225,7 @@ class PartitionSalvage:
             raw,
             log.base,
             self._options.limits,
-            self._checkpoint_for(copy).epoch_at,
+            copy.epochs_around(log, self._checkpoint_for(copy).epochs),
             next_base=log.next_base,
             hints=segment.hints if log.base is not None else tuple,
             follow_producers=not self.name.startswith(f"{OFFSETS_TOPIC}-"),
@@ -402,12 +366,11 @@ class PartitionSalvage:
         if any(runs[-1].epoch in (*branch.starts, *(run.epoch for run in branch.runs)) for branch in others):
             return
         one = [one for one in self.read if one.copy == leader and one.facts.stretches][-1]
-        finding = edge_epoch(one.source, one.facts, runs[-2].epoch, is_last=True)
-        if finding is None or all(branch.copy == leader for branch in line.divergent):
+        if lone_last(one.source, one.facts) is None or all(branch.copy == leader for branch in line.divergent):
             return
         why = (
-            f"only the last batch of {one.log.path} (offsets {finding.offset}..{finding.last_offset}) has the leader "
-            f"epoch {finding.found}, for which batches of other sources would not count; one wrong bit looks the same"
+            f"only the last batch of {one.log.path} (offsets {runs[-1].first}..{runs[-1].last}) has the leader "
+            f"epoch {runs[-1].epoch}, for which batches of other sources would not count; one wrong bit looks the same"
         )
         raise RefusalError(f"{self.name}: {why}. Say which counts: --prefer SOURCE")
 

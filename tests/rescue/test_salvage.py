@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from crc32c import crc32c
 
+from kdump.format.batch.epoch_order import EpochsAround
+from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.source import BytesSource
 from kdump.rescue.compacted import Cleaned
 from kdump.rescue.log_facts import read_log
@@ -320,7 +322,8 @@ def test_epochs_that_a_checkpoint_confirms_are_looked_up_in_one_walk() -> None:
         epochs = [2 * group + 1 + high for group in range(groups) for high in (0, 1_000_000, 1_000_000)]
         log = b"".join(batch(offset, [b"v"], epoch=epoch) for offset, epoch in enumerate(epochs))
         Counted.count = 0
-        read_log(Counted(log), 0, OPTIONS.limits, lambda offset: 2 * (offset // 3) + 1)
+        entries = [EpochEntry(2 * group + 1, 3 * group) for group in range(groups)]
+        read_log(Counted(log), 0, OPTIONS.limits, EpochsAround(entries))
         reads.append(Counted.count / len(log))
     assert reads[1] < 2 * reads[0]
 
@@ -854,7 +857,7 @@ def test_a_batch_too_high_cleans_no_offsets_away(tmp_path: Path) -> None:
     odd[5] = torn(odd[5])
     for number, parts in enumerate((whole, odd)):
         write(tmp_path / f"b{number}" / "plain-0", {name(0): b"".join(parts)})
-    one = read_log(BytesSource(b"".join(odd)), 0, OPTIONS.limits, lambda _offset: None)
+    one = read_log(BytesSource(b"".join(odd)), 0, OPTIONS.limits, EpochsAround())
     cleaned = Cleaned()
     rows = array("q", (0, sum(map(len, odd[:5])), 0, 4 + (3 << 20), sum(map(len, odd[:6])), sum(map(len, odd)), 6, 7))
     cleaned.add(BytesSource(b"".join(odd)), one.replace(stretches=rows, gaps=1), 0, None, OPTIONS.limits)

@@ -1,8 +1,8 @@
 """What puts the headers of a log right: fields outside the CRC that can have one value only.
 
 A base offset is determined by both neighbours, or by one when a single bit makes the difference; a length and a magic
-by the CRC, which is right with one value of them; a leader epoch by both neighbours, or by the checkpoint between them,
-and the checkpoint must not contradict. What the checked walk says of the log as it is decides, and then what it says of
+by the CRC, which is right with one value of them; a leader epoch by two witnesses (`epoch_order`), and the checkpoint
+must not contradict. What the checked walk says of the log as it is decides, and then what it says of
 the log as it would be: nothing about these fields, and nothing new.
 """
 
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
-from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
+from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import header_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.source import Source
 
 _ROUNDS = 8  # a field that is put right can show the next one
@@ -34,6 +35,7 @@ class HeaderPatches:
         source: the log.
         base: offset of the segment.
         next_base: of the next segment; None for the last one.
+        around: what lies around the log says of leader epochs.
 
     Attributes:
         patches: by position of the field.
@@ -41,8 +43,9 @@ class HeaderPatches:
         end_before: that of the log as it is.
     """
 
-    def __init__(self, source: Source, base: int, next_base: int | None = None) -> None:
+    def __init__(self, source: Source, base: int, next_base: int | None, around: EpochsAround) -> None:
         self._source = source
+        self._around = around
         self._base = base
         self._next_base = next_base
         self.patches: dict[int, Patch] = {}
@@ -62,7 +65,7 @@ class HeaderPatches:
         Args:
             checkpoint: by the position of a batch, what the leader-epoch-checkpoint says of it.
         """
-        return self._solve(checkpoint) or self._contradicted(checkpoint)
+        return self._solve() or self._contradicted(checkpoint)
 
     def mends(self, finding: Finding) -> bool:
         """Tell whether a finding about this log is gone when the patches are made.
@@ -77,12 +80,12 @@ class HeaderPatches:
         patch = self.patches.get(finding.position + layout.LEADER_EPOCH_AT)
         return patch is not None and int.from_bytes(patch.new, "big", signed=True) == finding.expected
 
-    def _solve(self, checkpoint: dict[int, Finding]) -> list[str]:
+    def _solve(self) -> list[str]:
         first = others = self._walk()
         for _ in range(_ROUNDS):
             if len(others) > _MOST_ERRORS:
                 return [f"the log has more than {_MOST_ERRORS:,} errors: restore the replica"]
-            wrong = [_bounded(one, checkpoint) for one in others if is_of_header(one)]
+            wrong = [one for one in others if is_of_header(one)]
             if not wrong:
                 return self._new(first, others)
             refused = [_ambiguous(one) for one in wrong if not isinstance(one.expected, int)]
@@ -103,7 +106,14 @@ class HeaderPatches:
                 found.append(finding)
             self._has_holes = self._has_holes or finding.code is Code.O04
 
-        walk = CheckedWalk(log, keep, segment=self._base, next_base=self._next_base, max_batch_bytes=_MAX_BATCH)
+        walk = CheckedWalk(
+            log,
+            keep,
+            segment=self._base,
+            next_base=self._next_base,
+            max_batch_bytes=_MAX_BATCH,
+            around=self._around,
+        )
         for _ in walk.windows():
             if len(found) > _MOST_ERRORS:
                 break
@@ -182,9 +192,3 @@ def by_checkpoint(path: str, findings: Iterable[Finding]) -> dict[int, Finding]:
         for one in findings
         if one.code is Code.E03 and os.path.basename(one.file) == name and one.position is not None
     }
-
-
-def _bounded(finding: Finding, checkpoint: dict[int, Finding]) -> Finding:
-    known = checkpoint.get(-1 if finding.position is None else finding.position)
-    epoch = None if known is None else known.expected
-    return within_checkpoint(finding, epoch if isinstance(epoch, int) else None)
