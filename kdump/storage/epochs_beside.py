@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
 _MAX_BATCH = 64 * 1024 * 1024
+_SMALL = 256 * 1024  # bytes: such a log is read from its beginning
 _BORNE_OUT = 2  # batches: of one alone a wrong bit may tell another epoch
 
 
@@ -67,7 +68,7 @@ def _epoch_of(path: str, *, is_end: bool) -> int | None:
     with suppress(OSError, UnreadableError), OpenFileCache() as cache:
         segment = Segment(path, 0, cache, follow=False)  # of its index only positions are asked for
         log = segment.log
-        start = segment.some_before(log.size) if is_end else 0
+        start = segment.some_before(log.size) if is_end and log.size > _SMALL else 0
         if start is None:
             return None
         walk = CheckedWalk(log, wrong.append, max_batch_bytes=_MAX_BATCH, border=Border(position=start), resync=False)
