@@ -11,6 +11,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.producer.end_markers import LARGEST_MARKER
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
@@ -38,6 +39,7 @@ _STICKS = frozenset((
 ))  # fmt: skip
 """A consumer sticks at a batch with one of these though its CRC is right, where they are errors."""
 _OFFSET_CODES = (Code.O01, Code.O02, Code.O03)
+_NO_TRUE_CRC = frozenset({"B01", "B02", "L02"})
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 STRETCH = 4  # position, end (bytes), first and last offset
@@ -68,6 +70,13 @@ class Place(NamedTuple):
     is_exact: bool
     producer: int | None = None
     is_control: bool = False
+
+    def is_other(self, producer: int) -> bool:
+        """Whether it is a batch that is no marker of a producer, whichever one field is wrong where its CRC is."""
+        is_his = self.producer == producer
+        if self.is_batch and _NO_TRUE_CRC.isdisjoint(self.codes):
+            return not (self.is_control and is_his)
+        return self.length > LARGEST_MARKER or not (self.is_control or is_his)
 
     @property
     def lacks_offsets(self) -> bool:

@@ -287,6 +287,11 @@ class PartitionSalvage:
         return all(copy.name == self.name for copy in self._copies)
 
     @property
+    def is_of_runs(self) -> bool:
+        """Whether all sources are runs of carve: these tell neither where the log began nor where it ended."""
+        return all(copy.is_run for copy in self._copies)
+
+    @property
     def whole_sources(self) -> tuple[str, ...]:
         """The paths of the user, with the directory in place of the files where those are not all of it."""
         paths = [copy.path if copy.unread else log.source for copy in self._copies for log in copy.logs]
@@ -501,10 +506,7 @@ class PartitionSalvage:
             if isinstance(opened, OpenFailure):
                 continue
             try:
-                index = TransactionIndex(opened, one.log.base)
-                if index.error is not None or index.sanity_check() is not None:
-                    continue
-                entries = list(index.all_entries())
+                entries = TransactionIndex(opened, one.log.base).sound_entries()
             except OSError:
                 continue
             found.extend(entry for entry in entries if entry.producer_id == producer)

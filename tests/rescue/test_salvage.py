@@ -401,6 +401,31 @@ def test_a_later_commit_covers_no_transaction_whose_abort_is_lost(tmp_path: Path
     assert sorted(got) == [2, 3]
 
 
+@pytest.mark.parametrize("at", [22, 50])  # attributes, the last byte of the producer id
+def test_one_wrong_field_of_a_marker_does_not_tell_that_it_was_another_batch(at: int, tmp_path: Path) -> None:
+    abort = bytearray(marker(1, (7, 0), commit=False))
+    abort[at] ^= 0x20
+    parts = [
+        batch(0, [b"a"], flags=TRANSACTIONAL, producer=(7, 0, 0)),
+        bytes(abort),
+        batch(2, [b"c"], flags=TRANSACTIONAL, producer=(7, 0, 1)),
+        marker(3, (7, 0), commit=True),
+    ]
+    source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
+    assert sorted(values(run(tmp_path, [source]), tmp_path)) == [2, 3]
+
+
+def test_a_damaged_batch_that_is_data_of_no_producer_hides_no_marker(tmp_path: Path) -> None:
+    data = batch(1, [b"b"])
+    parts = [
+        batch(0, [b"a"], flags=TRANSACTIONAL, producer=(7, 0, 0)),
+        data[:-1] + bytes([data[-1] ^ 1]),
+        marker(2, (7, 0), commit=True),
+    ]
+    source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
+    assert sorted(values(run(tmp_path, [source]), tmp_path)) == [0, 2]
+
+
 def test_intact_batches_that_stay_out_are_told_with_the_hole_that_may_have_their_end(tmp_path: Path) -> None:
     parts = [
         batch(0, [b"a", b"b"], flags=TRANSACTIONAL, producer=(7, 0, 0)),
@@ -572,6 +597,28 @@ def test_a_partition_without_topic_id_is_a_stray_until_somebody_writes_it(tmp_pa
         items = list(salvage([source], Wanted(str(tmp_path / f"out{len(ident)}"), None, ()), OPTIONS, Quick()))
         done = next(item for item in items if isinstance(item, SalvageDone))
         assert any(f"write {done.path}/partition.metadata" in step.why for step in done.steps) == (not ident)
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_of_runs_alone_a_person_sees_whether_another_copy_has_more_before_they_are_put_in_place(
+    other: bool, tmp_path: Path
+) -> None:
+    run_log = batch(5, [b"a"]) + batch(6, [b"b"])
+    write(tmp_path / "runs", {f"run-00001-{name(5)}": run_log})
+    write(tmp_path / "copy" / "plain-0", {name(0): batch(0, [b"%d" % k for k in range(5)]) + run_log + TORN})
+    command = ["salvage", f"runs/run-00001-{name(5)}", *(["copy/plain-0"] if other else []), "--name", "plain-0"]
+    for to in ("out", "out"):  # the second time it is kept from the first one
+        text = run_kdump([*command, "--to", to], tmp_path).stdout.decode()
+        (first,) = (line for line in text.splitlines() if line.startswith("  next 1: "))
+        if other:
+            assert first.startswith("  next 1: stop every broker")
+            assert "not complete" not in text
+        else:
+            assert first.startswith("  next 1: do not put out/plain-0 in place before you know that no replica and no ")
+            assert "more than offsets 5..6: runs of carve tell neither" in first
+            assert first.endswith(f"kdump salvage runs/run-00001-{name(5)} OTHER --to DIR --name plain-0")
+            assert "nothing is lost of what was read" in text
+            assert "not complete: 1 partition: plain-0" in text
 
 
 def test_what_a_former_run_has_made_has_the_same_steps(tmp_path: Path) -> None:
