@@ -171,6 +171,7 @@ class SegmentSummary(Value):
             self.first_timestamp,
             self.max_timestamp,
             self.is_read,
+            self.producers is not None and self.producers.has_transactions,
         )
 
 

@@ -41,6 +41,7 @@ FROM_ANOTHER = "from another replica, if one is sound"
 """What a step says where no other replica was looked at."""
 
 _OF_FIELD = Code.E01.remedy  # patch-header mends it: the checkpoint is right
+_BUT_IN_DOUBT = "; it leaves out, and names, batches whose transaction may have ended in the damage"
 _NAMED = 3  # files that a sentence names
 
 
@@ -64,6 +65,7 @@ class PartitionSteps:
         self._beside: _Segment | None = None  # an index of it was named alone, and its log is damaged too
         self._lost: Finding | None = None  # what shows that a log is not here
         self._persons = PersonSteps()
+        self._has_transactions = False
 
     @property
     def _path(self) -> str:
@@ -94,6 +96,7 @@ class PartitionSteps:
                     yield from self._passed_on(held)
                     held.clear()
                 held.append(item)
+                self._has_transactions |= kind is SegmentChecked and item.has_transactions  # type: ignore[union-attr]
                 is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
         yield from self._told(held) if is_loud else held
         if any((self._segments, self._snapshots, self._beside, self._lost, self._persons.has_some)):
@@ -262,6 +265,7 @@ class PartitionSteps:
         later = [job for job in self._jobs.values() if job.base_offset > cut.job.base_offset]
         if _salvage_keeps_more(cut, later):
             why = "writes all that is intact, what lies behind the damage too, to a new directory"
+            why += _BUT_IN_DOUBT if self._has_transactions else ""
             better.append((command_line("salvage", named(self._path), "--to", "DIR"), why))
         where = f"the first damage, {_place(first)}" + (f" (offset {first.offset})" if first.offset is not None else "")
         why = f"cuts the log at {where}: "
