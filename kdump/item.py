@@ -359,6 +359,7 @@ class SegmentChecked(Value):
         first_timestamp: of its first batch, ms; None without one.
         max_timestamp: the largest of its batches, ms; None without one.
         is_read: its log was read to the end.
+        has_transactions: a transaction begins or ends there.
     """
 
     path: str
@@ -370,6 +371,7 @@ class SegmentChecked(Value):
     first_timestamp: int | None
     max_timestamp: int | None
     is_read: bool
+    has_transactions: bool = False
 
 
 class PartitionChecked(Value):

@@ -152,6 +152,7 @@ class SalvageDone(Value):
         is_part: segments beside those that were named were not read: it is not to be put in place.
         left_out: intact batches that stay out; not known of what was made before.
         is_sound: no copy is damaged, and one has all of it: nothing is to be put in place.
+        is_of_runs: all sources are runs of carve.
     """
 
     salvaged: Salvaged
@@ -168,11 +169,12 @@ class SalvageDone(Value):
     is_part: bool = False
     left_out: tuple[LeftOutBatches, ...] = ()
     is_sound: bool = False
+    is_of_runs: bool = False
 
     @property
     def why_not_complete(self) -> tuple[SalvageStep, ...]:
         """The first of the steps: what is to be done before it is used; none where nothing is known to be amiss."""
-        return self.steps[: self.is_part + bool(self.without)]
+        return self.steps[: self.is_part + self.is_of_runs + bool(self.without)]
 
 
 class SalvageRefused(Value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.kinds import FileKind
 from kdump.item import SegmentChecked
 from kdump.value import Value
@@ -36,6 +37,7 @@ class SegmentJob(Value):
         known_ends: of the last segment: an offset that the log must have reached, and the code of the finding that says
             so where it has not; of snapshots and checkpoints.
         misplaced: what is known of a log under the name of another segment.
+        around: what lies around the log says of leader epochs.
     """
 
     files: dict[FileKind, str]
@@ -53,6 +55,7 @@ class SegmentJob(Value):
     next_base: int | None = None
     known_ends: tuple[tuple[int, str], ...] = ()
     misplaced: Misplaced | None = None
+    around: EpochsAround = EpochsAround()
 
     @property
     def may_be_unfinished(self) -> bool:
@@ -167,4 +170,5 @@ class SegmentSummary(Value):
             self.first_timestamp,
             self.max_timestamp,
             self.is_read,
+            self.producers is not None and self.producers.has_transactions,
         )

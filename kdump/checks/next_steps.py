@@ -42,6 +42,8 @@ _WRONG_SNAPSHOT = (Code.S01, Code.S03)
 FROM_ANOTHER = "from another replica, if one is sound"
 """What a step says where no other replica was looked at."""
 
+_OF_FIELD = Code.E01.remedy  # patch-header mends it: the checkpoint is right
+_BUT_IN_DOUBT = "; it leaves out, and names, batches whose transaction may have ended in the damage"
 _NAMED = 3  # files that a sentence names
 
 
@@ -68,6 +70,7 @@ class PartitionSteps:
         self._persons = PersonSteps()
         self._missing = Ranges()  # offsets of which no intact byte is here
         self._has_losses = False
+        self._has_transactions = False
 
     @property
     def _path(self) -> str:
@@ -100,6 +103,7 @@ class PartitionSteps:
                     yield from self._passed_on(held)
                     held.clear()
                 held.append(item)
+                self._has_transactions |= kind is SegmentChecked and item.has_transactions  # type: ignore[union-attr]
                 is_loud = is_loud or (kind is Finding and item.severity is not Severity.NOTE)  # type: ignore[union-attr]
         yield from self._told(held) if is_loud else held
         has_missing = self._missing.offsets > 0
@@ -136,7 +140,8 @@ class PartitionSteps:
                 continue
             command = self._repair(segment, item)
             if command is not None:
-                yield item.replace(repair=command)
+                told = item if item.code is not Code.E03 else item.replace(values={**item.values, "remedy": _OF_FIELD})
+                yield told.replace(repair=command)
                 continue
             if shows_lost_log(item):
                 self._lost = self._lost or item
@@ -303,7 +308,8 @@ class PartitionSteps:
         return None, f"restore {self._path} {FROM_ANOTHER} ({why}): {stop}"
 
     def _salvaged(self, what: str) -> tuple[str | None, str]:
-        return command_line("salvage", named(self._path), "--to", "DIR"), f"{what} to a new directory"
+        but = _BUT_IN_DOUBT if self._has_transactions else ""
+        return command_line("salvage", named(self._path), "--to", "DIR"), f"{what} to a new directory{but}"
 
     def _of_cut(self, cut: _Segment, cause: Finding) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
         """Return what keeps more than a cut, and the cut."""
@@ -375,7 +381,7 @@ class _Segment:
         self.log = job.files[FileKind.LOG]
         self._size = size
         self._errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
-        self.headers = header_patches(self.log, job.base_offset, job.next_base, self._errors)
+        self.headers = header_patches(self.log, job.base_offset, job.next_base, job.around, self._errors)
         self._not_searched = [one.position or 0 for one in found if one.file == self.log and one.code is Code.L12]
         self.is_foreign = any(one.code is Code.F15 for one in found)
         damage = [one for one in self._errors if self.is_damage(one)]

@@ -14,10 +14,11 @@ from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
-from kdump.checks.state_files import ascend, check_epochs, check_offsets, check_text
+from kdump.checks.state_files import check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding
+from kdump.format.batch.epoch_order import ascend
 from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
 from kdump.storage.directory import SEGMENT_KINDS
@@ -119,6 +120,7 @@ class PartitionCheck:
             next_base=None if base == self._bases[-1] else self._bases[following],
             known_ends=self._known_ends() if base == self._bases[-1] else (),
             misplaced=misplaced,
+            around=self.directory.epochs_around(base),
         )
 
     def _known_ends(self) -> tuple[tuple[int, str], ...]:

@@ -252,6 +252,7 @@ class _SegmentCheck:
             hints=self._hints,
             max_batch_bytes=options.max_batch_bytes,
             resync=options.resync,
+            around=job.around,
         )
         walk.checks.follow_producers = job.topic != OFFSETS_TOPIC
         if not (job.is_alone or job.is_leftover):

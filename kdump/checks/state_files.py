@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.checks.read_errors import broken_off, not_opened
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
+from kdump.format.batch.epoch_order import ascend
 from kdump.format.kinds import FileKind
 from kdump.item import CheckedFile
 
@@ -155,11 +155,6 @@ def check_offsets(log_dir: LogDir, partition: tuple[str, int], directory: str, e
             path = log_dir.path_of(kind)
             finding = Finding(code, path, field=field, found=offset, expected=end, offset=end, values=values)
             yield finding.replace(last_offset=offset - 1) if code is Code.K01 else finding
-
-
-def ascend(epochs: Sequence[EpochEntry]) -> bool:
-    """Tell whether epochs and their start offsets ascend, as a broker writes them."""
-    return all(one.epoch < other.epoch and one.start_offset < other.start_offset for one, other in pairwise(epochs))
 
 
 def check_epochs(file: StateFile, end: int, *, has_epochs: bool) -> Iterator[Finding]:

@@ -2,12 +2,13 @@
 
 Strategy: what a batch comes to is said by the next marker of its producer, which lies after it. So the logs are walked
 through once before they are shown, further than they are shown where transactions are open at their end, into the
-segments beside them. Where the marker is lost the .txnindex may still say that it was an abort. What is kept are the
-ranges of aborted transactions and the beginning of open ones; what is not among them was committed.
+segments beside them. Where the marker is lost a sound .txnindex may still say that it was an abort. What is kept are
+the ranges of aborted transactions and the beginning of open ones; what is not among them was committed.
 
 What cannot be read may have had a marker: the next one behind it says nothing of batches before it, it may be that of
-the producer's next transaction. They are in doubt, whatever the header of a batch with a wrong CRC says: by a wrong bit
-a marker looks like data, or like another producer's. Its length is known, and what is longer than a marker is none.
+the producer's next transaction. Where the .txnindex has no abort that ends there, they are in doubt, whatever the
+header of a batch with a wrong CRC says: by a wrong bit a marker looks like data, or like another producer's. Its length
+is known, and what is longer than a marker is none.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_left, bisect_right
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.broker.producer.end_markers import Marker, read_markers
+from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, read_markers
 from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
 from kdump.finding import Code, Finding
@@ -38,13 +40,13 @@ if TYPE_CHECKING:
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.format.batch.window import Window
+    from kdump.format.index.transaction_index import AbortedTxn
 
 COMMITTED = "committed"
 ABORTED = "aborted"
 OPEN = "open"
 IN_DOUBT = "in doubt"
 _MOST = 4  # places that a sentence names
-_LARGEST_MARKER = 100  # bytes of a batch: those of today have 78
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 
@@ -88,7 +90,9 @@ class Outcomes:
         self._aborted: dict[int, array[int]] = {}  # producer: first and last offset of each, ascending
         self._in_doubt: dict[int, array[int]] = {}  # the same of those that may have ended in a hole
         self._hole_offsets = array("q")  # of each place that cannot be read: the last offset before it, ascending
+        self._hole_ends = array("q")  # the first offset behind each, as far as something was read behind it
         self._hole_names: list[str] = []
+        self._entries: dict[int, list[AbortedTxn]] = {}  # of transaction indexes, by the number of the log
         self._shifts: dict[tuple[str, int], int] = {}  # path and position of batches with a wrong base offset
         self._is_cleaned = False  # a log that was read has holes inside
         self._last = -1  # the highest offset that was read
@@ -295,7 +299,7 @@ class Outcomes:
             self._follow(number, window.part(start, k))
             if k in unplaced:
                 self._hole(None, None)
-            elif window.cell(k, layout.SIZE) <= _LARGEST_MARKER:
+            elif window.cell(k, layout.SIZE) <= LARGEST_MARKER:
                 self._hole(window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET))
             self._follow(number, window.part(k, k + 1), is_trusted=False, is_placed=k not in unplaced)
             start = k + 1
@@ -306,6 +310,8 @@ class Outcomes:
         if not window.count:
             return
         if is_trusted:
+            first = window.cell(0, layout.BASE_OFFSET)
+            self._hole_ends.extend([first] * (len(self._hole_offsets) - len(self._hole_ends)))
             self._last = max(self._last, window.cell(window.count - 1, layout.LAST_OFFSET))
         picked = _select.with_any(window.rows, window.count, _FLAGS)
         controls = [k for k in picked if _is_trusted_control(window, k)]
@@ -324,18 +330,46 @@ class Outcomes:
                 continue
             first = begun[1]
             if self._hole_offsets and self._hole_offsets[-1] >= first:
+                first = self._behind_abort(producer, first, range(begun[0], number + 1))
+            if self._hole_offsets and self._hole_offsets[-1] >= first:
                 _add(self._in_doubt, producer, first, self._hole_offsets[-1])
                 first = self._hole_offsets[-1] + 1  # what lies behind the last hole is this marker's
             if marker.is_abort:
                 _add(self._aborted, producer, first, offset)
 
+    def _behind_abort(self, producer: int, first: int, numbers: range) -> int:
+        """Learn from a transaction index that a transaction was aborted in a hole; return the first offset behind it.
+
+        An entry counts that has both its first offset and an end of which nothing else is known.
+
+        Args:
+            producer: its.
+            first: offset of its first batch.
+            numbers: of the logs that it lies in, and the hole.
+        """
+        holes = list(zip(self._hole_offsets, self._hole_ends, strict=False))
+        for entry in (one for number in numbers for one in self._index(number)):
+            if (entry.producer_id, entry.first_offset) != (producer, first):
+                continue
+            if any(first <= before < entry.last_offset < behind for before, behind in holes):
+                _add(self._aborted, producer, first, entry.last_offset)
+                return entry.last_offset + 1
+        return first
+
+    def _index(self, number: int) -> list[AbortedTxn]:
+        """The entries of the transaction index of a log; none where there is no sound one."""
+        if number not in self._entries:
+            opened, base = self.logs[number].segment.file(FileKind.TXNINDEX), self.logs[number].base or 0
+            self._entries[number] = []
+            if not isinstance(opened, OpenFailure):
+                with suppress(OSError):
+                    self._entries[number] = TransactionIndex(opened, base).sound_entries()
+        return self._entries[number]
+
     def _ask_indexes(self) -> None:
         """Look into the transaction indexes for what is still open at the end of the logs."""
-        for log in self.logs if self._running else ():
-            opened = log.segment.file(FileKind.TXNINDEX)
-            if isinstance(opened, OpenFailure):
-                continue
-            for entry in TransactionIndex(opened, log.base or 0):
+        for number in range(len(self.logs)) if self._running else ():
+            for entry in self._index(number):
                 running = self._running.get(entry.producer_id)
                 if running is not None and entry.first_offset <= running[1] <= entry.last_offset:
                     _add(self._aborted, entry.producer_id, running[1], entry.last_offset)

@@ -154,7 +154,9 @@ class _Log:
             from kdump.broker.load.rebuildable import before_reindex, can_be_indexed, header_patches
 
             base, errors = parse_name(os.path.basename(self._path)).base_offset or 0, list(self._errors.values())
-            patches = header_patches(self._path, base, self._partition.next_base(base), errors)
+            partition = self._partition
+            around = partition.epochs_around(base)
+            patches = header_patches(self._path, base, partition.next_base(base), around, errors)
             left = [one for one in errors if one.is_log_damage and not (patches and patches.mends(one))]
             damage = min(left, key=lambda one: one.position or 0, default=None)
             is_ready = can_be_indexed(self._path, base, errors)

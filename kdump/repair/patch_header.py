@@ -14,10 +14,12 @@ from kdump.repair.errors import RefusedError
 from kdump.repair.file_state import open_directory, state_of
 from kdump.repair.plan import Change, Plan, names_of
 from kdump.repair.reasons import Here
-from kdump.storage.directory import DirectoryListing
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases, parse_name
 from kdump.storage.open_files import open_source
+from kdump.storage.partition_dir import PartitionDir
+from kdump.storage.paths import above
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -82,7 +84,8 @@ def plan_partition_patches(directory: str, wrong: WrongHeaders) -> Plan:
 
 
 def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> Plan:
-    listing = DirectoryListing(directory or ".")
+    partition = PartitionDir(directory, LogDir(above(directory)))  # an empty path: names as the user wrote them
+    listing = partition.listing
     names, known = names_of(listing), list(findings)
     bases = log_bases(names)
     changes: list[Change] = []
@@ -99,7 +102,8 @@ def _plan(directory: str, logs: Sequence[str], findings: Iterable[Finding]) -> P
         with source:
             before = _state(directory, name)
             base = found.base_offset or 0
-            headers = HeaderPatches(source, base, listing.next_base(base), log_end_by(path, known))
+            around = partition.epochs_around(base)
+            headers = HeaderPatches(source, base, listing.next_base(base), around, log_end_by(path, known))
             why = headers.solve(by_checkpoint(path, known))
         refused += [f"{path}: {one}" for one in why]
         if headers.patches and before is not None and not why:

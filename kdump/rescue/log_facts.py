@@ -12,10 +12,11 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.foreign import times_of
+from kdump.broker.producer.end_markers import LARGEST_MARKER
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import MISPLACED, NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
+from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.record.chunk import KEPT
@@ -26,6 +27,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.batch.window import Buffer, Window
     from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
@@ -38,8 +40,8 @@ _STICKS = frozenset((
     Code.B05, Code.B07, Code.B08, Code.B09, Code.B11, Code.P03,
 ))  # fmt: skip
 """A consumer sticks at a batch with one of these though its CRC is right, where they are errors."""
-_EPOCH_CODES = (Code.E01, Code.E02)
 _FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or how it is read
+_NO_TRUE_CRC = frozenset({"B01", "B02", "L02"})
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 STRETCH = 4  # position, end (bytes), first and last offset
@@ -70,6 +72,13 @@ class Place(NamedTuple):
     is_exact: bool
     producer: int | None = None
     is_control: bool = False
+
+    def is_other(self, producer: int) -> bool:
+        """Whether it is a batch that is no marker of a producer, whichever one field is wrong where its CRC is."""
+        is_his = self.producer == producer
+        if self.is_batch and _NO_TRUE_CRC.isdisjoint(self.codes):
+            return not (self.is_control and is_his)
+        return self.length > LARGEST_MARKER or not (self.is_control or is_his)
 
     @property
     def lacks_offsets(self) -> bool:
@@ -202,7 +211,7 @@ def read_log(
     source: Source,
     base: int | None,
     limits: ReadLimits,
-    epoch_at: Callable[[int], int | None],
+    around: EpochsAround,
     *,
     next_base: int | None = None,
     known_end: Callable[[], int | None] = unknown,
@@ -216,7 +225,7 @@ def read_log(
         source: it.
         base: base offset by its name; None where that tells none.
         limits: for reading records.
-        epoch_at: the epoch that the leader-epoch-checkpoint has for an offset, None where it has none.
+        around: what lies around the log says of leader epochs.
         next_base: base offset of the segment after it.
         known_end: tells where other files know it to end, of the last log.
         hints: positions that its offset index has.
@@ -228,11 +237,12 @@ def read_log(
     """
     if base is not None:
         facts = _read_log(
-            source, base, limits, epoch_at, next_base, known_end, hints, given, follow_producers=follow_producers
+            source, base, limits, around, next_base, known_end, hints, given, follow_producers=follow_producers
         )
         if not _is_renamed(facts):
             return facts
-    found = _read_log(source, None, limits, epoch_at, None, unknown, hints, (), follow_producers=follow_producers)
+    alone = around.alone()
+    found = _read_log(source, None, limits, alone, None, unknown, hints, (), follow_producers=follow_producers)
     return found.replace(is_renamed=base is not None)  # the name is wrong, not so many batches
 
 
@@ -255,7 +265,7 @@ def _read_log(
     source: Source,
     base: int | None,
     limits: ReadLimits,
-    epoch_at: Callable[[int], int | None],
+    around: EpochsAround,
     next_base: int | None,
     known_end: Callable[[], int | None],
     hints: Callable[[], Sequence[int]],
@@ -273,13 +283,20 @@ def _read_log(
     for _ in range(_ROUNDS):
         log: Source = Overlay(source, patches.values()) if patches else source
         walk = _Walk(
-            log, base, limits, hints, next_base=next_base, known_end=known_end, follow_producers=follow_producers
+            log,
+            base,
+            limits,
+            around,
+            hints,
+            next_base=next_base,
+            known_end=known_end,
+            follow_producers=follow_producers,
         )
         walk.run()
         errors = {(one.code, one.position) for one in walk.errors if one.severity is Severity.ERROR}
         if known is not None and patches and errors - before:
             break  # with these values other headers look wrong: the last ones are not taken
-        wrong = walk.determined(epoch_at, next_base)
+        wrong = walk.determined(next_base)
         before = before or errors
         kept = tuple(patches[at] for at in sorted(patches)), tuple(fields[at] for at in sorted(fields))
         known = walk, kept
@@ -305,6 +322,7 @@ class _Walk:
         log: Source,
         base: int | None,
         limits: ReadLimits,
+        around: EpochsAround,
         hints: Callable[[], Sequence[int]],
         *,
         next_base: int | None,
@@ -312,6 +330,7 @@ class _Walk:
         follow_producers: bool,
     ) -> None:
         self._log = log
+        self._around = around
         self._next_base = next_base
         self._limits = limits
         self._base = base
@@ -330,6 +349,7 @@ class _Walk:
             known_end=known_end,
             hints=hints,
             max_batch_bytes=limits.max_batch_bytes,
+            around=around,
         )
         self._walk.checks.follow_producers = follow_producers
         self._gaps_between = 0
@@ -446,68 +466,23 @@ class _Walk:
         if self._wrappers.add(position, first, chunk.filled) and not _has_room(first, last):
             self.errors.append(Finding(Code.O03, self._log.name, position, size, field="baseOffset", found=first))
 
-    def determined(self, epoch_at: Callable[[int], int | None], next_base: int | None) -> list[Finding]:
+    def determined(self, next_base: int | None) -> list[Finding]:
         """Return the findings about header fields whose value is determined."""
         found = []
-        confirmed = {
-            one.position
-            for one in self.errors
-            if one.code in _EPOCH_CODES and one.position is not None and one.offset is not None
-            if epoch_at(one.offset) == one.found
-        }
-        blamed = self._blamed(sorted(confirmed), epoch_at)
         for number, told in enumerate(self.errors):
             finding = told
             if not is_of_header(finding):
                 continue
-            if finding.code in _EPOCH_CODES and finding.offset is not None:
-                finding = blamed.get(finding.position, finding)
-                assert finding.offset is not None
-                finding = within_checkpoint(finding, epoch_at(finding.offset))
-            elif finding.is_unplaced:
+            if finding.is_unplaced:
                 finding = self._at_end(finding, next_base)
-            if self._lost_its_epoch(finding, epoch_at):
+            if self._lost_its_epoch(finding):
                 continue
             if isinstance(finding.expected, int) and not _reaches_over(finding, next_base):
                 self.errors[number] = finding
                 found.append(finding)
         return found
 
-    def _blamed(self, confirmed: Sequence[int], epoch_at: Callable[[int], int | None]) -> dict[int | None, Finding]:
-        """Where the checkpoint confirms the epoch of a batch that does not follow, the batch before it is wrong.
-
-        Args:
-            confirmed: positions of such batches, ascending.
-            epoch_at: the epoch that the checkpoint has for an offset.
-
-        Returns:
-            for such a position what is wrong with the batch that ends there.
-        """
-        found: dict[int | None, Finding] = {}
-        rows = self._stretches.rows
-        for at in range(0, len(rows), STRETCH):
-            some = confirmed[bisect_right(confirmed, rows[at]) : bisect_right(confirmed, rows[at + _END])]
-            if not some:
-                continue
-            for window in batches_of(self._log, rows[at], some[-1], self._limits.max_batch_bytes):
-                positions = window.column(layout.POSITION)
-                inside = bisect_right(some, positions[0]), bisect_right(some, window.end(window.count))
-                for end in some[slice(*inside)]:
-                    k = bisect_left(positions, end) - 1
-                    first, last, epoch = (
-                        window.cell(k, column)
-                        for column in (layout.BASE_OFFSET, layout.LAST_OFFSET, layout.LEADER_EPOCH)
-                    )
-                    expected = epoch_at(first)
-                    if window.end(k + 1) == end and expected is not None and expected == epoch_at(last) != epoch:
-                        place = positions[k], window.cell(k, layout.SIZE)
-                        field = "partitionLeaderEpoch"
-                        found[end] = Finding(
-                            Code.E01, self._log.name, *place, False, first, last, field, expected, epoch
-                        )
-        return found
-
-    def _lost_its_epoch(self, finding: Finding, epoch_at: Callable[[int], int | None]) -> bool:
+    def _lost_its_epoch(self, finding: Finding) -> bool:
         """Whether zeros have covered length and epoch of a batch: the CRC tells the length, and nobody the epoch."""
         if finding.code is not Code.L05 or finding.found or finding.position is None or finding.length is None:
             return False
@@ -515,7 +490,7 @@ class _Walk:
         if any(header[layout.SIZE_AT : layout.MAGIC_AT]) or header[layout.MAGIC_AT] != layout.MAGIC_V2:
             return False
         after = self._log.read_at(finding.position + finding.length + layout.LEADER_EPOCH_AT, 4)
-        return any(after) and epoch_at(int.from_bytes(header[:8], "big")) != 0
+        return any(after) and self._around.at(int.from_bytes(header[:8], "big")) != 0
 
     def _at_end(self, finding: Finding, next_base: int | None) -> Finding:
         """The last batch of a log has the batch before it and the end of the file for neighbours."""
@@ -632,31 +607,20 @@ def first_of_name(log: Source, facts: LogFacts, base: int) -> Finding | None:
     return Finding(Code.O03, log.name, *place, False, first, first + delta, "baseOffset", base, first)
 
 
-def edge_epoch(log: Source, facts: LogFacts, expected: int, *, is_last: bool) -> Finding | None:
-    """Return the finding of a wrong leader epoch in the first or the last batch of a log.
+def lone_last(log: Source, facts: LogFacts) -> Window | None:
+    """Return the last batch of a log, where it alone has its leader epoch.
 
     Args:
         log: as its stretches count on it.
         facts: what it has.
-        expected: the epoch that both neighbours have.
-        is_last: the last batch is meant, else the first.
-
-    Returns:
-        None where more batches than that one have the other epoch.
     """
-    rows = facts.stretches
-    at = len(rows) - STRETCH if is_last else 0
+    rows, run = facts.stretches, facts.epochs[-1]
     found: Window | None = None
-    for window in batches_of(log, rows[at], rows[at + 1], layout.MAX_INT):
-        found = window.only(window.count - 1 if is_last else 0)
-        if not is_last:
-            break
-    run = facts.epochs[-1] if is_last else facts.epochs[0]
+    for window in batches_of(log, rows[-STRETCH], rows[-STRETCH + _END], layout.MAX_INT):
+        found = window.only(window.count - 1)
     if found is None or (run.first, run.last) != (found.cell(0, layout.BASE_OFFSET), found.cell(0, layout.LAST_OFFSET)):
         return None
-    place = found.cell(0, layout.POSITION), found.cell(0, layout.SIZE)
-    field, wrong = "partitionLeaderEpoch", found.cell(0, layout.LEADER_EPOCH)
-    return Finding(Code.E01, log.name, *place, False, run.first, run.last, field, expected, wrong)
+    return found
 
 
 def _place_of(

@@ -26,9 +26,9 @@ from kdump.rescue.log_facts import (
     LogFacts,
     Place,
     batches_of,
-    edge_epoch,
     first_of_name,
     first_offset,
+    lone_last,
     read_log,
 )
 from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
@@ -229,7 +229,6 @@ class PartitionSalvage:
             if not copy.is_run:
                 self._leave_out_foreign(number)
                 self._mend_offsets(number)
-                self._mend_epochs(number)
         self._mend_by_copies()
         self._order_runs()
 
@@ -335,41 +334,6 @@ class PartitionSalvage:
         facts = self._facts(self._copies[one.copy], one.log, one.raw, [*one.facts.fields, *given])
         self.read[number] = one._replace(source=facts.overlay(one.raw), facts=facts)
 
-    def _mend_epochs(self, copy: int) -> None:
-        """An epoch at the border of two logs has its neighbours in both: put right what they determine."""
-        own = [number for number, one in enumerate(self.read) if one.copy == copy and one.facts.epochs]
-        for at, number in enumerate(own):
-            one = self.read[number]
-            before = self.read[own[at - 1]].facts.epochs[-1].epoch if at else None
-            after = self.read[own[at + 1]].facts.epochs[0].epoch if at + 1 < len(own) else None
-            runs = one.facts.epochs
-            first = (before, runs[0].epoch, runs[1].epoch if len(runs) > 1 else after)
-            last = (runs[-2].epoch if len(runs) > 1 else before, runs[-1].epoch, after)
-            given = [
-                finding
-                for is_last, around in ((False, first), (True, last))
-                if (expected := self._epoch_between(copy, runs[-1 if is_last else 0].first, *around)) is not None
-                and (finding := edge_epoch(one.source, one.facts, expected, is_last=is_last)) is not None
-            ]
-            if given:
-                self._again(number, given)
-
-    def _epoch_between(self, copy: int, offset: int, before: int | None, epoch: int, after: int | None) -> int | None:
-        """Return the epoch that the neighbours or the checkpoint of a copy determine, None where it is right.
-
-        Args:
-            copy: its number.
-            offset: of the batch.
-            before, epoch, after: of the batch before it, its own, and of the one behind it.
-        """
-        if before is not None and before == after:
-            return None if epoch == before else before
-        known, entries = self._copies[copy].epoch_at(offset), self._copies[copy].epochs
-        if known is None or known == epoch or offset >= entries[-1].start_offset:  # its newest epoch ends nowhere
-            return None
-        fits = (before is None or before <= known) and (after is None or known <= after)
-        return known if fits else None
-
     def _load(self, number: int, copy: Copy, log: SourceLog, raw: TolerantSource) -> None:
         facts = self._facts(copy, log, raw, ())
         self.findings.extend(facts.findings)
@@ -385,7 +349,7 @@ class PartitionSalvage:
             raw,
             log.base,
             self._options.limits,
-            self._checkpoint_for(copy).epoch_at,
+            copy.epochs_around(log, self._checkpoint_for(copy).epochs),
             next_base=log.next_base,
             known_end=partial(end_beside, copy.directory, segment) if is_last else unknown,
             hints=segment.hints if log.base is not None else tuple,
@@ -446,6 +410,11 @@ class PartitionSalvage:
     def is_named(self) -> bool:
         """Whether all copies tell its name themselves."""
         return all(copy.name == self.name for copy in self._copies)
+
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether all sources are runs of carve: these tell neither where the log began nor where it ended."""
+        return all(copy.is_run for copy in self._copies)
 
     @property
     def whole_sources(self) -> tuple[str, ...]:
@@ -527,12 +496,11 @@ class PartitionSalvage:
         if any(runs[-1].epoch in (*branch.starts, *(run.epoch for run in branch.runs)) for branch in others):
             return
         one = [one for one in self.read if one.copy == leader and one.facts.stretches][-1]
-        finding = edge_epoch(one.source, one.facts, runs[-2].epoch, is_last=True)
-        if finding is None or all(branch.copy == leader for branch in line.divergent):
+        if lone_last(one.source, one.facts) is None or all(branch.copy == leader for branch in line.divergent):
             return
         why = (
-            f"only the last batch of {one.log.path} (offsets {finding.offset}..{finding.last_offset}) has the leader "
-            f"epoch {finding.found}, for which batches of other sources would not count; one wrong bit looks the same"
+            f"only the last batch of {one.log.path} (offsets {runs[-1].first}..{runs[-1].last}) has the leader "
+            f"epoch {runs[-1].epoch}, for which batches of other sources would not count; one wrong bit looks the same"
         )
         raise RefusalError(f"{self.name}: {why}. Say which counts: --prefer SOURCE")
 
@@ -663,10 +631,7 @@ class PartitionSalvage:
             if isinstance(opened, OpenFailure):
                 continue
             try:
-                index = TransactionIndex(opened, one.log.base)
-                if index.error is not None or index.sanity_check() is not None:
-                    continue
-                entries = list(index.all_entries())
+                entries = TransactionIndex(opened, one.log.base).sound_entries()
             except OSError:
                 continue
             found.extend(entry for entry in entries if entry.producer_id == producer)

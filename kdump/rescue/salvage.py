@@ -233,7 +233,7 @@ def _written(
         staging.close()
     path = os.path.join(target.path, work.name)
     has_id, start, is_part = work.metadata() is not None, writer.start_by_checkpoint, bool(work.parts)
-    before = (*_steps_of_part(work, path), *_steps_before(without))
+    before = (*_steps_of_part(work, path), *_steps_of_runs(work, path, writer.result), *_steps_before(without))
     standing = Standing() if before else writer.standing
     after = () if is_part else _steps_after(work, standing, writer.result, path, start, has_id=has_id)
     yield SalvageDone(
@@ -250,6 +250,7 @@ def _written(
         is_part=is_part,
         left_out=tuple(writer.left_out),
         is_sound=standing.is_sound,
+        is_of_runs=work.is_of_runs,
     )
 
 
@@ -275,7 +276,8 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     path = os.path.join(target.path, name)
     has_id = os.path.exists(os.path.join(path, FileKind.PARTITION_METADATA.value))
     without = _without(unread)
-    is_part, before = bool(work.parts), (*_steps_of_part(work, path), *_steps_before(without))
+    is_part = bool(work.parts)
+    before = (*_steps_of_part(work, path), *_steps_of_runs(work, path, result), *_steps_before(without))
     standing = Standing() if before else standing_by(result.copies)
     start = _log_start_in(path, result)
     after = () if is_part else _steps_after(work, standing, result, path, start, has_id=has_id)
@@ -288,7 +290,7 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     note += f"; to make it from them as they are now, remove {path} or name another --to"
     notes = (note, *(_notes_if_sound(standing, name, start) if standing.is_sound else ()))
     done = SalvageDone(result, path, rows, records, unknown, diverged, notes, steps, is_new=False, changed=changed)
-    return done.replace(without=without, is_part=is_part, is_sound=standing.is_sound)
+    return done.replace(without=without, is_part=is_part, is_of_runs=work.is_of_runs, is_sound=standing.is_sound)
 
 
 def _steps_after(
@@ -359,11 +361,28 @@ def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
     """Yield what comes before all else where segments beside those that were named were not read."""
     parts = [f"{len(one.bases) - one.unread} of {len(one.bases)} segments of {one.path}" for one in work.parts]
     if parts:
-        name = () if work.is_named else ("--name", work.name)
-        command = command_line("salvage", *map(named, work.whole_sources), "--to", "DIR", *name)
+        command = _once_more(work)
         told = f"it is made from only {' and '.join(parts[:_TOLD])}"
         why = f"do not put {path} in place, brokers would lose the rest: {told}; salvage them all"
         yield SalvageStep(command, why)
+
+
+def _once_more(work: PartitionSalvage, *others: str) -> str:
+    """The command that salvages a partition from all of its sources, and others, into another directory."""
+    name = () if work.is_named else ("--name", work.name)
+    return command_line("salvage", *map(named, work.whole_sources), *others, "--to", "DIR", *name)
+
+
+def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[SalvageStep]:
+    """Yield what comes before all else where nothing tells how much of the log the result is."""
+    if work.is_of_runs:
+        offsets = f"offsets {result.log_start_offset}..{result.log_end_offset - 1}"
+        why = (
+            f"do not put {path} in place before you know that no replica and no backup of {result.partition} has more "
+            f"than {offsets}: runs of carve tell neither where its log began nor where it ended. Where one has more, "
+            f"name it beside the runs: {_once_more(work, 'OTHER')}"
+        )
+        yield SalvageStep(None, why)
 
 
 def _steps_before(without: Sequence[str]) -> Iterator[SalvageStep]:

@@ -8,9 +8,9 @@ import re
 from bisect import bisect_right
 from contextlib import suppress
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.checkpoint.text_lines import Property
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing, no_kafka_files
@@ -104,16 +104,21 @@ class Copy:
         parsed = parse_partition(base_name(self.path))
         return None if parsed is None or parsed.state else (parsed.topic, parsed.partition)
 
-    @cached_property
-    def epochs(self) -> list[EpochEntry]:
-        """The entries of a sound leader-epoch-checkpoint, ascending; none where verify finds an error in it."""
-        if self.is_run:
-            return []
-        file = self.directory.epoch_file
-        found = list(file.epochs)
-        if file.findings or any(a.epoch >= b.epoch or a.start_offset >= b.start_offset for a, b in pairwise(found)):
-            return []
-        return found if all(min(one) >= 0 for one in found) else []
+    @property
+    def epochs(self) -> Sequence[EpochEntry]:
+        """The entries of a sound leader-epoch-checkpoint, ascending."""
+        return () if self.is_run else self.directory.sound_epochs
+
+    def epochs_around(self, log: SourceLog, entries: Sequence[EpochEntry]) -> EpochsAround:
+        """Return what lies around a log says of leader epochs.
+
+        Args:
+            log: of this copy.
+            entries: of the checkpoint that tells of it.
+        """
+        if self.is_run or log.base is None:
+            return EpochsAround(entries)
+        return self.directory.epochs_around(log.base, entries)
 
     @cached_property
     def _epoch_starts(self) -> list[int]:

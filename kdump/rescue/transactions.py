@@ -35,12 +35,16 @@ class Hole(NamedTuple):
     places: tuple[Place, ...]
 
     def may_end(self, producer: int) -> bool:
-        """Tell whether a marker of a producer may have been there: not where whole headers cover it and tell others."""
+        """Tell whether a marker of a producer may have been there: not where whole batches cover it that are others.
+
+        One wrong field makes a marker look like another producer's, or like data: a header with a wrong CRC tells
+        others only where both its producer and its kind do, or its length.
+        """
         after = self.first
         for place in sorted(self.places, key=lambda one: one.offset or 0):
             if not place.is_exact or place.offset is None or place.last_offset is None or place.offset > after:
                 break
-            if place.producer is None or (place.is_control and place.producer == producer):
+            if place.producer is None or not place.is_other(producer):
                 break
             after = max(after, place.last_offset + 1)
         return after <= self.last

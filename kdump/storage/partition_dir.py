@@ -7,13 +7,15 @@ and kept open, the latest used up to a bound.
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kdump.format.batch.epoch_order import ascend
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import SEGMENT_KINDS, DirectoryListing
+from kdump.storage.epochs_beside import EpochsBeside
 from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases, parse_partition
 from kdump.storage.open_files import CachedFile
@@ -199,6 +201,26 @@ class PartitionDir:
     def epochs(self) -> Sequence[EpochEntry]:
         """The entries of the leader-epoch-checkpoint, as the file has them."""
         return self.epoch_file.epochs
+
+    @cached_property
+    def sound_epochs(self) -> Sequence[EpochEntry]:
+        """The same where a broker could have written them so, ascending; none where anything is wrong in the file."""
+        found = list(self.epochs)
+        is_sound = not self.epoch_file.findings and all(min(one) >= 0 for one in found)
+        return found if is_sound and ascend(found) else ()
+
+    def epochs_around(self, base: int, entries: Sequence[EpochEntry] | None = None) -> EpochsBeside:
+        """Return what lies around the log of a segment says of leader epochs.
+
+        Args:
+            base: of the segment.
+            entries: of a leader-epoch-checkpoint; None for that of the partition.
+        """
+        bases = self.log_bases
+        at, after = bisect_left(bases, base) - 1, self.next_base(base)
+        before = self.path_of(bases[at], FileKind.LOG) if at >= 0 else None
+        behind = None if after is None else self.path_of(after, FileKind.LOG)
+        return EpochsBeside(before, behind, self.sound_epochs if entries is None else entries, self.log_start)
 
     @property
     def topic_id(self) -> str | None:

@@ -33,6 +33,20 @@ TOGETHER = [
 """Damage of several kinds in one partition."""
 
 
+@pytest.mark.parametrize(("base", "log"), [("none", f"plain-0/{name(119)}"), ("txn", f"payments-0/{name(114)}")])
+def test_the_step_with_salvage_says_that_it_leaves_out_what_may_have_ended_in_the_damage(
+    base: str, log: str, tmp_path: Path
+) -> None:
+    path = copy_tree(DAMAGE / "intact" / base / "logdir", tmp_path / "logs") / log
+    data = bytearray(path.read_bytes())
+    data[500:502] = b"ZZ"
+    path.write_bytes(data)
+    (why,) = (step.why for step in kdump.verify([tmp_path / "logs"]).steps if "kdump salvage" in (step.command or ""))
+    assert why.endswith("; it leaves out, and names, batches whose transaction may have ended in the damage") is (
+        base == "txn"
+    )
+
+
 @pytest.mark.parametrize("case", SAMPLE)
 def test_the_repair_of_a_finding_removes_it(case: str, tmp_path: Path) -> None:
     assert unmended(CASES[case].build(tmp_path / "build"), tmp_path / "run") == []

@@ -374,6 +374,27 @@ def test_a_transaction_behind_one_of_which_only_the_index_knows_the_abort_is_ope
     assert {row["offset"]: row["fate"]["transaction"] for row in rows} == {0: "aborted", 2: "open"}
 
 
+@pytest.mark.parametrize(
+    ("entry", "outcome"),
+    [
+        ((0, 1, 0, 4, 0), "aborted"),
+        ((0, 1, 1, 4, 0), None),  # not its first offset
+        ((0, 1, 0, 3, 0), None),  # another batch has this offset
+        ((0, 2, 0, 4, 0), None),  # another producer
+        ((0x100, 1, 0, 4, 0), None),  # of an index that no broker takes
+    ],
+)
+def test_a_transaction_whose_abort_cannot_be_read_is_aborted_where_the_index_has_it(
+    entry: tuple[int, ...], outcome: str | None, doubtful: Path
+) -> None:
+    (doubtful / "orders-0" / f"{0:020}.txnindex").write_bytes(struct.pack(">hqqqq", *entry))
+    run = run_kdump(["dump", "orders-0", "--fate", "--format", "json"], doubtful)
+    rows = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "record"]
+    told = {row["offset"]: row["fate"]["transaction"] for row in rows if row["control"] is None}
+    assert told == {0: outcome, 1: outcome, 2: "committed", 5: "aborted", 6: "committed"}
+    assert (b"in doubt" in run.stderr) is (outcome is None)
+
+
 # --- wrong use ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("args", "said"),

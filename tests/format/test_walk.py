@@ -492,10 +492,15 @@ FIELDS = {"baseOffset": (0, 8), "batchLength": (8, 12), "partitionLeaderEpoch": 
 OPEN = {
     ("v2", 4, "partitionLeaderEpoch"): "epoch 4 before it, 6 after it",
     ("v2", 5, "partitionLeaderEpoch"): "epoch 4 before it, 6 after it",
+    ("v2", 6, "partitionLeaderEpoch"): "nothing behind the last batch: that one may be wrong as well",
 }
 OPEN_BITS = {
+    ("v2", 0, 120): "epoch 5 may have been 1, which may come before epoch 4, or 4",
+    ("v2", 0, 121): "epoch 6 may have been 2, which may come before epoch 4, or 4",
     ("v2", 0, 122): "epoch 0 may come before epoch 4",
-    ("v2", 6, 121): "epochs 4, 6, 4, 6: the second may be wrong, or the third",
+    ("v2", 1, 122): "epochs 4, 0, 4: the first may be wrong, or the second",
+    ("v2", 3, 120): "epochs 4, 5, 4, 6: the second may be wrong, or the third",
+    ("v2", 3, 121): "epochs 4, 6, 4, 6: the second may be wrong, or the third",
     ("v1", 2, 56): "offset 53 before a wrapper that may begin with 54: a hole is as likely",
     ("v1", 2, 57): "offset 54 before a wrapper that may begin with 55: a hole is as likely",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kdump.format.batch.epoch_order import EpochsAround
 from kdump.format.source import BytesSource
 from kdump.rescue.log_facts import read_log
 from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
@@ -48,7 +49,7 @@ def found(own: Sequence[bytes], *others: Sequence[bytes]) -> list[tuple[Any, Any
     """What is found and expected of the batches of a log, by those of the copies."""
 
     def facts(parts: Sequence[bytes]) -> Any:
-        return read_log(BytesSource(b"".join(parts)), 0, OPTIONS.limits, lambda _offset: None)
+        return read_log(BytesSource(b"".join(parts)), 0, OPTIONS.limits, EpochsAround())
 
     logs = [OtherLog(CountedSource(b"".join(parts)), facts(parts), 0) for parts in others]
     mine = OwnLog(BytesSource(b"".join(own)), facts(own), 0, None)
@@ -79,8 +80,8 @@ def test_an_equal_crc_and_size_are_not_the_same_bytes() -> None:
     forged = bytearray(batch(5, [b"w5"]))
     forged[17:21] = PARTS[5][17:21]
     other[5] = bytes(forged)
-    mine = read_log(BytesSource(b"".join(OWN)), 0, OPTIONS.limits, lambda _offset: None)
-    theirs = read_log(BytesSource(b"".join(PARTS)), 0, OPTIONS.limits, lambda _offset: None)
+    mine = read_log(BytesSource(b"".join(OWN)), 0, OPTIONS.limits, EpochsAround())
+    theirs = read_log(BytesSource(b"".join(PARTS)), 0, OPTIONS.limits, EpochsAround())
     own = OwnLog(BytesSource(b"".join(OWN)), mine, 0, None)
     logs = [OtherLog(BytesSource(b"".join(other)), theirs, 0)]
     assert wrong_base_offsets(own, lambda: logs, 1 << 26) == []

@@ -17,6 +17,8 @@ import pytest
 from crc32c import crc32c
 
 import kdump
+from kdump.format.batch.epoch_order import EpochsAround
+from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.source import BytesSource
 from kdump.rescue.compacted import Cleaned
 from kdump.rescue.log_facts import read_log
@@ -321,7 +323,8 @@ def test_epochs_that_a_checkpoint_confirms_are_looked_up_in_one_walk() -> None:
         epochs = [2 * group + 1 + high for group in range(groups) for high in (0, 1_000_000, 1_000_000)]
         log = b"".join(batch(offset, [b"v"], epoch=epoch) for offset, epoch in enumerate(epochs))
         Counted.count = 0
-        read_log(Counted(log), 0, OPTIONS.limits, lambda offset: 2 * (offset // 3) + 1)
+        entries = [EpochEntry(2 * group + 1, 3 * group) for group in range(groups)]
+        read_log(Counted(log), 0, OPTIONS.limits, EpochsAround(entries))
         reads.append(Counted.count / len(log))
     assert reads[1] < 2 * reads[0]
 
@@ -397,6 +400,31 @@ def test_a_later_commit_covers_no_transaction_whose_abort_is_lost(tmp_path: Path
     source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
     got = values(run(tmp_path, [source]), tmp_path)
     assert sorted(got) == [2, 3]
+
+
+@pytest.mark.parametrize("at", [22, 50])  # attributes, the last byte of the producer id
+def test_one_wrong_field_of_a_marker_does_not_tell_that_it_was_another_batch(at: int, tmp_path: Path) -> None:
+    abort = bytearray(marker(1, (7, 0), commit=False))
+    abort[at] ^= 0x20
+    parts = [
+        batch(0, [b"a"], flags=TRANSACTIONAL, producer=(7, 0, 0)),
+        bytes(abort),
+        batch(2, [b"c"], flags=TRANSACTIONAL, producer=(7, 0, 1)),
+        marker(3, (7, 0), commit=True),
+    ]
+    source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
+    assert sorted(values(run(tmp_path, [source]), tmp_path)) == [2, 3]
+
+
+def test_a_damaged_batch_that_is_data_of_no_producer_hides_no_marker(tmp_path: Path) -> None:
+    data = batch(1, [b"b"])
+    parts = [
+        batch(0, [b"a"], flags=TRANSACTIONAL, producer=(7, 0, 0)),
+        data[:-1] + bytes([data[-1] ^ 1]),
+        marker(2, (7, 0), commit=True),
+    ]
+    source = str(write(tmp_path / "plain-0", {name(0): b"".join(parts)}))
+    assert sorted(values(run(tmp_path, [source]), tmp_path)) == [0, 2]
 
 
 def test_intact_batches_that_stay_out_are_told_with_the_hole_that_may_have_their_end(tmp_path: Path) -> None:
@@ -570,6 +598,28 @@ def test_a_partition_without_topic_id_is_a_stray_until_somebody_writes_it(tmp_pa
         items = list(salvage([source], Wanted(str(tmp_path / f"out{len(ident)}"), None, ()), OPTIONS, Quick()))
         done = next(item for item in items if isinstance(item, SalvageDone))
         assert any(f"write {done.path}/partition.metadata" in step.why for step in done.steps) == (not ident)
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_of_runs_alone_a_person_sees_whether_another_copy_has_more_before_they_are_put_in_place(
+    other: bool, tmp_path: Path
+) -> None:
+    run_log = batch(5, [b"a"]) + batch(6, [b"b"])
+    write(tmp_path / "runs", {f"run-00001-{name(5)}": run_log})
+    write(tmp_path / "copy" / "plain-0", {name(0): batch(0, [b"%d" % k for k in range(5)]) + run_log + TORN})
+    command = ["salvage", f"runs/run-00001-{name(5)}", *(["copy/plain-0"] if other else []), "--name", "plain-0"]
+    for to in ("out", "out"):  # the second time it is kept from the first one
+        text = run_kdump([*command, "--to", to], tmp_path).stdout.decode()
+        (first,) = (line for line in text.splitlines() if line.startswith("  next 1: "))
+        if other:
+            assert first.startswith("  next 1: stop every broker")
+            assert "not complete" not in text
+        else:
+            assert first.startswith("  next 1: do not put out/plain-0 in place before you know that no replica and no ")
+            assert "more than offsets 5..6: runs of carve tell neither" in first
+            assert first.endswith(f"kdump salvage runs/run-00001-{name(5)} OTHER --to DIR --name plain-0")
+            assert "nothing is lost of what was read" in text
+            assert "not complete: 1 partition: plain-0" in text
 
 
 @pytest.mark.parametrize(
@@ -899,7 +949,7 @@ def test_a_batch_too_high_cleans_no_offsets_away(tmp_path: Path) -> None:
     odd[5] = torn(odd[5])
     for number, parts in enumerate((whole, odd)):
         write(tmp_path / f"b{number}" / "plain-0", {name(0): b"".join(parts)})
-    one = read_log(BytesSource(b"".join(odd)), 0, OPTIONS.limits, lambda _offset: None)
+    one = read_log(BytesSource(b"".join(odd)), 0, OPTIONS.limits, EpochsAround())
     cleaned = Cleaned()
     rows = array("q", (0, sum(map(len, odd[:5])), 0, 4 + (3 << 20), sum(map(len, odd[:6])), sum(map(len, odd)), 6, 7))
     cleaned.add(BytesSource(b"".join(odd)), one.replace(stretches=rows, gaps=1), 0, None, OPTIONS.limits)

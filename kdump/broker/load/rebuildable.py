@@ -15,16 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdump.finding import Finding
+    from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.batch.header_patches import HeaderPatches
 
 
-def header_patches(log: str, base: int, next_base: int | None, errors: Sequence[Finding]) -> HeaderPatches | None:
+def header_patches(
+    log: str, base: int, next_base: int | None, around: EpochsAround, errors: Sequence[Finding]
+) -> HeaderPatches | None:
     """Return the patches of the headers of a log, None where there are none or they are ambiguous.
 
     Args:
         log: its path, as the user wrote it.
         base: offset of the segment.
         next_base: of the next segment; None for the last one.
+        around: what lies around the log says of leader epochs.
         errors: what is wrong with the log.
     """
     if not any(is_of_header(one) for one in errors):
@@ -35,7 +39,7 @@ def header_patches(log: str, base: int, next_base: int | None, errors: Sequence[
     if isinstance(source, OpenFailure):
         return None
     with source:
-        headers = HeaderPatches(source, base, next_base, log_end_by(log, errors))
+        headers = HeaderPatches(source, base, next_base, around, log_end_by(log, errors))
         try:
             refused = headers.solve(by_checkpoint(log, errors))
         except OSError:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from kdump.format.record.reader import RecordReader
 
 
+LARGEST_MARKER = 100
+"""Bytes of a batch: those of today have 78. Up to this one with a wrong CRC may be one, whatever its header says."""
+
+
 class Marker(NamedTuple):
     """A transaction marker; `timestamp` is ms."""
 

@@ -77,6 +77,11 @@ class SegmentProducers(Value):
     strays: dict[int, array[int]]
     complete: bool
 
+    @property
+    def has_transactions(self) -> bool:
+        """Whether a transaction begins or ends here."""
+        return bool(self.ends) or any(one.current_txn_first_offset >= 0 for one in self.entries.values())
+
 
 class Producers(Value):
     """The state of all producers at one offset.

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.finding import Code, Finding, Report, Severity
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.epoch_order import EpochFold
 from kdump.format.batch.offset_order import OffsetFold, header_facts, offsets_at, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.batch.offset_order import HeaderFacts
     from kdump.format.batch.window import Window
 
@@ -43,11 +45,12 @@ class HeaderChecks:
         segment: base offset of the file, layout.UNKNOWN when it has none.
         next_base: base offset of the next segment; None where there is none, or nobody knows.
         known_end: tells where other files know the last segment to end.
+        around: what lies around the log says of leader epochs; None where nobody knows.
 
     Attributes:
         follow_producers: look at sequences; off for topics where they say nothing.
 
-    Reports: B05-B09, B11, O01-O05, E01-E03, P01, P02.
+    Reports: B05-B09, B11, O01-O05, E01, E02, P01, P02.
     """
 
     def __init__(
@@ -57,11 +60,12 @@ class HeaderChecks:
         segment: int,
         next_base: int | None,
         known_end: Callable[[], int | None] = unknown,
+        around: EpochsAround | None = None,
     ) -> None:
         self._file = file
         self._report = report
         self.offsets = OffsetFold(file, report, segment, next_base, known_end)
-        self.epochs = EpochFold(file, report)
+        self.epochs = EpochFold(file, report, around)
         self._sequences = SequenceFold(file, report)
         self.follow_producers = True
 
@@ -203,111 +207,6 @@ def _is_raft_control(window: Window, k: int) -> bool:
     # attributes, timestamp delta and offset delta of the first record are one byte each: it is 0 ms after the base
     key_at = at + 1 + 3
     return len(body) >= key_at + 5 and body[key_at] == 8 and body[key_at + 1 : key_at + 3] == b"\0\0"
-
-
-class EpochFold:
-    """Judges the leader epochs of a log's batches in file order.
-
-    Args:
-        file: the path as the user wrote it.
-        report: takes each finding.
-
-    Reports: E01, E02.
-    """
-
-    def __init__(self, file: str, report: Report) -> None:
-        self._file = file
-        self._report = report
-        self._good: int | None = None
-        self._held: HeaderFacts | None = None
-        self._first: HeaderFacts | None = None  # until a later batch bears its epoch out
-
-    @property
-    def state(self) -> tuple[object, ...]:
-        """What it holds."""
-        return self._good, self._held, self._first
-
-    def resume(self, state: tuple[Any, ...]) -> None:
-        """Go on from what another one held."""
-        self._good, self._held, self._first = state
-
-    def is_same(self, epoch: int | None) -> bool:
-        """Whether this is the epoch of the batch before, or none, and nothing waits for the next one."""
-        return self._held is None and epoch in (None, self._good)
-
-    def skip(self, one: HeaderFacts) -> None:
-        """Move on in a run of batches in which the epoch does not change."""
-        if one.epoch is not None:
-            self._good, self._held, self._first = one.epoch, None, None
-
-    def push(self, one: HeaderFacts) -> None:
-        """Take the next batch; one whose CRC is wrong, or without an epoch, says nothing."""
-        if not one.trusted or one.epoch is None:
-            return
-        if self._held is not None:
-            self._settle(one.epoch)
-        if self._good is None and one.epoch >= layout.NO_EPOCH:
-            self._good, self._first = one.epoch, one
-        elif one.epoch != self._good:
-            self._held = one
-        else:
-            self._first = None
-
-    def finish(self) -> None:
-        """There is no next batch."""
-        if self._held is not None:
-            self._settle(None)
-
-    def _settle(self, after: int | None) -> None:
-        """Judge the held batch by the epoch before it and the one after it."""
-        held, self._held = self._held, None
-        assert held is not None
-        assert held.epoch is not None
-        good = layout.NO_EPOCH if self._good is None else self._good
-        expected = good if after in (None, good) else None
-        if held.epoch < layout.NO_EPOCH:
-            if self._good is None and after is not None and _one_bit(held.epoch, after):
-                expected = after
-            self._blame(Code.E02, held, good, after, expected)
-        elif self._first is not None and after is not None and held.epoch <= after < good:
-            expected = held.epoch if _one_bit(good, held.epoch) else None
-            self._blame(Code.E01, self._first, None, held.epoch, expected)
-            self._good = held.epoch
-        elif held.epoch < good:
-            self._blame(Code.E01, held, good, after, expected if after is not None else None)
-            if after is not None and after < good:
-                self._good = held.epoch  # epochs continue from the lower one
-        elif after is not None and good <= after < held.epoch:
-            self._blame(Code.E01, held, good, after, expected)
-        else:
-            self._good = held.epoch
-        self._first = None
-
-    def _blame(
-        self, code: Code, held: HeaderFacts, before: int | None, after: int | None, expected: int | None
-    ) -> None:
-        self._report(
-            Finding(
-                code,
-                self._file,
-                held.position,
-                held.size,
-                offset=held.first,
-                last_offset=held.last,
-                field="partitionLeaderEpoch",
-                found=held.epoch,
-                expected=expected,
-                values={"before": _or_none(before), "after": _or_none(after)},
-            )
-        )
-
-
-def _or_none(epoch: int | None) -> int | str:
-    return "none" if epoch is None else epoch
-
-
-def _one_bit(epoch: int, other: int) -> bool:
-    return (epoch ^ other).bit_count() == 1
 
 
 _SEQUENCES = layout.MAX_INT + 1

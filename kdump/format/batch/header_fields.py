@@ -1,7 +1,7 @@
 """Which fields of batch headers outside the CRC can have one value only, and a log read as if they had it.
 
 A base offset is determined by both neighbours, or by one when a single bit makes the difference; a length and a magic
-by the CRC, which is right with one value of them; a leader epoch by both neighbours, or by the checkpoint between them.
+by the CRC, which is right with one value of them; a leader epoch by two witnesses (`epoch_order`).
 """
 
 from __future__ import annotations
@@ -48,21 +48,6 @@ def is_of_header(finding: Finding) -> bool:
         return finding.field == "magic"
     is_length = finding.code in (Code.L05, Code.L06, Code.L07, Code.L08)
     return finding.code in _CODES and not (is_length and finding.gap)
-
-
-def within_checkpoint(finding: Finding, epoch: int | None) -> Finding:
-    """Where an epoch lies between two others, the checkpoint tells which one it is.
-
-    Args:
-        finding: about a header.
-        epoch: that the leader-epoch-checkpoint has for the batch, where it says something else than the batch.
-    """
-    if finding.code not in (Code.E01, Code.E02) or finding.expected is not None or epoch is None:
-        return finding
-    before, after = finding.values.get("before"), finding.values.get("after")
-    if not (isinstance(before, int) and isinstance(after, int)):
-        return finding
-    return finding.replace(expected=epoch) if before <= epoch <= after else finding
 
 
 def patch_of(finding: Finding, source: Source) -> Patch:

@@ -1,8 +1,8 @@
 """What puts the headers of a log right: fields outside the CRC that can have one value only.
 
 A base offset is determined by both neighbours, or by one when a single bit makes the difference; a length and a magic
-by the CRC, which is right with one value of them; a leader epoch by both neighbours, or by the checkpoint between them,
-and the checkpoint must not contradict. What the checked walk says of the log as it is decides, and then what it says of
+by the CRC, which is right with one value of them; a leader epoch by two witnesses (`epoch_order`), and the checkpoint
+must not contradict. What the checked walk says of the log as it is decides, and then what it says of
 the log as it would be: nothing about these fields, and nothing new.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
-from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of, within_checkpoint
+from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.offset_order import LOG_END
 from kdump.format.batch.walk import CheckedWalk
 from kdump.format.batch.window import header_at
@@ -21,6 +21,7 @@ from kdump.format.batch.window import header_at
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.source import Source
 
 _ROUNDS = 8  # a field that is put right can show the next one
@@ -35,6 +36,7 @@ class HeaderPatches:
         source: the log.
         base: offset of the segment.
         next_base: of the next segment; None for the last one.
+        around: what lies around the log says of leader epochs.
         known_end: where other files know the last one to end, as `log_end_by` has it.
 
     Attributes:
@@ -43,8 +45,11 @@ class HeaderPatches:
         end_before: that of the log as it is.
     """
 
-    def __init__(self, source: Source, base: int, next_base: int | None = None, known_end: int | None = None) -> None:
+    def __init__(
+        self, source: Source, base: int, next_base: int | None, around: EpochsAround, known_end: int | None = None
+    ) -> None:
         self._source = source
+        self._around = around
         self._base = base
         self._next_base = next_base
         self._known_end = known_end
@@ -65,7 +70,7 @@ class HeaderPatches:
         Args:
             checkpoint: by the position of a batch, what the leader-epoch-checkpoint says of it.
         """
-        return self._solve(checkpoint) or self._contradicted(checkpoint)
+        return self._solve() or self._contradicted(checkpoint)
 
     def mends(self, finding: Finding) -> bool:
         """Tell whether a finding about this log is gone when the patches are made.
@@ -80,12 +85,12 @@ class HeaderPatches:
         patch = self.patches.get(finding.position + layout.LEADER_EPOCH_AT)
         return patch is not None and int.from_bytes(patch.new, "big", signed=True) == finding.expected
 
-    def _solve(self, checkpoint: dict[int, Finding]) -> list[str]:
+    def _solve(self) -> list[str]:
         first = others = self._walk()
         for _ in range(_ROUNDS):
             if len(others) > _MOST_ERRORS:
                 return [f"the log has more than {_MOST_ERRORS:,} errors: restore the replica"]
-            wrong = [_bounded(one, checkpoint) for one in others if is_of_header(one)]
+            wrong = [one for one in others if is_of_header(one)]
             if not wrong:
                 return self._new(first, others)
             refused = [_ambiguous(one) for one in wrong if not isinstance(one.expected, int)]
@@ -113,6 +118,7 @@ class HeaderPatches:
             next_base=self._next_base,
             known_end=lambda: self._known_end,
             max_batch_bytes=_MAX_BATCH,
+            around=self._around,
         )
         for _ in walk.windows():
             if len(found) > _MOST_ERRORS:
@@ -204,9 +210,3 @@ def log_end_by(path: str, findings: Iterable[Finding]) -> int | None:
     name = os.path.basename(path)
     ends = (one.values.get(LOG_END) for one in findings if os.path.basename(one.file) == name)
     return next((end for end in ends if isinstance(end, int)), None)
-
-
-def _bounded(finding: Finding, checkpoint: dict[int, Finding]) -> Finding:
-    known = checkpoint.get(-1 if finding.position is None else finding.position)
-    epoch = None if known is None else known.expected
-    return within_checkpoint(finding, epoch if isinstance(epoch, int) else None)

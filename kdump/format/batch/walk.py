@@ -27,6 +27,7 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.batch.framing import FrameVerdict
     from kdump.format.source import Source
 
@@ -84,6 +85,7 @@ class CheckedWalk:
         max_batch_bytes: a batch over this is not held in memory: its window is not `whole`.
         border: where to begin.
         resync: look for batches after damage; otherwise it reaches to the end of the log.
+        around: what lies around the log says of leader epochs; None where nobody knows.
 
     Attributes:
         border: where the walk has got to.
@@ -104,6 +106,7 @@ class CheckedWalk:
         max_batch_bytes: int,
         border: Border | None = None,
         resync: bool = True,
+        around: EpochsAround | None = None,
     ) -> None:
         self._source = source
         self._report = report
@@ -115,7 +118,7 @@ class CheckedWalk:
         self._fresh = self._resync.state
         self._judge = Judge(source, report, self._resync)
         self.border = border or Border(floor=layout.UNKNOWN if segment == layout.UNKNOWN else segment - 1)
-        self.checks = HeaderChecks(source.name, report, segment, next_base, known_end)
+        self.checks = HeaderChecks(source.name, report, segment, next_base, known_end, around)
         self._ended = False
 
     @property

@@ -1,0 +1,88 @@
+"""Leader epochs at the border of two logs of a partition: of the last batches before it, and the first behind.
+
+They are read when somebody asks.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kdump.format.batch.epoch_order import EpochsAround
+from kdump.format.batch.offset_order import header_facts
+from kdump.format.batch.walk import Border, CheckedWalk
+from kdump.storage.open_files import OpenFileCache
+from kdump.storage.segment import Segment, UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kdump.finding import Finding
+    from kdump.format.checkpoint.checkpoint_file import EpochEntry
+
+_MAX_BATCH = 64 * 1024 * 1024
+_SMALL = 256 * 1024  # bytes: such a log is read from its beginning
+_BORNE_OUT = 2  # batches: of one alone a wrong bit may tell another epoch
+
+
+class EpochsBeside(EpochsAround):
+    """What the logs beside a log, and the checkpoint, say of the leader epochs of its batches.
+
+    Args:
+        log_before, log_after: paths of the logs; None where there is none.
+        entries, floor: of the checkpoint.
+    """
+
+    def __init__(
+        self, log_before: str | None, log_after: str | None, entries: Sequence[EpochEntry] = (), floor: int = 0
+    ) -> None:
+        super().__init__(entries, floor)
+        self._log_before, self._log_after = log_before, log_after
+
+    def alone(self) -> EpochsAround:
+        """Return what the checkpoint says."""
+        return EpochsAround(self._entries, self._floor)
+
+    def before(self) -> int | None:
+        """Return the epoch that the last two batches of the log before have; None where they do not agree."""
+        return self._before
+
+    def after(self) -> int | None:
+        """Return the epoch that the first two batches of the log behind have; None where they do not agree."""
+        return self._after
+
+    @cached_property
+    def _before(self) -> int | None:
+        return None if self._log_before is None else _epoch_of(self._log_before, is_end=True)
+
+    @cached_property
+    def _after(self) -> int | None:
+        return None if self._log_after is None else _epoch_of(self._log_after, is_end=False)
+
+
+def _epoch_of(path: str, *, is_end: bool) -> int | None:
+    """The epoch of the batches at one end of a log, where a second batch bears it out and all are well."""
+    found: list[int] = []
+    wrong: list[Finding] = []
+    with suppress(OSError, UnreadableError), OpenFileCache() as cache:
+        segment = Segment(path, 0, cache, follow=False)  # of its index only positions are asked for
+        log = segment.log
+        start = segment.some_before(log.size) if is_end and log.size > _SMALL else 0
+        if start is None:
+            return None
+        start_of = Border(position=start)
+        walk = CheckedWalk(log, wrong.append, next_base=None, max_batch_bytes=_MAX_BATCH, border=start_of, resync=False)
+        for window in walk.windows():
+            facts = [header_facts(window, k) for k in _ends(window.count, is_end=is_end)]
+            found += [one.epoch for one in facts if one.trusted and one.epoch is not None]
+            found = found[-_BORNE_OUT:] if is_end else found[:_BORNE_OUT]
+            if not is_end and len(found) == _BORNE_OUT:
+                break
+    is_well = not any(one.gap for one in wrong)
+    return found[0] if len(found) == _BORNE_OUT and found[0] == found[1] and is_well else None
+
+
+def _ends(count: int, *, is_end: bool) -> range:
+    """The rows of a window that can count."""
+    return range(max(0, count - _BORNE_OUT), count) if is_end else range(min(count, _BORNE_OUT))
