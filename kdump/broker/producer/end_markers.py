@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from kdump.format.record.reader import RecordReader
 
 
+LARGEST_MARKER = 100
+"""Bytes of a batch: what is larger is no marker, whatever its header says; those of today have 78."""
+
+
 class Marker(NamedTuple):
     """A transaction marker; `timestamp` is ms."""
 
