@@ -54,8 +54,7 @@ class Place(NamedTuple):
         is_batch: a whole header stands there.
         codes: names of what is wrong.
         is_exact: the offsets are those of the header.
-        producer: id by the header, -1 for none; None where no header tells.
-        is_control: by the header.
+        is_whole: a batch lies there with all its bytes, as its length and what follows tell.
     """
 
     position: int
@@ -66,8 +65,7 @@ class Place(NamedTuple):
     is_batch: bool
     codes: tuple[str, ...]
     is_exact: bool
-    producer: int | None = None
-    is_control: bool = False
+    is_whole: bool = False
 
     @property
     def lacks_offsets(self) -> bool:
@@ -641,8 +639,7 @@ def _place_of(
         True,
         codes or (("B02",) if is_legacy else ("B01",)),
         is_exact and sane,
-        None if is_legacy else row[layout.PRODUCER_ID],
-        not is_legacy and bool(row[layout.ATTRIBUTES] & layout.CONTROL_FLAG),
+        is_whole=True,
     )
 
 
@@ -667,8 +664,6 @@ def _place_of_gap(log: Source, finding: Finding) -> Place:
         True,
         codes,
         sane,
-        rows[layout.PRODUCER_ID],
-        bool(rows[layout.ATTRIBUTES] & layout.CONTROL_FLAG),
     )
 
 
