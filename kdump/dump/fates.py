@@ -231,7 +231,7 @@ class RecordFates:
             is_sound = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
             doubt = None
             if transaction == IN_DOUBT:
-                transaction, doubt = None, self._outcomes.hole_behind(window.cell(k, layout.BASE_OFFSET) + shift)
+                transaction, doubt = None, self._outcomes.hole_behind(log.path, window, k)
                 self._doubts[doubt] = self._doubts.get(doubt, 0) + 1
             fates.append(Fate(transaction, offset < self._start, superseded, deleted, is_sound, doubt))
         return fates

@@ -37,6 +37,7 @@ from kdump.storage.names import FileKind, parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.format.batch.window import Window
@@ -89,6 +90,7 @@ class Outcomes:
         self._running: dict[int, tuple[int, int]] = {}  # producer: number of the log, first offset
         self._aborted: dict[int, array[int]] = {}  # producer: first and last offset of each, ascending
         self._in_doubt: dict[int, array[int]] = {}  # the same of those that may have ended in a hole
+        self._places: dict[tuple[str, int], int] = {}  # path and position of others: a low offset that fits
         self._hole_offsets = array("q")  # of each place that cannot be read: the last offset before it, ascending
         self._hole_ends = array("q")  # the first offset behind each, as far as something was read behind it
         self._hole_names: list[str] = []
@@ -116,7 +118,7 @@ class Outcomes:
         for k in range(window.count) if wanted == COMMITTED else sorted(in_question):
             outcome = self._outcome(path, window, k) if k in in_question else COMMITTED
             if outcome == IN_DOUBT:
-                where = self.hole_behind(window.cell(k, layout.BASE_OFFSET) + self.shift(path, window, k))
+                where = self.hole_behind(path, window, k)
                 self._met.doubts[where] = self._met.doubts.get(where, 0) + max(0, window.cell(k, layout.COUNT))
             if outcome == wanted:
                 kept.extend(window.rows[k * width : (k + 1) * width])
@@ -140,13 +142,15 @@ class Outcomes:
         """Walk through all logs now: a process that is forked later knows what was found."""
         self._walk_until_known(len(self.logs))
 
-    def hole_behind(self, offset: int) -> str:
+    def hole_behind(self, path: str, window: Window, k: int) -> str:
         """Return where the end of a transaction that is in doubt may be, as "offset 33"; empty where nobody can tell.
 
         Args:
-            offset: of a batch of it.
+            path: of the log.
+            window: batches of it.
+            k: number of the batch.
         """
-        return self._hole_names[bisect_left(self._hole_offsets, offset)]
+        return self._hole_names[bisect_left(self._hole_offsets, self._place(path, window, k))]
 
     def met(self, seen: Met | None = None) -> Met:
         """Return what was met in what is shown, and go on with others.
@@ -171,7 +175,7 @@ class Outcomes:
         if window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
             return "marker"
         producer = window.cell(k, layout.PRODUCER_ID)
-        offset = window.cell(k, layout.BASE_OFFSET) + self.shift(path, window, k)
+        offset = self._place(path, window, k)
         if _is_in(self._in_doubt, producer, offset):
             return IN_DOUBT
         if _is_in(self._aborted, producer, offset):
@@ -206,7 +210,7 @@ class Outcomes:
                 self.see_holes(window, findings)
                 self.see_misplaced(log.path, window, findings)
                 put_right(window, findings)
-                lost = unplaced(window, findings)
+                lost = {window.cell(k, layout.POSITION) for k in unplaced(window, findings)}
                 self._gaps(findings)
                 self._step(number, window, lost)
             self._gaps(findings)
@@ -279,7 +283,14 @@ class Outcomes:
         for finding in findings:
             if finding.is_not_read:
                 self._hole(finding.offset, finding.last_offset)
+            elif finding.is_unplaced:
+                self._hole(None, None)
         findings.clear()
+
+    def _place(self, path: str, window: Window, k: int) -> int:
+        """Return the offset of a batch by which it is told what became of it."""
+        place = self._places.get((path, window.cell(k, layout.POSITION))) if self._places else None
+        return window.cell(k, layout.BASE_OFFSET) + self.shift(path, window, k) if place is None else place
 
     def _hole(self, first: int | None, last: int | None) -> None:
         """Something cannot be read behind the highest offset so far; its offsets, where they are known."""
@@ -289,24 +300,48 @@ class Outcomes:
         self._hole_offsets.append(self._last)
         self._hole_names.append(name)
 
-    def _step(self, number: int, window: Window, unplaced: set[int]) -> None:
-        wrong: set[int] = set()
-        if not window.all_trusted:
-            crcs = zip(window.column(layout.CRC), window.column(layout.COMPUTED_CRC), strict=True)
-            wrong = {k for k, (stored, computed) in enumerate(crcs) if k < window.count and stored != computed}
+    def _step(self, number: int, window: Window, lost: AbstractSet[int | None]) -> None:
+        """Take the next batches.
+
+        Those whose offsets may be wrong, and the right ones unknown, are taken for the offset behind the batch before:
+        they stand in order all the same, and a marker among them ends what is before it and nothing behind it.
+
+        Args:
+            number: of the log.
+            window: they.
+            lost: positions of those with a wrong base offset.
+        """
         start = 0
-        for k in sorted(wrong | unplaced):
+        for k, is_trusted in self._odd(number, window, lost):
             self._follow(number, window.part(start, k))
-            if k in unplaced:
-                self._hole(None, None)
-            elif window.cell(k, layout.SIZE) <= LARGEST_MARKER:
+            if not is_trusted and window.cell(k, layout.SIZE) <= LARGEST_MARKER:
                 self._hole(window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET))
-            self._follow(number, window.part(k, k + 1), is_trusted=False, is_placed=k not in unplaced)
+            one, place = window.part(k, k + 1), self._last + 1
+            self._places[self.logs[number].path, one.cell(0, layout.POSITION)] = place
+            one.shift(0, place - one.cell(0, layout.BASE_OFFSET))
+            self._follow(number, one, is_trusted=is_trusted)
             start = k + 1
         self._follow(number, window.part(start, window.count))
 
-    def _follow(self, number: int, window: Window, *, is_trusted: bool = True, is_placed: bool = True) -> None:
-        """Take the next batches, between which all can be read; one that nobody can place comes behind the others."""
+    def _odd(self, number: int, window: Window, lost: AbstractSet[int | None]) -> Iterator[tuple[int, bool]]:
+        """Yield the batches of which nothing vouches for the offsets, and whether their CRC is right."""
+        log = self.logs[number]
+        following = None if log.log_base is None or not log.name.is_live else log.directory.next_base(log.log_base)
+        bound = layout.LARGEST_OFFSET if following is None else following - 1
+        if (
+            window.all_trusted
+            and not lost
+            and _scan.extremes(window.rows, window.count, layout.LAST_OFFSET)[1] <= bound
+        ):
+            return
+        for k in range(window.count):
+            is_trusted = window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
+            position, last = window.cell(k, layout.POSITION), window.cell(k, layout.LAST_OFFSET)
+            if not is_trusted or position in lost or last > bound:
+                yield k, is_trusted
+
+    def _follow(self, number: int, window: Window, *, is_trusted: bool = True) -> None:
+        """Take the next batches, between which all can be read."""
         if not window.count:
             return
         if is_trusted:
@@ -318,7 +353,7 @@ class Outcomes:
         markers = read_markers(self._reader, window, controls) if controls else {}
         for k in picked:
             producer = window.cell(k, layout.PRODUCER_ID)
-            offset = window.cell(k, layout.BASE_OFFSET) if is_placed else self._last + 1
+            offset = window.cell(k, layout.BASE_OFFSET)
             if not window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
                 self._running.setdefault(producer, (number, offset))
                 continue
@@ -410,7 +445,8 @@ def _is_in(ranges_of: dict[int, array[int]], producer: int, offset: int) -> bool
 
 def _add(ranges_of: dict[int, array[int]], producer: int, first: int, last: int) -> None:
     ranges = ranges_of.setdefault(producer, array("q"))
-    if first <= last and (not ranges or ranges[-1] < first):
+    first = max(first, ranges[-1] + 1) if ranges else first
+    if first <= last:
         ranges.extend((first, last))
 
 

@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.foreign import times_of
-from kdump.broker.producer.end_markers import LARGEST_MARKER
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import MISPLACED, NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
@@ -41,7 +40,6 @@ _STICKS = frozenset((
 ))  # fmt: skip
 """A consumer sticks at a batch with one of these though its CRC is right, where they are errors."""
 _FRAMES = ("batchLength", "magic")  # fields that tell where a batch ends, or how it is read
-_NO_TRUE_CRC = frozenset({"B01", "B02", "L02"})
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
 STRETCH = 4  # position, end (bytes), first and last offset
@@ -58,8 +56,7 @@ class Place(NamedTuple):
         is_batch: a whole header stands there.
         codes: names of what is wrong.
         is_exact: the offsets are those of the header.
-        producer: id by the header, -1 for none; None where no header tells.
-        is_control: by the header.
+        is_whole: a batch lies there with all its bytes, as its length and what follows tell.
     """
 
     position: int
@@ -70,15 +67,7 @@ class Place(NamedTuple):
     is_batch: bool
     codes: tuple[str, ...]
     is_exact: bool
-    producer: int | None = None
-    is_control: bool = False
-
-    def is_other(self, producer: int) -> bool:
-        """Whether it is a batch that is no marker of a producer, whichever one field is wrong where its CRC is."""
-        is_his = self.producer == producer
-        if self.is_batch and _NO_TRUE_CRC.isdisjoint(self.codes):
-            return not (self.is_control and is_his)
-        return self.length > LARGEST_MARKER or not (self.is_control or is_his)
+    is_whole: bool = False
 
     @property
     def lacks_offsets(self) -> bool:
@@ -651,8 +640,7 @@ def _place_of(
         True,
         codes or (("B02",) if is_legacy else ("B01",)),
         is_exact and sane,
-        None if is_legacy else row[layout.PRODUCER_ID],
-        not is_legacy and bool(row[layout.ATTRIBUTES] & layout.CONTROL_FLAG),
+        is_whole=True,
     )
 
 
@@ -677,8 +665,6 @@ def _place_of_gap(log: Source, finding: Finding) -> Place:
         True,
         codes,
         sane,
-        rows[layout.PRODUCER_ID],
-        bool(rows[layout.ATTRIBUTES] & layout.CONTROL_FLAG),
     )
 
 

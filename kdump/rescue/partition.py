@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
+from operator import ge
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
 from kdump.broker.index_interval import DEFAULT, infer_interval
+from kdump.broker.producer.end_markers import LARGEST_MARKER
 from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import unknown
@@ -35,10 +38,10 @@ from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing, standing_of
-from kdump.rescue.transactions import Fates, Hole, LeftOut
+from kdump.rescue.transactions import Aborts, Fates, Hole, LeftOut
 from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import end_beside
+from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.misplaced import first_in_header
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
@@ -620,31 +623,99 @@ class PartitionSalvage:
             ends.append(min(copy.known_end(end), line.cuts[number]))
         return max(ends)
 
-    def aborted(self, producer: int, first: int, last: int) -> tuple[list[AbortedTxn], bool]:
-        """Return what transaction indexes say of a producer, and whether one of them is complete for a range."""
-        found: list[AbortedTxn] = []
-        complete = False
+    def lacks_log(self, first: int, last: int) -> bool:
+        """Tell whether the log of a segment is missing that begins in a range: another hole than compaction makes."""
+        copies = [copy for copy in self._copies if not copy.is_run]
+        return any(first <= base <= last for copy in copies for base in lost_of(copy.directory).logs)
+
+    def has_no_marker(self, first: int, last: int, ends: Sequence[int]) -> bool:
+        """Tell whether all bytes that a log has in the place of a hole are batches too large for a marker.
+
+        Args:
+            first, last: offsets of the hole.
+            ends: up to which offset (exclusive) each copy is of the line.
+        """
         for one in self.read:
-            if one.log.base is None or self._copies[one.copy].is_run:
+            if self._copies[one.copy].is_run or last >= ends[one.copy]:
                 continue
-            opened = self._cache.open(one.log.transaction_index)
-            if isinstance(opened, OpenFailure):
+            rows, base = one.facts.stretches, one.log.base
+            lasts = rows[3::STRETCH]
+            row = (bisect_left(lasts, first - 1) + 1) * STRETCH  # of the stretch behind the hole
+            if row <= len(rows) and rows[row - 1] == first - 1:
+                begin = rows[row - 3]
+            elif base == first and not one.facts.is_renamed:
+                begin = row = 0
+            else:
                 continue
-            try:
-                entries = TransactionIndex(opened, one.log.base).sound_entries()
-            except OSError:
+            if row < len(rows):
+                after, end = rows[row + 2], rows[row]
+            else:  # the next log that is here is not the one behind it where that is lost
+                after, end = one.facts.end(base or 0, first - 1), one.raw.size
+            if after == last + 1 and _are_large(one.facts.places, begin, end):
+                return True
+        return False
+
+    def aborts(self, ends: Sequence[int], last: int) -> Iterator[Aborts]:
+        """Yield what the transaction indexes of the copies say, also of those whose logs are lost.
+
+        Args:
+            ends: up to which offset (exclusive) each copy is of the line.
+            last: offset of the line.
+        """
+        for number, copy in enumerate(self._copies):
+            if copy.is_run:
                 continue
-            found.extend(entry for entry in entries if entry.producer_id == producer)
-            covers = one.log.base <= first and (one.log.next_base is None or last < one.log.next_base)
-            goes_on = any(entry.last_offset > last for entry in entries)
-            complete = complete or (covers and (goes_on or (one.log.next_base is not None and bool(entries))))
-        return list(dict.fromkeys(found)), complete
+            logs = {one.log.base: one.facts for one in self.read if one.copy == number}
+            for base, files in sorted(copy.directory.by_base.items()):
+                found = self._entries(files.get(FileKind.TXNINDEX), base)
+                facts, following = logs.get(base), copy.directory.next_base(base)
+                if found is None or (facts is not None and facts.is_renamed):
+                    continue
+                entries, is_torn = found
+                first, reached = base, entries[-1].last_offset
+                if following is not None and reached >= following:
+                    continue
+                if facts is not None and facts.stretches and facts.stretches[0] == 0:
+                    first = facts.stretches[2]
+                if facts is not None and following is not None and not is_torn:
+                    # a segment that was rolled has them all; of what is behind its log another one may be lost
+                    reached = max(reached, min(facts.end(base, last), following) - 1)
+                reached = min(reached, ends[number] - 1)
+                yield Aborts([entry for entry in entries if entry.last_offset <= reached], first, reached)
+
+    def _entries(self, path: str | None, base: int) -> tuple[list[AbortedTxn], bool] | None:
+        """Return the entries of a transaction index, and whether one is torn; None where it has none, or wrong ones."""
+        opened = None if path is None else self._cache.open(path)
+        if opened is None or isinstance(opened, OpenFailure):
+            return None
+        try:
+            index = TransactionIndex(opened, base)
+            entries = list(index.all_entries())
+        except OSError:
+            return None
+        lasts = [entry.last_offset for entry in entries]
+        is_sound = index.error is None and all(0 <= one.first_offset <= one.last_offset for one in entries)
+        if not entries or not is_sound or lasts[0] < base or any(map(ge, lasts, lasts[1:])):
+            return None
+        return entries, opened.size % index.entry_size != 0
 
 
 def _place_in_copy(one: ReadLog) -> tuple[int, int]:
     """By what the logs of a copy are ordered: the base offset of the name, unless that is wrong."""
     first = one.facts.first or 0
     return (first if one.facts.is_renamed or one.log.base is None else one.log.base), first
+
+
+def _are_large(places: Sequence[Place], begin: int, end: int) -> bool:
+    """Whether bytes of a log are whole batches that stay out, each too large for a marker."""
+    for at in range(bisect_left(places, begin, key=lambda one: one.position), len(places)):
+        place = places[at]
+        if place.position != begin or begin >= end:
+            break
+        if place.length <= LARGEST_MARKER or not place.is_whole:
+            return False
+        begin += place.length
+    return begin == end
 
 
 def log_size(path: str) -> int:
@@ -764,7 +835,9 @@ class LineWriter:
         """Find out whose batches must stay out because a hole may have ended their transaction."""
         if not any(one.facts.has_transactions for one in self._work.read):
             return
-        fates = Fates(self._work.aborted, self._options.limits.max_uncompressed_bytes)
+        ends = self._ends()
+        aborts = list(self._work.aborts(ends, self._line.last))
+        fates = Fates(aborts, self._options.limits.max_uncompressed_bytes)
         expected: int | None = None
         for number, _, window in self._windows():
             wrappers = self._work.read[number].facts.wrappers
@@ -774,15 +847,34 @@ class LineWriter:
                 for k in range(window.count):
                     first = first_offset(window, k, wrappers)
                     if expected is not None and first > expected:
-                        spots = self._missing.spots(expected, first - 1)
-                        if spots or not self._missing.is_compacted:
+                        hole = self._hole(expected, first - 1, ends)
+                        if hole is not None:
                             fates.step(window.part(start, k))
-                            fates.hole(Hole(expected, first - 1, tuple(spot.place for spot in spots)))
+                            fates.hole(hole)
                             start = k
                     expected = window.cell(k, layout.LAST_OFFSET) + 1
             fates.step(window.part(start, window.count))
             expected = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
+        last = max([self._known_end - 1, *(one.last for one in aborts)])
+        if expected is not None and expected <= last:
+            fates.hole(Hole(expected, last))
+        fates.finish()
         self._left_out = fates.left_out
+
+    def _ends(self) -> list[int]:
+        """Up to which offset (exclusive) each copy is of the line, and what lies beside its batches tells of it."""
+        ends = list(self._line.cuts)
+        for branch in self._line.divergent:
+            ends[branch.copy] = min(ends[branch.copy], branch.first)
+        return ends
+
+    def _hole(self, first: int, last: int, ends: Sequence[int]) -> Hole | None:
+        """Return the hole of a range that the line does not have, None where compaction has made it."""
+        spots = self._missing.spots(first, last)
+        if not spots and self._missing.is_compacted and not self._work.lacks_log(first, last):
+            return None
+        codes = tuple(dict.fromkeys(code for spot in spots for code in spot.place.codes))
+        return Hole(first, last, codes, may_end=not self._work.has_no_marker(first, last, ends))
 
     def _windows(self) -> Iterator[tuple[int, int, Window]]:
         """Yield the batches of the line: number of the log, number of copies that have them, and the window."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_MARKER = 100
-"""Bytes of a batch: those of today have 78. Up to this one with a wrong CRC may be one, whatever its header says."""
+"""Bytes of a batch: what is larger is no marker, whatever its header says; those of today have 78."""
 
 
 class Marker(NamedTuple):
