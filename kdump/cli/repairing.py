@@ -276,7 +276,7 @@ class Repair:
         if not self._finished:
             return "nothing was changed"
         what = "repair is" if self._finished == 1 else "repairs are"
-        return f"{self._finished} {what} {'undone' if undoes else 'done'}; the same command goes on"
+        return f"{self._finished} {what} {'undone' if undoes else 'done'}; run the same command again to go on"
 
     def finish(self) -> None:
         """Count a repair that is done, or taken back."""

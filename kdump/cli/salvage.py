@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kdump.render.text.salvage import SalvageJson, SalvageText
 
 _LARGEST = 2**31 - 1
-_NO_HALF = ": nothing half-written has its final name; the same command goes on"
+_NO_HALF = ": nothing half-written has its final name; run the same command again to go on"
 _NEW_DOUBTFUL = ", with a new file for --doubtful"
 
 

@@ -115,7 +115,7 @@ def _no_segment(path: str) -> OpenFailure:
     opened.close()
     why = "the name tells no base offset: a segment is named <20 digits>.log"
     if parse_name(base_name(path)).base_offset is not None:
-        why = "this is no log: name the .log of the segment, or the partition directory"
+        why = "this is not a log: name the .log of the segment, or the partition directory"
     return OpenFailure(path, "other", f"{path}: {why}")
 
 

@@ -331,7 +331,7 @@ def test_long_work_shows_a_bar_on_a_terminal_and_nothing_elsewhere(args: list[st
     assert b"%" not in run_kdump(args, NODE).stderr
 
 
-@pytest.mark.parametrize("after", ["", ": the same command goes on"])
+@pytest.mark.parametrize("after", ["", ": run the same command again to go on"])
 def test_ctrl_c_takes_the_bar_away_and_leaves_one_line(after: str, tmp_path: Path) -> None:
     ours, theirs = os.pipe()
     child = os.fork()

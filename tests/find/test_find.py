@@ -338,7 +338,11 @@ def test_a_location_has_the_keys_of_the_contract() -> None:
         (["find-offset", "plain-0", "x"], 2, "is not a valid offset"),
         (["find-time", "plain-0", "x"], 2, "is not a valid time"),
         (["find-offset", "meta.properties", "3"], 5, "the name tells no base offset"),
-        (["find-offset", "plain-0/00000000000000000000.index", "3"], 5, "this is no log: name the .log of the segment"),
+        (
+            ["find-offset", "plain-0/00000000000000000000.index", "3"],
+            5,
+            "this is not a log: name the .log of the segment",
+        ),
     ],
 )
 def test_nothing_found_is_one_sentence_and_a_status(args: list[str], status: int, sentence: str) -> None:

@@ -1216,14 +1216,14 @@ def test_an_interrupt_between_two_repairs_says_how_many_are_done(tmp_path: Path)
     before = "Repair.carry_out = interrupting(Repair.carry_out, 1)"
     assert interrupted(before, *args) == (-signal.SIGINT, "kdump: reindex was interrupted: nothing was changed\n")
     apply = ("--apply", "--quarantine", q)
-    told = "kdump: reindex was interrupted: 1 repair is done; the same command goes on\n"
+    told = "kdump: reindex was interrupted: 1 repair is done; run the same command again to go on\n"
     assert interrupted(between.format(1), *args, *apply) == (-signal.SIGINT, told)
-    told = "kdump: reindex was interrupted: 1 repair is done; the same command goes on\n"
+    told = "kdump: reindex was interrupted: 1 repair is done; run the same command again to go on\n"
     assert interrupted(between.format(1), *args, *apply) == (-signal.SIGINT, told)
     assert run(*args, *apply)[0] == 0
     folders = [one.parent for one in journals(q)]
     assert len(folders) == 2
-    told = "kdump: undo was interrupted: 1 repair is undone; the same command goes on\n"
+    told = "kdump: undo was interrupted: 1 repair is undone; run the same command again to go on\n"
     assert interrupted("Repair.say_unseen = interrupting(Repair.say_unseen, 1)", "undo", *folders) == (
         -signal.SIGINT,
         told,
