@@ -165,6 +165,26 @@ def test_every_loss_in_a_dense_log_names_codes_that_are_found(tmp_path: Path) ->
     assert lost(tree) == [(122, 124, "doubtful"), (125, 130, "lost")]
 
 
+def test_a_partition_without_logs_has_lost_all_that_its_other_files_know(tmp_path: Path) -> None:
+    source = FIXTURES / "kafka-4.3.1" / "clean" / "node1" / "mixed-0"
+    for gone in ("", name(185, "snapshot"), "leader-epoch-checkpoint"):
+        tree = tmp_path / f"without {gone}"
+        copy_tree(source, tree / "mixed-0")
+        for file in (name(0), gone):
+            (tree / "mixed-0" / file).unlink() if file else None
+        assert [one[2:] for one in losses(tree)] == [(0, 184, None, "lost")]
+
+
+def test_what_an_intact_batch_of_an_earlier_segment_has_is_not_lost(tmp_path: Path) -> None:
+    tree = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "copied")
+    (tree / "plain-0" / name(245)).write_bytes((tree / "plain-0" / name(240)).read_bytes())
+    assert lost(tree) == []
+    tree = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "renamed" / "logdir")
+    for path in (tree / "plain-0").glob(name(119, "*")):
+        path.rename(path.with_name(name(117, path.suffix[1:])))
+    assert lost(tree) == []
+
+
 def test_a_tail_cut_at_a_boundary_is_lost_up_to_what_indexes_and_checkpoints_know(tmp_path: Path) -> None:
     tree = damaged(tmp_path, {"op": "truncate", "size": 3507}, log="0" * 17 + "240")
     assert losses(tree) == [(3507, 0, 288, 296, None, "lost")]
