@@ -55,7 +55,16 @@ class LostRange(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Bytes between two right batches: their offsets where they say them; `last` alone is an upper bound."""
+    """Bytes between two right batches: their offsets where they say them; `last` alone is an upper bound.
+
+    Args:
+        start, end: the bytes.
+        first, last, records: what their header says.
+        certainty, because: of the loss.
+        body_end: where the batch ends by that header, None where it does not say it. Where that is not where the next
+            one begins, the batch is not all that was here: what the header leaves free is no hole.
+        is_odd: the records that the header tells cannot be in its offsets, or in its bytes.
+    """
 
     start: int
     end: int
@@ -64,6 +73,8 @@ class _Piece(NamedTuple):
     records: int | None
     certainty: Certainty
     because: tuple[str, ...]
+    body_end: int | None = None
+    is_odd: bool = False
 
 
 class LossFold:
@@ -73,6 +84,9 @@ class LossFold:
         size: of the log, bytes.
         first_offset: tells the first offset of the legacy batch at a position; None where that cannot be read.
         last_offset: tells the last offset of the batch at a position by its records; None where they do not tell it.
+
+    Attributes:
+        dense_from: from here on readers get all offsets up to the last right batch so far; None before the first range.
     """
 
     def __init__(
@@ -85,6 +99,7 @@ class LossFold:
         self._header_end = 0  # of the last header that stood in a gap, by its length
         self._ranges: list[LostRange] = []
         self._unreadable: dict[int, LostRange] = {}
+        self.dense_from: int | None = None
 
     def see(self, finding: Finding) -> None:
         """Take a finding about the log."""
@@ -112,7 +127,9 @@ class LossFold:
             certainty = Certainty.DOUBTFUL if is_whole else Certainty.LOST
             self._header_end = max(end, batch_end if isinstance(batch_end, int) else 0)
             stop = min(self._header_end, self._size)
-            self._add(_Piece(start, stop, finding.offset, finding.last_offset, finding.count, certainty, (name,)))
+            ends = finding.offset, finding.last_offset
+            body_end = batch_end if isinstance(batch_end, int) else None
+            self._add(_Piece(start, stop, *ends, finding.count, certainty, (name,), body_end))
             return
         if end <= self._header_end:
             self._explain(name)
@@ -139,7 +156,9 @@ class LossFold:
                 one if isinstance(one := finding.values.get(key), int) else at
                 for key, at in (("batchStart", start), ("batchEnd", end))
             )
-        self._add(_Piece(start, end, first, last, records, Certainty.DOUBTFUL, (finding.code.name,)))
+        is_odd = finding.code is Code.B01 and records is None
+        names = (finding.code.name,)
+        self._add(_Piece(start, end, first, last, records, Certainty.DOUBTFUL, names, end, is_odd))
 
     def _add(self, piece: _Piece) -> None:
         if len(self._pieces) < _MOST:
@@ -176,6 +195,7 @@ class LossFold:
 
     def _keep(self, one: LostRange) -> None:
         self._ranges.append(one)
+        self.dense_from = max(self.dense_from or 0, one.last + 1)
 
     def settle(self, first: int, last: int | None, position: int) -> None:
         """Share a range of offsets among the pieces before a batch.
@@ -196,16 +216,19 @@ class LossFold:
     def _share(self, pieces: list[_Piece], first: int, last: int, position: int, hole: Code) -> None:
         cursor = first
         loose: list[_Piece] = []
-        for piece in pieces:
+        for told in pieces:
+            piece = self._with_own_end(told) if told.is_odd else told
             if piece.first is not None and cursor <= piece.first <= last:
                 self._free(loose, cursor, piece.first - 1, piece.start, hole)
-                loose = []
-                end, following = piece.last, [one.first for one in pieces if one.start > piece.start and one.first]
-                bound = min([last, *(one - 1 for one in following if one > piece.first)])
-                is_cut = end is None or not piece.first <= end <= bound
+                following = [one for one in pieces if one.start > piece.start]
+                end, firsts = piece.last, [one.first for one in following if one.first]
+                bound = min([last, *(one - 1 for one in firsts if one > piece.first)])
+                is_cut = end is None or not piece.first <= end <= bound or piece.is_odd
                 end = bound if is_cut or end is None else end
                 count = None if is_cut else piece.records
-                self._keep(self._range(piece, piece.end, piece.first, end, count))
+                behind = following[0].start if following else position
+                loose = [] if piece.body_end == behind else [_rest_of(piece)]
+                self._keep(self._range(piece, loose[0].start if loose else piece.end, piece.first, end, count))
                 cursor = end + 1
             elif piece.last is not None and piece.first is None and cursor <= piece.last <= last:
                 count = 1 if cursor == piece.last else None  # a wrapper: it has the offsets up to its own
@@ -236,8 +259,9 @@ class LossFold:
         Args:
             first: the offset after it.
             known: the last offset that is known to have been here, None where nobody knows.
-            why: names of the codes that say so, where no byte is left of it.
-            is_last: no segment follows: offsets that are known and not here are lost, and no hole.
+            why: names of the codes that say that the log went on, where no byte is left of it: what is not here is lost
+                then, and no hole.
+            is_last: no segment follows: what is known and not here is lost too.
         """
         pieces, self._pieces = self._pieces, []
         last = first - 1 if known is None else known
@@ -250,7 +274,7 @@ class LossFold:
         self._share(pieces, first, last, self._size, Code.O07)
         for number in range(before, len(self._ranges)):
             one = self._ranges[number]
-            if is_last and one.certainty is None:
+            if (is_last or why) and (one.position, one.length) == (self._size, 0):
                 self._ranges[number] = one._replace(certainty=Certainty.LOST, because=why or one.because)
 
     def _with_own_end(self, piece: _Piece) -> _Piece:
@@ -258,7 +282,7 @@ class LossFold:
         if piece.first is None or piece.last is None or piece.records == piece.last - piece.first + 1:
             return piece
         last = self._last_offset(piece.start)
-        return piece if last is None else piece._replace(last=last, records=last - piece.first + 1)
+        return piece if last is None else piece._replace(last=last, records=last - piece.first + 1, is_odd=False)
 
     def ranges(self) -> list[LostRange]:
         """Return what was found since the last time, in the order of offsets."""
@@ -269,6 +293,13 @@ class LossFold:
     def is_full(self) -> bool:
         """Whether what was found should be taken before more comes."""
         return len(self._ranges) >= _MOST
+
+
+def _rest_of(piece: _Piece) -> _Piece:
+    """What is behind the batch of a header that does not end where the next one begins: nobody knows its offsets."""
+    start = piece.end if piece.body_end is None else min(piece.body_end, piece.end)
+    certainty = Certainty.DOUBTFUL if Code.L12.name in piece.because else Certainty.LOST
+    return _Piece(start, piece.end, None, None, None, certainty, piece.because)
 
 
 def below(ranges: Sequence[LostRange], bound: int | None) -> tuple[LostRange, ...]:
@@ -376,6 +407,10 @@ class PartitionLosses:
     def compacted(self) -> None:
         """A batch has fewer records than offsets."""
         self._lacks_records = True
+
+    def have(self, end: int) -> None:
+        """Intact batches of a segment have all offsets up to one in the next: there none of them is lost."""
+        self._next = max(self._next, end)
 
     def reached(self, end: int) -> None:
         """A segment ends before an offset: the next one does not begin with a hole below it."""

@@ -138,6 +138,7 @@ class SegmentSummary(Value):
         first_timestamp: of its first batch, ms; None without one.
         max_timestamp: the largest of its batches, ms; None without one.
         evidence: where its files are from; None where its log could not be read.
+        dense_from: from this offset to the end none is missing, and a reader gets them all; None where that is unknown.
     """
 
     batches: int
@@ -152,6 +153,7 @@ class SegmentSummary(Value):
     first_timestamp: int | None = None
     max_timestamp: int | None = None
     evidence: Evidence | None = None
+    dense_from: int | None = None
 
     def checked(self, job: SegmentJob, *, deep: bool) -> SegmentChecked:
         """Return what the user is told of the segment.

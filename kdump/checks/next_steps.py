@@ -8,6 +8,7 @@ finding: it is the last of the steps, after those that keep more.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,13 +18,16 @@ from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch.header_fields import is_of_header
+from kdump.format.batch.walk import CheckedWalk
 from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Checked, Loss, PartitionChecked, Progress, SegmentChecked, Step
 from kdump.render.shell import command_line, named, renaming
 from kdump.render.text.losses import Ranges
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import shows_lost_log
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import parse_name, parse_partition
+from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name
 
 if TYPE_CHECKING:
@@ -198,7 +202,7 @@ class PartitionSteps:
             others = [one for one in self._segments if one is not segment]
             if not is_last or any(one.damage or one.headers for one in others) or self._only is not None:
                 return None
-            may_be_cut = segment.ends_with_damage and self._may_be_cut(segment.damage[0])
+            may_be_cut = segment.ends_with_damage and self._may_be_cut(segment)
             return command_line("truncate", named(segment.log), "--at-damage") if may_be_cut else None
         if segment.is_unsound(finding) and segment.can_be_indexed:
             path = finding.file if finding.file in segment.job.files.values() else segment.log
@@ -213,12 +217,16 @@ class PartitionSteps:
         self._snapshots.append(job.files[FileKind.LOG])
         return command_line("reindex", named(job.files[FileKind.LOG]), "--snapshot")
 
-    def _may_be_cut(self, damage: Finding) -> bool:
+    def _is_kept(self, segment: _Segment) -> bool:
+        """Whether a broker keeps what a cut at the first damage leaves: below the log start it deletes all of it."""
+        start = self._directory.log_start
+        return segment.job.base_offset > start or not start or segment.end_before_damage > start
+
+    def _may_be_cut(self, segment: _Segment) -> bool:
         """Whether nothing but the damage speaks against a cut; what truncate refuses is not named."""
         from kdump.broker.truncate import LOADED, name_error  # the model of the broker costs time to import
 
-        start = self._directory.log_start
-        if start and (damage.offset is None or damage.offset <= start):
+        if not self._is_kept(segment):
             return False
         names = [name for name in self._directory.listing.names if name.endswith(LOADED)]
         return all(name_error(name) is None and self._directory.listing.is_regular(name) for name in names)
@@ -273,7 +281,8 @@ class PartitionSteps:
         alternatives = [] if cause is None else [self._restored(_place(cause))]
         if cut is not None:
             alternatives, last = self._of_cut(cut, cause or cut.damage[0])
-            steps.append(last)
+            if self._is_kept(cut):
+                steps.append(last)
         foreign = [one.log for one in self._segments if one.is_foreign]
         if foreign:
             why = f"writes all that is intact but for {', '.join(foreign[:_NAMED])}"
@@ -444,6 +453,23 @@ class _Segment:
             end = max(end, (one.position or 0) + (one.length or 0))
         is_searched = not any(at >= (self.damage[0].position or 0) for at in self._not_searched)
         return self._is_whole and is_searched and end >= self._size
+
+    @cached_property
+    def end_before_damage(self) -> int:
+        """The log end offset after a cut at the first damage; the base offset where no right batch is before it."""
+        opened = open_source(self.log, follow=False)
+        if isinstance(opened, OpenFailure):
+            return self.job.base_offset
+        with opened, suppress(OSError):
+            limit, job = VerifyOptions().max_batch_bytes, self.job
+            walk = CheckedWalk(
+                opened, lambda _: None, segment=job.base_offset, next_base=job.next_base, max_batch_bytes=limit
+            )
+            for _ in walk.windows(self.damage[0].position):
+                pass
+            last = walk.checks.offsets.last
+            return self.job.base_offset if last is None else last + 1
+        return self.job.base_offset
 
     @cached_property
     def can_be_indexed(self) -> bool:

@@ -163,6 +163,8 @@ class PartitionCheck:
                     told = list(causes.settle(job, result, self._after(job, result, replay, deep=options.deep)))
                     yield from self._lost_in(held if not causes.is_foreign else self._lost_of_foreign(job, held))
                     self._losses.reached(self._end)
+                    if self._goes_on_in_next(job, result) and not causes.is_foreign:
+                        self._losses.have(result.end_offset)
                     yield from told
                 else:
                     yield from causes.take(result)
@@ -172,6 +174,12 @@ class PartitionCheck:
         size, count = sum(self.sizes), len(self.jobs)
         ends = (self._start, self._end) if self._bases else (None, None)
         yield PartitionChecked(self.path, count, ends[0], ends[1], size, self._losses.offsets_lost)
+
+    def _goes_on_in_next(self, job: SegmentJob, facts: SegmentSummary) -> bool:
+        """Whether right batches of a segment have all offsets from its next one's base on, up to their end (O06)."""
+        if job.next_base is None or facts.dense_from is None:
+            return False
+        return facts.dense_from < job.next_base < facts.end_offset
 
     def _lost_in(self, some: Iterable[LostInLog]) -> Iterator[Loss]:
         for one in some:
@@ -193,7 +201,9 @@ class PartitionCheck:
         first = self._bases[0] if self._bases else _NEVER
         before = {base: last for base, last in self._lost_logs.items() if base < first}
         for base, last in before.items():
-            end = min([one for one in (*self._lost_logs, *self._bases) if one > base], default=last + 1)
+            known = [last + 1, *(offset for offset, _ in known_ends(self.directory, {}))]
+            known += [one.start_offset for one in self._usable_epochs]  # the log had got there when the epoch began
+            end = min([one for one in (*self._lost_logs, *self._bases) if one > base], default=max(known))
             lost = LostRange(0, 0, base, end - 1, None, Certainty.LOST, (Code.F08.name,))
             yield from self._losses.take(self.directory.path_of(base, FileKind.LOG), [lost])
 

@@ -136,6 +136,8 @@ class _SegmentCheck:
         self._is_short = False
         self._losses: LossFold | None = None
         self._before: int | None = None  # last offset before the window in hand
+        self._last_offset: int | None = None  # of the last batch, by its header
+        self._dense_from: int | None = None
 
     def walk(self) -> Iterator[Progress]:
         """Walk through the log, and judge everything."""
@@ -172,6 +174,7 @@ class _SegmentCheck:
             self._sizes,
             *self._times,
             self._evidence(),
+            self._dense_from,
         )
 
     def _evidence(self) -> Evidence | None:
@@ -284,6 +287,7 @@ class _SegmentCheck:
                 yield end
         if walk.checks.offsets.last is not None:
             self._end = walk.checks.offsets.last + 1
+        self._is_sure_of_last &= walk.checks.offsets.last == self._last_offset  # else it was blamed
         self._off_epochs = epochs.contradicts_all
         for finding in epochs.findings(self._blamed, log.size):
             self._report(finding)
@@ -307,19 +311,16 @@ class _SegmentCheck:
         if fold is None:
             return
         free = job.base_offset if last is None else last + 1
-        if not job.is_last:
-            fold.finish(free, None if job.next_base is None else job.next_base - 1, (), is_last=False)
-        elif self._end_is_unknown:
-            fold.finish(free, None, (), is_last=True)
-        else:
-            known = list(job.known_ends)
+        self._dense_from = fold.dense_from or job.base_offset
+        known = list(job.known_ends)
+        if not self._end_is_unknown:
             with suppress(OSError):  # they have vanished meanwhile
                 known += self._segment.known_ends(self._trusted_at, free - 1, self._times[1])
-            beyond = [one for one in known if free < one[0] < _NEVER]
-            end = max([offset for offset, _ in beyond], default=None)
-            fold.finish(
-                free, None if end is None else end - 1, tuple(dict.fromkeys(code for _, code in beyond)), is_last=True
-            )
+        most = _NEVER - 1 if job.next_base is None else job.next_base
+        beyond = [] if self._end_is_unknown else [one for one in known if free < one[0] <= most]
+        end = job.next_base if not job.is_last else max([offset for offset, _ in beyond], default=None)
+        why = tuple(dict.fromkeys(code for _, code in beyond))
+        fold.finish(free, None if end is None else end - 1, why, is_last=job.is_last)
 
     def _handing_on(self, checks: Iterator[None], progress: Progress) -> Iterator[Progress]:
         """Let what the checks have found so far be handed on: nothing grows with what is wrong."""
@@ -355,7 +356,8 @@ class _SegmentCheck:
             self._gap_for_indexes()
         sure = not odd and offsets.is_settled
         k = window.count - 1
-        self._is_sure_of_last = sure and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
+        self._is_sure_of_last = not odd and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
+        self._last_offset = window.cell(k, layout.LAST_OFFSET)
         return self._to_indexes(lambda fold: fold.step(window, last, sure=sure))
 
     def _gap_for_indexes(self) -> None:

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.foreign import times_of
+from kdump.broker.losses import last_offset
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import MISPLACED, NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
@@ -68,6 +69,11 @@ class Place(NamedTuple):
     codes: tuple[str, ...]
     is_exact: bool
     is_whole: bool = False
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether the header under a wrong CRC has records that cannot be in its offsets, or in its bytes."""
+        return self.is_exact and self.records is None and self.codes == (Code.B01.name,)
 
     @property
     def lacks_offsets(self) -> bool:
@@ -378,8 +384,16 @@ class _Walk:
                 elif window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC):
                     self._stretches.push(window, k, k + 1)
                 else:
-                    self._wrong.append(_place_of(window, k))
+                    self._wrong.append(self._with_own_end(_place_of(window, k)))
         self._judge_heights()
+
+    def _with_own_end(self, place: Place) -> Place:
+        """A batch whose header contradicts itself, with the offsets that its records tell where they do."""
+        if not place.is_odd or place.offset is None:
+            return place
+        limits = self._limits
+        last = last_offset(self._log, place.position, limits.max_uncompressed_bytes, limits.max_batch_bytes)
+        return place if last is None else place._replace(last_offset=last, records=last - place.offset + 1)
 
     def _judge_heights(self) -> None:
         """Find the batches that lie above what follows them, and adjoin nothing.
@@ -629,6 +643,8 @@ def _place_of(
         is_wrapper = row[layout.ATTRIBUTES] & layout.CODEC_MASK
         first, count = inner or ((-1, -1) if is_wrapper or codes is None else (last, 1))
     sane = 0 <= first <= last <= layout.LARGEST_OFFSET
+    if not (count or is_legacy or codes) and row[layout.SIZE] > layout.RECORDS_AT:
+        count = -1  # there are bytes of records
     if is_legacy and first > last:
         first = -1  # what is inside lies above the wrapper
     return Place(
@@ -651,7 +667,8 @@ def _place_of_gap(log: Source, finding: Finding) -> Place:
     codes = (finding.code.name,)
     header = log.read_at(finding.position, layout.RECORDS_AT)
     if finding.code is not Code.L02 or len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
-        return Place(finding.position, finding.length, None, None, None, False, codes, False)
+        first = finding.offset if finding.offsets_from == "bytes" else None
+        return Place(finding.position, finding.length, first, None, None, False, codes, False)
     rows = array("q", bytes(8 * layout.BATCH_WIDTH))
     _scan.header_row(header, 0, finding.position, finding.length, layout.MAGIC_V2, rows)
     first, last, count = rows[layout.BASE_OFFSET], rows[layout.LAST_OFFSET], rows[layout.COUNT]

@@ -31,7 +31,7 @@ class Spot(NamedTuple):
     place: Place
 
 
-def spots_of(path: str, facts: LogFacts, start: int, end: int | None) -> Iterator[Spot]:
+def spots_of(path: str, facts: LogFacts, start: int, end: int | None, cut: Place | None = None) -> Iterator[Spot]:
     """Yield the places of a log with their offsets: those of the header where they fit, else what is left free.
 
     Args:
@@ -39,10 +39,11 @@ def spots_of(path: str, facts: LogFacts, start: int, end: int | None) -> Iterato
         facts: what it has.
         start: the first offset that it can have.
         end: the first offset that is not in it, None where nobody knows.
+        cut: where its end is cut off; None where nothing shows that.
     """
     rows = facts.stretches
     positions = rows[0::STRETCH]
-    at, places = 0, facts.places
+    at, places = 0, facts.places if cut is None else [*facts.places, cut]
     while at < len(places):
         k = bisect_left(positions, places[at].position)
         low = rows[(k - 1) * STRETCH + 3] + 1 if k else start
@@ -60,7 +61,7 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
     waiting: list[Place] = []
     for place in places:
         first, last = place.offset, place.last_offset
-        fits = place.is_exact and first is not None and last is not None and low <= first <= last
+        fits = place.is_exact and not place.is_odd and first is not None and last is not None and low <= first <= last
         if fits and first is not None and last is not None and (high is None or last <= high):
             if waiting and low < first:
                 yield Spot(low, first - 1, not waiting[0].is_batch, path, waiting[0])
@@ -77,6 +78,10 @@ def _between(path: str, places: Sequence[Place], low: int, high: int | None) -> 
         ):
             yield Spot(low, last, False, path, place._replace(records=1 if low == last else None))  # a legacy message
             low = last + 1
+        elif (place.is_exact or not place.is_batch) and first is not None and low <= first <= (high or first):
+            if waiting and low < first:
+                yield Spot(low, first - 1, not waiting[0].is_batch, path, waiting[0])
+            waiting, low = [place], first  # where it ends, only what comes next tells
         else:
             waiting.append(place)
     if waiting and high is not None and low <= high:

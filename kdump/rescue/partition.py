@@ -174,7 +174,7 @@ class PartitionSalvage:
             if base is not None and not one.facts.is_renamed:
                 if rows[0] == 0:
                     spans[0] = min(base, spans[0][0]), spans[0][1]
-                if rows[-3] == one.source.size and end is not None:
+                if rows[-3] == one.source.size and end is not None and self.cut_end(one) is None:
                     ends = [end, *(first for first, _ in self.lost_logs(one.copy) if first > spans[-1][1])]
                     spans[-1] = spans[-1][0], max(spans[-1][1], min(ends) - 1)
             found.extend((first, min(last, line.cuts[one.copy] - 1)) for first, last in spans)
@@ -402,7 +402,7 @@ class PartitionSalvage:
         suspects = [False] * len(self._copies)
         for one in self.read:
             logs[one.copy].append(one.facts)
-            suspects[one.copy] |= any(
+            suspects[one.copy] |= self.cut_end(one) is not None or any(
                 self._is_doubted(one.copy, run.epoch, offset)
                 for run in one.facts.epochs
                 for offset in (run.first, run.last)
@@ -623,6 +623,30 @@ class PartitionSalvage:
             ends.append(min(copy.known_end(end), line.cuts[number]))
         return max(ends)
 
+    def cut_end(self, one: ReadLog) -> Place | None:
+        """Return where the end of a log before another one is cut off; None where nothing shows that.
+
+        Compaction leaves offsets out before the next log, but neither a torn batch nor an index that goes on.
+        """
+        copy, facts, size = self._copies[one.copy], one.facts, one.raw.size
+        if one.log.next_base is None or one.log.base is None or facts.is_renamed or copy.is_run:
+            return None
+        last = facts.last if facts.last is not None else one.log.base - 1
+        codes: tuple[str, ...] = ("L02",) if facts.places and "L02" in facts.places[-1].codes else ()
+        with suppress(OSError):
+            segment, end = copy.segment(one.log, self._cache), max(facts.stretches[1::STRETCH], default=0)
+            known = list(segment.known_ends(end - 1, last, None))
+            if len(known) == 1 and known[0][1] == "T04":  # without the offset index its timestamp counts
+                known = list(segment.known_ends(end - 1, last, self._latest(one)))
+            codes = tuple(code for offset, code in known if last + 1 < offset <= one.log.next_base) or codes
+        return Place(size, 0, None, None, None, False, codes, False) if codes else None
+
+    def _latest(self, one: ReadLog) -> int | None:
+        """The largest timestamp of the batches of a log that are well."""
+        rows, limit = one.facts.stretches, self._options.limits.max_batch_bytes
+        stretches = (batches_of(one.source, rows[at], rows[at + 1], limit) for at in range(0, len(rows), STRETCH))
+        return max((max(window.column(layout.MAX_TIMESTAMP)) for found in stretches for window in found), default=None)
+
     def lacks_log(self, first: int, last: int) -> bool:
         """Tell whether the log of a segment is missing that begins in a range: another hole than compaction makes."""
         copies = [copy for copy in self._copies if not copy.is_run]
@@ -793,7 +817,8 @@ class LineWriter:
             if end is None and one.log.base is not None:
                 end = self._known_end
             lost = [first for first, _ in self._work.lost_logs(one.copy) if start < first and end is not None]
-            own = list(spots_of(one.log.path, one.facts, start, min([end or 0, *lost]) if lost else end))
+            end = min([end or 0, *lost]) if lost else end
+            own = list(spots_of(one.log.path, one.facts, start, end, self._work.cut_end(one)))
             spots.extend(own)
             if one.log.next_base is None and not self._work.is_run(one.copy):
                 self._note_tail(one, own)

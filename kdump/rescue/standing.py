@@ -68,7 +68,7 @@ def standing_of(
     Args:
         copies: of the partition.
         logs: of each copy what its logs have, in their order.
-        suspects: of each copy whether its epochs are wrong.
+        suspects: of each copy whether its epochs are wrong, or the end of a log is cut off.
         line: of all of them.
         result: what the line has come to.
     """

@@ -18,6 +18,7 @@ from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.scenes import GOLDENS, SCENES, said
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
     from typing import Any
 
@@ -92,6 +93,96 @@ def test_a_batch_cut_out_of_a_dense_log_is_lost_and_out_of_one_with_holes_absent
     found = losses(damaged(tmp_path / "two", *cuts))
     assert [one[2:4] for one in found] == [(131, 132), (176, 178)]
     assert {one[5] for one in found} == {"absent"}
+
+
+def lost(tree: Path) -> list[tuple[int, int, str]]:
+    """The offsets that verify tells as lost, which are those that salvage does not get."""
+    found = [one[2:4] + one[5:] for one in losses(tree) if one[5] != "absent"]
+    [partition] = (path for path in tree.iterdir() if path.is_dir())
+    run = run_kdump(["salvage", "--format", "json", str(partition), "--to", str(tree.parent / "out")], tree)
+    missed = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "loss"]
+    missed = [row for row in missed if row["certainty"] != "absent"]
+    assert offsets((row["offset"], row["lastOffset"]) for row in missed) == offsets(one[:2] for one in found)
+    assert run.exit == (3 if found else 0)
+    return found
+
+
+def offsets(ranges: Iterable[tuple[int, int]]) -> list[int]:
+    return sorted(one for first, last in ranges for one in range(first, last + 1))
+
+
+@pytest.mark.parametrize("without", ["", "index", "timeindex"])
+def test_an_end_that_is_cut_off_before_another_segment_is_no_hole_of_compaction(without: str, tmp_path: Path) -> None:
+    tree = damaged(tmp_path, {"op": "truncate", "size": 3189}, base="compacted", log="0" * 17 + "494")
+    if without:
+        (tree / "compacted-0" / name(494, without)).unlink()
+    assert lost(tree) == [(591, 629, "lost")]
+    assert [row["expected"] for row in rows(tree) if row["type"] == "finding" and row["code"] == "F14"] == [630]
+    assert not any("nothing is lost" in row["why"] for row in rows(tree) if row["type"] == "step" and not without)
+    run = run_kdump(["reindex", str(tree / "compacted-0")], tree)
+    assert run.exit == 12 or without
+
+
+def test_beside_a_whole_copy_one_whose_end_is_cut_off_is_damaged_and_nothing_is_lost(tmp_path: Path) -> None:
+    tree = damaged(tmp_path, {"op": "truncate", "size": 3189}, base="compacted", log="0" * 17 + "494")
+    sources = [str(tree / "compacted-0"), str(DAMAGE / "intact" / "compacted" / "logdir" / "compacted-0")]
+    run = run_kdump(["salvage", "--format", "json", *sources, "--to", str(tmp_path / "out")], tmp_path)
+    [result] = (row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "salvage")
+    assert result["offsetsLost"] == 0
+    assert [(one["path"], one["state"]) for one in result["copies"]] == [(sources[1], "whole"), (sources[0], "damaged")]
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_behind_a_torn_batch_all_up_to_the_next_segment_is_lost(has_index: bool, tmp_path: Path) -> None:
+    tree = damaged(tmp_path, {"op": "truncate", "size": 4774}, base="follower", log="0" * 20)
+    if not has_index:
+        for suffix in ("index", "timeindex"):
+            (tree / "follower-0" / name(0, suffix)).unlink()
+    assert lost(tree) == [(63, 65, "doubtful"), (66, 104, "lost")]
+
+
+@pytest.mark.parametrize(
+    ("position", "wrong", "found"),
+    [
+        (300, "a5" * 400, [(108, 108, "doubtful"), (109, 115, "lost")]),
+        (1345, "00000000", [(123, 125, "doubtful")]),
+        (1345, "00000000" + "00" * 110, [(123, 125, "doubtful")]),
+    ],
+    ids=["bytes behind a batch", "a last offset that its records belie", "a last offset that nothing belies"],
+)
+def test_what_a_header_does_not_claim_of_damaged_bytes_is_no_hole(
+    position: int, wrong: str, found: list[tuple[int, int, str]], tmp_path: Path
+) -> None:
+    tree = damaged(tmp_path, {"op": "set", "position": position, "bytes": wrong}, base="follower", log="0" * 17 + "105")
+    assert lost(tree) == found
+
+
+def test_every_loss_in_a_dense_log_names_codes_that_are_found(tmp_path: Path) -> None:
+    tree = damaged(tmp_path, {"op": "set", "position": 300, "bytes": "a5" * 400})
+    found = rows(tree)
+    codes = {row["code"] for row in found if row["type"] == "finding"}
+    assert {code for row in found if row["type"] == "loss" for code in row["because"]} <= codes
+    assert lost(tree) == [(122, 124, "doubtful"), (125, 130, "lost")]
+
+
+def test_a_partition_without_logs_has_lost_all_that_its_other_files_know(tmp_path: Path) -> None:
+    source = FIXTURES / "kafka-4.3.1" / "clean" / "node1" / "mixed-0"
+    for gone in ("", name(185, "snapshot"), "leader-epoch-checkpoint"):
+        tree = tmp_path / f"without {gone}"
+        copy_tree(source, tree / "mixed-0")
+        for file in (name(0), gone):
+            (tree / "mixed-0" / file).unlink() if file else None
+        assert [one[2:] for one in losses(tree)] == [(0, 184, None, "lost")]
+
+
+def test_what_an_intact_batch_of_an_earlier_segment_has_is_not_lost(tmp_path: Path) -> None:
+    tree = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "copied")
+    (tree / "plain-0" / name(245)).write_bytes((tree / "plain-0" / name(240)).read_bytes())
+    assert lost(tree) == []
+    tree = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "renamed" / "logdir")
+    for path in (tree / "plain-0").glob(name(119, "*")):
+        path.rename(path.with_name(name(117, path.suffix[1:])))
+    assert lost(tree) == []
 
 
 def test_a_tail_cut_at_a_boundary_is_lost_up_to_what_indexes_and_checkpoints_know(tmp_path: Path) -> None:

@@ -70,6 +70,17 @@ def test_steps_mend_damage_of_several_kinds_and_no_order_keeps_more(cases: tuple
     assert [shlex.split(one)[1] for one in commands] == list(WRITERS)
 
 
+def test_a_cut_below_the_log_start_is_no_step_as_truncate_refuses_it(tmp_path: Path) -> None:
+    """The log starts at offset 58: with what a cut at the first damage leaves below it, a broker deletes all."""
+    for position, is_step in ((1470, False), (4000, True)):
+        tree = copy_tree(DAMAGE / "intact" / "logstart" / "logdir", tmp_path / str(position))
+        apply_edit(tree, {"op": "set", "file": f"logstart-0/{name(0)}", "position": position, "bytes": "ff"})
+        commands = [step.command or "" for step in kdump.verify([str(tree)]).steps]
+        assert any("truncate" in command for command in commands) is is_step
+        cut = ["truncate", "--at-damage", "--with-later-segments", str(tree / "logstart-0")]
+        assert run_kdump(cut, tmp_path).exit == (7 if is_step else 12)
+
+
 def check_order(build: Path, root: Path) -> list[str]:
     commands, left, kept = after_steps(build, root)
     best = best_of_all_orders(build, root, commands)

@@ -231,9 +231,10 @@ def offsets_of(header: bytes, magic: int) -> tuple[int | None, int | None]:
 
 
 def _records_of(window: Window, k: int) -> int | None:
-    """The records that a header under a wrong CRC tells; None where it has none, or they cannot be in its offsets."""
+    """The records that a header under a wrong CRC tells; None where they cannot be in its offsets, or in its bytes."""
     count, delta = window.cell(k, layout.COUNT), window.cell(k, layout.LAST_OFFSET_DELTA)
-    return count if window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 and 0 <= count <= delta + 1 else None
+    fits = 0 < count <= delta + 1 or (not count and window.cell(k, layout.SIZE) == layout.RECORDS_AT)
+    return count if window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 and fits else None
 
 
 def _offset_behind(window: Window, k: int) -> int | None:
