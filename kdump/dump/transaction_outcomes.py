@@ -283,8 +283,6 @@ class Outcomes:
         for finding in findings:
             if finding.is_not_read:
                 self._hole(finding.offset, finding.last_offset)
-            elif finding.is_unplaced:
-                self._hole(None, None)
         findings.clear()
 
     def _place(self, path: str, window: Window, k: int) -> int:
@@ -314,9 +312,11 @@ class Outcomes:
         start = 0
         for k, is_trusted in self._odd(number, window, lost):
             self._follow(number, window.part(start, k))
-            if not is_trusted and window.cell(k, layout.SIZE) <= LARGEST_MARKER:
+            if window.cell(k, layout.POSITION) in lost:
+                self._hole(None, None)
+            elif not is_trusted and window.cell(k, layout.SIZE) <= LARGEST_MARKER:
                 self._hole(window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET))
-            one, place = window.part(k, k + 1), self._last + 1
+            one, place = window.only(k), self._last + 1
             self._places[self.logs[number].path, one.cell(0, layout.POSITION)] = place
             one.shift(0, place - one.cell(0, layout.BASE_OFFSET))
             self._follow(number, one, is_trusted=is_trusted)

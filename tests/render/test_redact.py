@@ -414,7 +414,17 @@ PROSE = {
 }
 """Texts of items that are sentences, commands or numbers: names are looked for in them."""
 NOT_REDACTED = {  # rows of salvage and carve, which have no --redact
-    *("CarvedRun", "Kept", "Diverged", "PatchedField", "Revived", "Salvaged", "SalvageStep", "SalvageDone"),
+    *(
+        "CarvedRun",
+        "Kept",
+        "Diverged",
+        "PatchedField",
+        "Revived",
+        "Salvaged",
+        "SalvagedCopy",
+        "SalvageStep",
+        "SalvageDone",
+    ),
     "SalvageRefused",
 }
 
