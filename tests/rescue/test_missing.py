@@ -139,8 +139,9 @@ def test_what_a_whole_copy_has_cleaned_away_is_not_lost_for_damage_in_another(tm
 
 
 def test_what_both_copies_have_damaged_is_lost(tmp_path: Path) -> None:
+    """The header of the one copy has no records though bytes follow it: it does not tell where its batch ended."""
     done = done_of(tmp_path, cleaned(tmp_path / "a", (942, bytes(140))), cleaned(tmp_path / "b", (942 + 60, bytes(20))))
-    assert [one[:3] for one in losses(done)] == [(201, 219, "lost"), (220, 222, "doubtful"), (223, 243, "lost")]
+    assert [one[:3] for one in losses(done)] == [(201, 219, "lost"), (220, 243, "doubtful")]
 
 
 def test_a_hole_that_stands_alone_in_a_copy_is_no_cleaning(tmp_path: Path) -> None:
