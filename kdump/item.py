@@ -552,6 +552,7 @@ class Prediction(Value):
             is wrong.
         cause: code and file of what keeps it from loading; None where it loads.
         torn: with which the log ends before the start; None for none, and where it does not load.
+        is_stray: a broker with KRaft renames the directory to -stray, for want of partition.metadata.
     """
 
     path: str
@@ -571,11 +572,12 @@ class Prediction(Value):
     reused_offsets: tuple[int, int] | None = None
     cause: tuple[str, str] | None = None
     torn: TornBatch | None = None
+    is_stray: bool = False
 
     @property
     def changes_nothing(self) -> bool:
         """Whether the broker loads the partition, leaves its logs and indexes as they are, and serves all of it."""
-        is_kept = all(segment.action == "keep" for segment in self.segments)
+        is_kept = not self.is_stray and all(segment.action == "keep" for segment in self.segments)
         return self.loads and is_kept and self.torn is None and self.reused_offsets is None and not self.hidden_records
 
     @property

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, load
-from kdump.broker.load.log_manager import Cause, LogManager, worst
+from kdump.broker.load.log_manager import STRAY, Cause, LogManager, worst
 from kdump.finding import Code
 from kdump.format.kinds import FileKind
 from kdump.item import Prediction, SegmentFate
@@ -154,6 +154,7 @@ def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) ->
         outcome.hidden_records,
         outcome.reused_offsets,
         torn=outcome.torn,
+        is_stray=STRAY in assumed,
     )
 
 

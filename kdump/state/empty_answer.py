@@ -8,7 +8,9 @@ from kdump.broker.losses import UNREADABLE
 from kdump.finding import Code, Finding
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
+from kdump.render.shell import shell_word
 from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, OpenRow, TransactionRow
+from kdump.storage.names import OFFSETS_TOPIC
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -107,3 +109,6 @@ class EmptyAnswer:
         if question.to_list and (question.names or question.when):
             next_step = f"; {'list them' if question.names else 'at the end of the log'}: {question.to_list}"
         yield f"no {what}{question.of} here{question.when}{next_step}"
+        if question.kind == "group" and missing and not question.is_diff:
+            which = f"kdump partition-for {shell_word(missing[0])}"
+            yield f"a group is in one partition of {OFFSETS_TOPIC} ({which} tells in which): another broker may have it"

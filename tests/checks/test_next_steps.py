@@ -353,3 +353,12 @@ def test_where_replicas_were_compared_what_is_missing_is_restored_from_the_sound
     assert steps[0].startswith(f"step 1: restore {log_dir}/{PLAIN} from {other}/{PLAIN}, in which nothing is wrong")
     assert steps[0].endswith("(when this is done, leave out step 2)")
     assert "verify --replicas" not in "".join(steps)
+
+
+def test_where_no_replica_has_a_lost_log_salvage_makes_a_partition_of_the_rest(tmp_path: Path) -> None:
+    partition = copy_tree(DAMAGE / "intact" / "none" / "logdir", tmp_path / "logs") / "plain-0"
+    (partition / name(119, "log")).unlink()
+    restore, salvage = kdump.verify(partition).steps
+    assert restore.command is None
+    assert restore.instead == (2,)
+    assert salvage.command == f"kdump salvage {partition} --to DIR"

@@ -96,6 +96,13 @@ def test_json_row_has_the_keys_of_the_contract(tmp_path: Path) -> None:
     assert rows[-1]["type"] == "summary"
 
 
+def test_a_directory_that_a_broker_takes_for_a_stray_is_never_told_as_left_alone() -> None:
+    """Nobody reads `assumed` on a terminal: that all is kept would be all that is seen."""
+    row = ROW.replace(segments=(), bytes_lost=0, records_lost=0, is_stray=True)
+    assert not row.changes_nothing
+    assert "renames the directory to -stray: partition.metadata is missing" in prediction_sentences(row, None)[-1]
+
+
 def test_text_row_names_what_does_not_stay() -> None:
     assert prediction_line(ROW) == (
         "prediction t-0 start=full loads=true start_offset=0 end=40 lost_bytes=1000000 lost_records=7 "

@@ -402,6 +402,12 @@ def test_the_table_says_once_what_several_findings_say_alike() -> None:
     assert shown.count(Code.L09.remedy) == 1
 
 
+def test_the_table_names_all_bytes_of_what_it_counts() -> None:
+    found = list(alike(9))
+    begin, last = found[4].position, found[-1]
+    assert f"bytes {begin}..{(last.position or 0) + (last.length or 0) - 1}" in as_table([*found, SEGMENT, DIRECTORY])
+
+
 @pytest.mark.parametrize("width", [20, 40, 79, 120])
 def test_the_table_loses_no_word_where_it_is_narrow(width: int) -> None:
     wide, narrow = as_table(DAMAGED, width=1000), as_table(DAMAGED, width=width)

@@ -53,6 +53,15 @@ def test_an_empty_answer_says_what_to_ask_on_a_terminal_and_in_a_log(args: list[
     assert " ".join(line.split()) in " ".join(" ".join(run_in_terminal(args, NODE).lines).split())
 
 
+def test_a_group_that_is_not_here_may_be_in_a_partition_of_another_broker() -> None:
+    """Each broker of a real cluster has some of the partitions only."""
+    lines = run_kdump(["groups", ".", "--group", "it's"], NODE).stderr.decode().splitlines()
+    where = "a group is in one partition of __consumer_offsets"
+    which = "kdump partition-for 'it'\"'\"'s' tells in which"
+    assert f"kdump: {where} ({which}): another broker may have it" in lines
+    assert not any(where in line for line in run_kdump(["groups", "."], NODE).stderr.decode().splitlines())
+
+
 def test_what_is_damaged_was_not_searched_and_an_answer_needs_no_word(tmp_path: Path) -> None:
     batches = [at(n, T, commit("g", 0, n)) for n in range(3)]
     batches[1] = batches[1][:-1] + bytes([batches[1][-1] ^ 1])

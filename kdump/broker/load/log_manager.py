@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kdump.storage.partition_dir import PartitionDir
     from kdump.storage.state_file import StateFile
 
-_STRAY = (
+STRAY = (
     "the broker keeps a directory without partition.metadata, which is missing here: one that runs with KRaft takes it"
     " for a stray and renames it to -stray"
 )
@@ -157,7 +157,7 @@ class LogManager:
             interval = DEFAULT if interval is None else interval
             assumed.append(f"index.interval.bytes={interval} ({why})")
         if self._is_stray(directory, name):
-            assumed.append(_STRAY)
+            assumed.append(STRAY)
         key = name.topic, name.partition
         facts = PartitionFacts(
             directory.path,

@@ -279,10 +279,15 @@ def _head(finding: Finding, *, is_wide: bool) -> Text:
 
 
 def _span(folded: Folded) -> Iterator[Text]:
-    """Where the first and the last of what is counted begin."""
-    first, last = folded.first.position, folded.last.position
-    if first is not None and last is not None:
-        yield Text(span(min(first, last), max(first, last), "byte"))
+    """From where to where the first and the last of what is counted lie."""
+    ends = [
+        (one.position, one.position + max(1, one.length or 0))
+        for one in (folded.first, folded.last)
+        if one.position is not None
+    ]
+    if len(ends) == 2:
+        first, end = min(ends)[0], max(end for _, end in ends)
+        yield Text(byte_span(first, end - first))
 
 
 def _severity(severity: Severity) -> Text:

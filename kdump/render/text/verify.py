@@ -235,6 +235,8 @@ def prediction_sentences(one: Prediction, end: int | None) -> list[str]:
         offsets = max(0, (end or 0) - (one.log_end_offset or 0))
         found.append(f"{counted(offsets, 'offset')}, {lost} lost" if offsets else f"{lost} lost")
     hidden = hidden_sentence(one)
+    if one.is_stray:
+        found.append("a broker with KRaft renames the directory to -stray: partition.metadata is missing")
     return [*found, hidden] if hidden else found
 
 
