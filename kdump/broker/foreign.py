@@ -151,7 +151,8 @@ class ForeignSegments:
     def _joints(self, one: SegmentOrigin) -> list[tuple[bool, str]]:
         """Where the offsets do not go on from the segment before, or to the next: whether they overlap, and a sentence.
 
-        Compaction leaves offsets out too: where some are missing inside, those that are missing at an end say nothing.
+        Compaction leaves offsets out too: where some are missing inside, those that are missing at an end say nothing;
+        nor where one batch is all that there is, which has no inside.
         """
         first, end, base, before = one.first_offset, one.end_offset, one.base_offset, self._end_before
         if first is None or not one.is_whole:
@@ -166,7 +167,7 @@ class ForeignSegments:
         if after not in (None, end):
             found.append((end > (after or 0), f"it ends before offset {end}, and {what} {after}"))
         has_overlap = any(overlaps for overlaps, _ in found)
-        return found if has_overlap or not one.has_holes else []
+        return found if has_overlap or not (one.has_holes or one.batches == 1) else []
 
     def _home(self, one: SegmentOrigin) -> str | None:
         """The partition beside this one that the segment fits, and this one's fits there, where offsets tell it."""

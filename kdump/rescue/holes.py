@@ -26,9 +26,16 @@ def was_compacted(copy: Copy, logs: Iterable[tuple[SourceLog, LogFacts]]) -> boo
     """
     holes, lacks_records = 0, False
     for log, facts in logs:
-        holes += facts.gaps + _ends_early(copy, log, facts)
+        holes += facts.gaps + _begins_late(copy, log, facts) + _ends_early(copy, log, facts)
         lacks_records |= facts.lacks_records
     return is_compaction(holes, lacks_records=lacks_records)
+
+
+def _begins_late(copy: Copy, log: SourceLog, facts: LogFacts) -> bool:
+    """Whether offsets are missing before the first batch of a log, which lies at its beginning."""
+    if copy.is_run or log.base is None or facts.is_renamed or not facts.stretches:
+        return False
+    return facts.stretches[0] == 0 and facts.stretches[2] > log.base
 
 
 def _ends_early(copy: Copy, log: SourceLog, facts: LogFacts) -> bool:

@@ -731,7 +731,8 @@ def _place_in_copy(one: ReadLog) -> tuple[int, int]:
 
 
 def _are_large(places: Sequence[Place], begin: int, end: int) -> bool:
-    """Whether bytes of a log are whole batches that stay out, each too large for a marker."""
+    """Whether bytes of a log are whole batches that stay out, each too large for a marker; not where there are none."""
+    start = begin
     for at in range(bisect_left(places, begin, key=lambda one: one.position), len(places)):
         place = places[at]
         if place.position != begin or begin >= end:
@@ -739,7 +740,7 @@ def _are_large(places: Sequence[Place], begin: int, end: int) -> bool:
         if place.length <= LARGEST_MARKER or not place.is_whole:
             return False
         begin += place.length
-    return begin == end
+    return start < begin == end
 
 
 def log_size(path: str) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kdump.finding import Finding
+    from kdump.format.batch.offset_order import HeaderFacts
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
 
 _MAX_BATCH = 64 * 1024 * 1024
@@ -45,42 +46,48 @@ class EpochsBeside(EpochsAround):
         return EpochsAround(self._entries, self._floor)
 
     def before(self) -> int | None:
-        """Return the epoch that the last two batches of the log before have; None where they do not agree."""
+        """Return the epoch of the log's last batches, as `_borne_out` has it; None where nothing bears it out."""
         return self._before
 
     def after(self) -> int | None:
-        """Return the epoch that the first two batches of the log behind have; None where they do not agree."""
+        """Return the epoch of the log's first batches, as `_borne_out` has it; None where nothing bears it out."""
         return self._after
 
     @cached_property
     def _before(self) -> int | None:
-        return None if self._log_before is None else _epoch_of(self._log_before, is_end=True)
+        return None if self._log_before is None else self._borne_out(_at_end(self._log_before, is_end=True))
 
     @cached_property
     def _after(self) -> int | None:
-        return None if self._log_after is None else _epoch_of(self._log_after, is_end=False)
+        return None if self._log_after is None else self._borne_out(_at_end(self._log_after, is_end=False))
+
+    def _borne_out(self, found: list[HeaderFacts]) -> int | None:
+        """The epoch of two batches that agree, or of one that the checkpoint has: one wrong bit makes neither."""
+        epochs = [one.epoch for one in found]
+        if len(found) == 1 and found[0].first is not None:
+            epochs.append(self.at(found[0].first))
+        return epochs[0] if len(epochs) == _BORNE_OUT and epochs[0] == epochs[1] else None
 
 
-def _epoch_of(path: str, *, is_end: bool) -> int | None:
-    """The epoch of the batches at one end of a log, where a second batch bears it out and all are well."""
-    found: list[int] = []
+def _at_end(path: str, *, is_end: bool) -> list[HeaderFacts]:
+    """The last two batches of a log, or the first, where all are well; one where it has no more."""
+    found: list[HeaderFacts] = []
     wrong: list[Finding] = []
     with suppress(OSError, UnreadableError), OpenFileCache() as cache:
         segment = Segment(path, 0, cache, follow=False)  # of its index only positions are asked for
         log = segment.log
         start = segment.some_before(log.size) if is_end and log.size > _SMALL else 0
         if start is None:
-            return None
+            return []
         start_of = Border(position=start)
         walk = CheckedWalk(log, wrong.append, next_base=None, max_batch_bytes=_MAX_BATCH, border=start_of, resync=False)
         for window in walk.windows():
             facts = [header_facts(window, k) for k in _ends(window.count, is_end=is_end)]
-            found += [one.epoch for one in facts if one.trusted and one.epoch is not None]
+            found += [one for one in facts if one.trusted and one.epoch is not None]
             found = found[-_BORNE_OUT:] if is_end else found[:_BORNE_OUT]
             if not is_end and len(found) == _BORNE_OUT:
                 break
-    is_well = not any(one.gap for one in wrong)
-    return found[0] if len(found) == _BORNE_OUT and found[0] == found[1] and is_well else None
+    return [] if any(one.gap for one in wrong) else found
 
 
 def _ends(count: int, *, is_end: bool) -> range:

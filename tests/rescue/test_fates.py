@@ -73,6 +73,14 @@ def test_a_marker_with_a_wrong_base_offset_ends_nothing_behind_it(
     assert salvaged_otherwise(FIXTURES / partition, Damage((), log, position, bytes([byte]))) == []
 
 
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_hole_without_a_byte_at_the_head_of_a_segment_may_have_had_a_marker(cut: int, tmp_path: Path) -> None:
+    """What lies before it may have been aborted: a COMMIT behind it must not cover that."""
+    tail = [data(3 + cut, ONE), marker(4 + cut, ONE, commit=True), marker(5 + cut, TWO, commit=True)]
+    files = {name(0): data(0, ONE) + data(1, TWO) + batch(2, [b"v"]), name(3): b"".join(tail)}
+    assert salvaged(tmp_path, files) == [2, 3 + cut, 4 + cut, 5 + cut]
+
+
 # --- what tells, and what does not ----------------------------------------------------------------------------
 ONE, TWO = (7, 0), (8, 0)
 LARGE = b"v" * 200

@@ -159,3 +159,16 @@ def test_the_first_offsets_of_a_whole_log_that_are_cleaned_away_are_not_lost(tmp
     data = (sources[0] / name(0)).read_bytes()
     put(sources[0] / name(0), 22, bytes([data[22] ^ 1]))
     assert losses(done_of(tmp_path, *sources)) == []
+
+
+LOG_DIRS = [FIXTURES / "kafka-4.3.1/clean/node1", *sorted(FIXTURES.glob("releases/*/logs"))]
+
+
+@pytest.mark.parametrize("log_dir", LOG_DIRS, ids=lambda one: one.parent.name)
+def test_of_what_a_broker_has_written_nothing_is_lost_and_nothing_is_foreign(log_dir: Path, tmp_path: Path) -> None:
+    """Compacted logs of one batch, with one hole, or with a hole at their start among them."""
+    items = salvage([str(log_dir)], Wanted(str(tmp_path / "out"), None, ()), OPTIONS, Quick())
+    done = [item for item in items if isinstance(item, SalvageDone)]
+    assert done
+    assert {one.salvaged.partition: losses(one) for one in done if losses(one)} == {}
+    assert [note for one in done for note in one.notes if "F15" in note] == []
