@@ -266,7 +266,7 @@ def _phrase(action: str, segments: list[SegmentFate]) -> str:
     if action == "truncate":
         return " and ".join(f"cuts segment {one.base_offset} at byte {one.size}" for one in segments)
     words = {
-        "rebuild-index": "rebuilds the indexes of",
+        "rebuild-index": "makes new indexes of",
         "empty": "empties",
         "delete": "deletes",
         "split": "splits",
