@@ -57,7 +57,7 @@ class Code(Enum):
     F04 = ("not-regular", Severity.WARNING, "{why}: nothing here is followed or read", "replace it by the file itself, or move it out of the directory")
     F06 = ("read-error", Severity.ERROR, "the disk cannot read these {length} bytes: {why}", "copy the disk with a tool that reads around errors (ddrescue), and look at the copy; restore the replica")
     F08 = ("leftover", Severity.NOTE, "{why}", "start the broker, or move the file away knowingly")
-    F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index the file time counts", "rebuild the index before a broker starts")
+    F09 = ("index-missing", Severity.WARNING, "the file is missing: without offset index a segment is recovered, without time index file time counts", "rebuild the index before a broker starts")
     F10 = ("not-a-log", Severity.ERROR, "this is not a Kafka log{looks}", "restore the file from another replica")
 
     F11 = ("odd-directory", Severity.ERROR, "this is not a partition directory: a broker does not start while it is here", "move it out of the log directory")
