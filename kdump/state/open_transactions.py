@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kdump.broker.producer.replay import ProducerFold, Producers
+from kdump.finding import Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.state.copies import last_epoch_and_end
@@ -16,6 +17,7 @@ from kdump.state.partition_log import START, Cut
 from kdump.value import Value
 
 if TYPE_CHECKING:
+    from kdump.finding import Finding
     from kdump.format.batch.window import Window
     from kdump.format.checkpoint.producer_snapshot import ProducerStateEntry
     from kdump.format.read_limits import ReadLimits
@@ -58,8 +60,9 @@ def open_transactions(log: PartitionLog, cut: Cut, limits: ReadLimits) -> Steps[
 
     Source: ProducerStateManager, TransactionsCommand.FindHangingTransactionsCommand.
     """
-    end = last_epoch_and_end(log.directory, limits.max_batch_bytes)[1] if cut.when is None else cut.offset
-    producers, start = _begin(log, cut, end)
+    found: list[Finding] = []
+    end = last_epoch_and_end(log.directory, limits.max_batch_bytes, found.append)[1] if cut.when is None else cut.offset
+    producers, start = _begin(log, cut, end, is_damaged=any(one.severity is Severity.ERROR for one in found))
     fold: ProducerFold | None = None
     number = -1
     if start is not None:
@@ -80,12 +83,15 @@ def open_transactions(log: PartitionLog, cut: Cut, limits: ReadLimits) -> Steps[
     return (yield from _measured(log, cut, entries, end)) if entries else []
 
 
-def _begin(log: PartitionLog, cut: Cut, end: int) -> tuple[Producers, Cut | None]:
-    """The latest producer snapshot that counts and where to go on, None for nowhere: it is of the log end."""
+def _begin(log: PartitionLog, cut: Cut, end: int, *, is_damaged: bool) -> tuple[Producers, Cut | None]:
+    """The latest producer snapshot that counts and where to go on, None for nowhere: it is of the log end.
+
+    Where the last log is damaged it is read: what lies behind its last right batch is told.
+    """
     directory = log.directory
     found = sorted((base for base, files in directory.by_base.items() if FileKind.SNAPSHOT in files), reverse=True)
     for offset in found:
-        if offset > end or (offset not in log.bases and offset != end):
+        if offset > end or (offset not in log.bases and (offset != end or is_damaged)):
             continue
         if cut.when is not None and offset in log.bases and log.bases.index(offset) > cut.segment:
             continue
@@ -97,7 +103,7 @@ def _begin(log: PartitionLog, cut: Cut, end: int) -> tuple[Producers, Cut | None
             producers = Producers.of_snapshot(snapshot.entries, offset)
         except OSError:
             continue
-        if offset == end:
+        if offset == end and not is_damaged:
             return producers, None
         return producers, Cut(log.bases.index(offset), 0, offset)
     return Producers.empty(log.bases[0]), START

@@ -10,7 +10,7 @@ import pytest
 from tests.support.coordinator_records import at, commit, ended, transaction
 from tests.support.partitions import name as file_name
 from tests.support.partitions import snapshot, write
-from tests.support.runs import FIXTURES, run_kdump
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import Record
 
 if TYPE_CHECKING:
@@ -214,3 +214,17 @@ def test_nothing_of_this_is_found_in_what_real_brokers_wrote() -> None:
         rows = transactions(path)
         assert [row for row in rows if row["type"] == "finding"] == [], path
     assert [row["transactionalId"] for row in transactions(NODE) if row["type"] == "open"] == ["left-open"] * 3
+
+
+@pytest.mark.parametrize("damage", ["crc", "torn"])
+def test_damage_behind_the_newest_snapshot_is_told(damage: str, tmp_path: Path) -> None:
+    """The snapshot at 255 is at the end of what can be read: the transaction that began there cannot be seen."""
+    node = copy_tree(NODE / "txnspan-0", tmp_path / "txnspan-0").parent
+    log = node / "txnspan-0" / file_name(211)
+    data = bytearray(log.read_bytes())
+    data[9925] ^= 1
+    log.write_bytes(data if damage == "crc" else data[:-30])
+    run = run_kdump(["transactions", "."], node)
+    assert run.exit == 3
+    assert b"kdump: not searched: ./txnspan-0/" in run.stderr
+    assert b"offsets 255..257" in run.stderr
