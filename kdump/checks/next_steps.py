@@ -320,7 +320,8 @@ class PartitionSteps:
 
     def _salvaged(self, what: str) -> tuple[str | None, str]:
         but = _BUT_IN_DOUBT if self._has_transactions else ""
-        return command_line("salvage", named(self._path), "--to", "DIR"), f"{what} to a new directory{but}"
+        whose = () if parse_partition(base_name(self._path)) else ("--name", "TOPIC-N")
+        return command_line("salvage", named(self._path), "--to", "DIR", *whose), f"{what} to a new directory{but}"
 
     def _of_cut(self, cut: _Segment, cause: Finding) -> tuple[list[tuple[str | None, str]], tuple[str, str]]:
         """Return what keeps more than a cut, and the cut."""

@@ -114,7 +114,7 @@ def test_steps_for_one_log_restore_and_salvage_its_partition(tmp_path: Path, mon
     monkeypatch.chdir(partition)
     assert [one.command for one in kdump.verify(name(0)).steps][1] == "kdump salvage . --to DIR"
     alone = copied(partition, tmp_path / "found") / name(0)
-    assert [one.command for one in kdump.verify(alone).steps][1] == f"kdump salvage {alone} --to DIR"
+    assert [one.command for one in kdump.verify(alone).steps][1] == f"kdump salvage {alone} --to DIR --name TOPIC-N"
 
 
 def test_a_torn_tail_is_cut_by_its_repair_and_salvage_would_keep_no_more(tmp_path: Path) -> None:
@@ -362,3 +362,11 @@ def test_where_no_replica_has_a_lost_log_salvage_makes_a_partition_of_the_rest(t
     assert restore.command is None
     assert restore.instead == (2,)
     assert salvage.command == f"kdump salvage {partition} --to DIR"
+
+
+def test_salvage_of_a_directory_that_does_not_say_its_partition_asks_for_the_name(tmp_path: Path) -> None:
+    partition = damaged_with_index(tmp_path)
+    unnamed = partition.rename(tmp_path / "copy")
+    (command,) = (one.command for one in kdump.verify(unnamed).steps if one.command and " salvage " in one.command)
+    assert command == f"kdump salvage {unnamed} --to DIR --name TOPIC-N"
+    assert run_kdump([*shlex.split(command)[1:-1], "plain-0"], tmp_path).exit == 3
