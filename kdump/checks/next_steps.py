@@ -240,11 +240,10 @@ class PartitionSteps:
         )
         is_all = len(self._segments) == len(self._misplaced) and all(one.is_misplaced_only for one in self._segments)
         again = command_line("verify", named(self._path))
-        salvage = command_line("salvage", named(self._path), "--to", "DIR")
         steps: list[tuple[str | None, str]] = [
             *urgent,
             (None, rename if is_all else f"{rename}; then {again} names the steps for what else is wrong"),
-            (salvage, "writes all that is intact to a new directory, under the right names"),
+            self._salvaged("writes all that is intact, under the right names,"),
             *((None, why) for why in self._persons.sentences(urgent=False)),
         ]
         for at, (command, why) in enumerate(steps, 1):

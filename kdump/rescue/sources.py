@@ -63,12 +63,6 @@ class SourceLog(NamedTuple):
     source: str
     misplaced: Misplaced | None = None
 
-    @property
-    def transaction_index(self) -> str:
-        """The path of its index of aborted transactions."""
-        beside = f"{self.path.removesuffix('.log')}.txnindex"
-        return beside if self.misplaced is None else self.misplaced.files.get(FileKind.TXNINDEX, beside)
-
 
 class Copy:
     """One copy of a partition.
