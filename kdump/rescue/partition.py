@@ -20,6 +20,7 @@ from kdump.format.batch.window import Buffer, Window
 from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Loss, Progress
+from kdump.ranges import RangeSet
 from kdump.render.json.salvage import row_json
 from kdump.rescue.epochs import NEVER, Branch, LineHistory, branch_of
 from kdump.rescue.holes import was_compacted
@@ -161,7 +162,7 @@ class PartitionSalvage:
         Args:
             line: of all copies; one that has left it does not count, nor one with a single hole.
         """
-        found: list[tuple[int, int]] = []
+        found = RangeSet()
         left = {one.copy for one in line.divergent}
         for number in range(len(self._copies)):
             own = [one.facts for one in self.read if one.copy == number]
@@ -177,14 +178,9 @@ class PartitionSalvage:
                 if rows[-3] == one.source.size and end is not None and self.cut_end(one) is None:
                     ends = [end, *(first for first, _ in self.lost_logs(one.copy) if first > spans[-1][1])]
                     spans[-1] = spans[-1][0], max(spans[-1][1], min(ends) - 1)
-            found.extend((first, min(last, line.cuts[one.copy] - 1)) for first, last in spans)
-        joined: list[tuple[int, int]] = []
-        for first, last in sorted(one for one in found if one[0] <= one[1]):
-            if joined and first <= joined[-1][1] + 1:
-                joined[-1] = joined[-1][0], max(last, joined[-1][1])
-            else:
-                joined.append((first, last))
-        return joined
+            for first, last in spans:
+                found.add(first, min(last, line.cuts[one.copy] - 1))
+        return list(found)
 
     def read_source(self, copy: int) -> str:
         """Return the path of the user for a copy."""
