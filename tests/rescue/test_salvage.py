@@ -22,7 +22,8 @@ from kdump.format.checkpoint.checkpoint_file import EpochEntry
 from kdump.format.source import BytesSource
 from kdump.rescue.compacted import Cleaned
 from kdump.rescue.log_facts import read_log
-from kdump.rescue.salvage import Wanted, _steps_before, _without, salvage, steps_for
+from kdump.rescue.next_steps import _steps_without, steps_for
+from kdump.rescue.salvage import Wanted, _without, salvage
 from kdump.salvaged import SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
 from tests.support.damage_cases import Damage, damage_cases
@@ -703,7 +704,7 @@ def test_a_partition_that_only_another_directory_keeps_shut_is_told_as_complete(
 def test_bytes_that_the_disk_does_not_read_are_told_before_the_next_steps(tmp_path: Path) -> None:
     source = str(write(tmp_path / "plain-0", {name(0): batch(0)}))
     problem = OpenFailure(f"{source}/{name(0)}", "read", "bytes 0..9 cannot be read: Input/output error")
-    steps = list(_steps_before(_without([problem, problem])))
+    steps = list(_steps_without(_without([problem, problem])))
     assert [step.why.partition(":")[0] for step in steps] == [
         f"went on without {source}/{name(0)} (some bytes could not be read)"
     ]

@@ -1,0 +1,212 @@
+"""What a person does with a salvaged partition: what comes before it is used, what is cheaper, and the steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kdump.format.kinds import FileKind
+from kdump.render.shell import command_line, named, renaming
+from kdump.salvaged import SalvageStep
+from kdump.storage.misplaced import renamed
+from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.rescue.partition import PartitionSalvage
+    from kdump.rescue.standing import Standing
+    from kdump.salvaged import Salvaged
+
+_TOLD = 4  # names in a sentence
+
+
+def steps_before(
+    work: PartitionSalvage, result: Salvaged, path: str, without: Sequence[str]
+) -> tuple[SalvageStep, ...]:
+    """Return what comes before all else, where the result may lack what a source has.
+
+    Args:
+        work: the partition.
+        result: what it comes to.
+        path: where it is.
+        without: what salvage went on without, each with the reason.
+    """
+    return (*_steps_of_part(work, path), *_steps_of_runs(work, path, result), *_steps_without(without))
+
+
+def steps_after(
+    work: PartitionSalvage, standing: Standing, result: Salvaged, path: str, log_start: int | None, *, has_id: bool
+) -> tuple[SalvageStep, ...]:
+    """Return what comes next; nothing where no copy is damaged, or where a part of a partition is no copy of it.
+
+    Args:
+        work: the partition.
+        standing: how its copies stand beside the result.
+        result: what it comes to.
+        path: where it is.
+        log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
+        has_id: it has a partition.metadata.
+    """
+    if standing.is_sound or work.parts:
+        return ()
+    better = (*_steps_beside(standing, result.partition), *_steps_of_names(work))
+    return (*better, *steps_for(result, path, log_start, has_id=has_id))
+
+
+def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
+    """Yield what comes before all else where segments beside those that were named were not read."""
+    parts = [f"{len(one.bases) - one.unread} of {len(one.bases)} segments of {one.path}" for one in work.parts]
+    if parts:
+        command = _once_more(work)
+        told = f"it is made from only {' and '.join(parts[:_TOLD])}"
+        why = f"do not put {path} in place, brokers would lose the rest: {told}; salvage them all"
+        yield SalvageStep(command, why)
+
+
+def _once_more(work: PartitionSalvage, *others: str) -> str:
+    """The command that salvages a partition from all of its sources, and others, into another directory."""
+    name = () if work.is_named else ("--name", work.name)
+    return command_line("salvage", *map(named, work.whole_sources), *others, "--to", "DIR", *name)
+
+
+def _steps_of_runs(work: PartitionSalvage, path: str, result: Salvaged) -> Iterator[SalvageStep]:
+    """Yield what comes before all else where nothing tells how much of the log the result is."""
+    if work.is_of_runs:
+        offsets = f"offsets {result.log_start_offset}..{result.log_end_offset - 1}"
+        why = (
+            f"do not put {path} in place before you know that no replica and no backup of {result.partition} has more "
+            f"than {offsets}: runs of carve tell neither where its log began nor where it ended. Where one has more, "
+            f"name it beside the runs: {_once_more(work, 'OTHER')}"
+        )
+        yield SalvageStep(None, why)
+
+
+def _steps_without(without: Sequence[str]) -> Iterator[SalvageStep]:
+    """Yield what comes first where a source could not be read, or not all of it."""
+    if without:
+        more = len(without) - _TOLD
+        told = f"{', '.join(without[:_TOLD])}{f' and {more} more' if more > 0 else ''}"
+        they, them = ("it", "it") if len(without) == 1 else ("they", "them")
+        again = f"if {they} can be had, run salvage again with {them}, and another --to, before you use this"
+        why = f"went on without {told}: {again}"
+        yield SalvageStep(None, why)
+
+
+def _checkpoint_of_start(name: str, log_start: int) -> str:
+    """Say what the log-start-offset-checkpoint of a log directory must have."""
+    topic, _, number = name.rpartition("-")
+    line = f"`{topic} {number} {log_start}`; line 2 counts the entries"
+    until = f"until then verify takes the offsets below {log_start} for lost"
+    return f"log-start-offset-checkpoint says {line}: {until}"
+
+
+def notes_if_sound(standing: Standing, name: str, log_start: int | None) -> Iterator[str]:
+    """Yield what there is to know where nothing is to be put in place; nothing where something is.
+
+    Whether a copy that ends early has lost its end nobody can tell.
+
+    Args:
+        standing: how the copies stand beside the result.
+        name: of the partition.
+        log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
+    """
+    if not standing.is_sound:
+        return
+    for path, end in standing.short:
+        yield f"{path} ends at offset {end}, before another copy: it may follow that one, and must not lead before"
+    if log_start is not None:
+        yield f"wherever you copy it to, see that {_checkpoint_of_start(name, log_start)}"
+
+
+def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:
+    """Yield what is cheaper than all else where one copy is sound and has all: Kafka replicates it."""
+    if standing.whole and not name.startswith(f"{METADATA_TOPIC}-"):
+        damaged = ", ".join(standing.damaged[:_TOLD])
+        more = f" and {len(standing.damaged) - _TOLD} more" if len(standing.damaged) > _TOLD else ""
+        yield SalvageStep(
+            None,
+            f"{standing.whole[0]} is sound and has all of this: while its broker runs and leads {name}, stop the "
+            f"brokers of {damaged}{more}, move these out of their log.dirs, and start them: Kafka replicates it, and "
+            "nothing else is to be done; only where it cannot lead, go on here",
+        )
+
+
+def _steps_of_names(work: PartitionSalvage) -> Iterator[SalvageStep]:
+    """Yield what is cheaper where a copy has logs with the names of other segments: it may need nothing else."""
+    for path, some in work.misplaced.items():
+        check = command_line("verify", named(path))
+        yield SalvageStep(
+            None,
+            f"instead of all that follows, stop the broker of {path} and give its logs their names: "
+            f"{renaming(renamed(some))}; where {check} finds nothing wrong then, it has all that it had",
+        )
+
+
+def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: bool) -> Iterator[SalvageStep]:
+    """Yield what a person does with a partition that was salvaged.
+
+    Args:
+        result: what it comes to.
+        path: where it is.
+        log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
+        has_id: it has a partition.metadata.
+
+    Source: LogManager.isStrayKraftReplica (a log without a topic id is a stray).
+    """
+    topic, _, number = result.partition.rpartition("-")
+    end = result.log_end_offset
+    lower = (
+        f"in recovery-point-offset-checkpoint and replication-offset-checkpoint lower the number behind "
+        f"`{topic} {number}` to {end} where it is above that: until then verify says K01 of it, and that offsets from "
+        f"{end} on are lost; do not delete only the line: line 2 of the file counts the entries"
+    )
+    if topic == METADATA_TOPIC:
+        yield SalvageStep(
+            None, f"stop the broker that is to have {result.partition}; move its damaged directory out of the log.dir"
+        )
+        yield SalvageStep(None, f"copy {path} into its log.dir, owned by the user that the broker runs as")
+        yield SalvageStep(None, lower)
+        yield SalvageStep(None, "the other controllers: as after a disaster, only one log may go on; ask before you do")
+        return
+    # a replica that is left empty may be elected, as long as the controller has it in the ISR: all others then cut
+    # what was put in place (KafkaController knows of no directory that was moved away)
+    yield SalvageStep(
+        None,
+        f"stop every broker that has a replica of {result.partition}; on each move its directory out of the "
+        "log.dir, damaged or not: there a broker looks at every directory, whatever its name",
+    )
+    if not has_id:
+        yield SalvageStep(
+            None,
+            f"no source has the topic id, and a KRaft broker renames a directory without it to -stray: write "
+            f"{path}/{FileKind.PARTITION_METADATA.value}, two lines, `version: 0` and `topic_id: ID`, the ID as "
+            f"kdump cluster tells it of __cluster_metadata-0 (topic {topic} topicId=ID)",
+        )
+    yield SalvageStep(
+        None,
+        f"copy {path} into the log.dir of each of them, owned by the user that the broker runs as: into all, as a "
+        "leader without these records would make the others cut them",
+    )
+    if log_start is not None:
+        yield SalvageStep(None, f"on each see that {_checkpoint_of_start(result.partition, log_start)}")
+    yield SalvageStep(None, f"on each, {lower}")
+    yield SalvageStep(None, _start_them(result, topic, path))
+    if result.open_transactions:
+        yield SalvageStep(
+            None,
+            "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
+            "nobody ends, and the command that aborts them: before you abort one, look at what it wrote",
+        )
+
+
+def _start_them(result: Salvaged, topic: str, path: str) -> str:
+    """Say what is to be done about groups once the brokers run; no group consumes a topic of Kafka's own."""
+    if topic == OFFSETS_TOPIC and result.offsets_lost:
+        command = command_line("groups", named(path))
+        return f"start them; commits of groups may be lost: `{command}` lists what groups have committed there"
+    if topic in OWN_TOPICS:
+        return "start them"
+    return (
+        f"start them; reset groups that had committed an offset above {result.log_end_offset}: "
+        f"`kdump groups LOGDIR... --topic {topic}` (those of all brokers) lists what they had committed"
+    )
