@@ -5,7 +5,7 @@ The stream of one file is: FileStart, one header or none, then its contents, the
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from kdump.value import Value
@@ -136,6 +136,13 @@ class ComplaintKind(Enum):
     GAP = "offset of a record and the one before"
 
 
+class Nowhere(Enum):
+    """Why a question has no answer, where more is said of it than that."""
+
+    PAST_END = auto()  # the offset is the end of the log, or beyond
+    NO_TIME = auto()  # no record is late enough, or none has a timestamp
+
+
 class LookupAnswer(Value):
     """Where something is, or why it is nowhere.
 
@@ -148,6 +155,7 @@ class LookupAnswer(Value):
         position: of the batch, bytes.
         base_offset, last_offset: of the batch.
         error: why there is no answer, a sentence.
+        nowhere: which kind of no answer it is; None for others, and where there is one.
     """
 
     query: str
@@ -159,6 +167,7 @@ class LookupAnswer(Value):
     base_offset: int | None = None
     last_offset: int | None = None
     error: str | None = None
+    nowhere: Nowhere | None = None
 
     @property
     def answer(self) -> str:

@@ -32,7 +32,7 @@ HELD = {
         " checks.state_files storage.segment storage.state_file"
     ),
     "tests/checks/test_verify_output.py": "cli.verify render.commentary render.fold render.terminal.page",
-    "tests/checks/test_next_steps.py": "broker.load.rebuildable",
+    "tests/checks/test_next_steps.py": "broker.load.log_state",
     "tests/find/test_find_damage.py": "find.holes",
     "tests/find/test_remedies.py": "find.remedies",
     "tests/cli/test_cli.py": (

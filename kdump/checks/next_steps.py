@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kdump.broker.load.rebuildable import before_reindex, can_be_indexed, header_patches
+from kdump.broker.load.log_state import LogState
 from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
@@ -168,7 +168,7 @@ class PartitionSteps:
         if job is None or not checked.is_read:
             return None
         segment = _Segment(job, checked.size, found, is_whole=is_whole)
-        if segment.headers is not None or segment.damage or segment.unsound or segment.causes:
+        if segment.is_patched or segment.damage or segment.unsound or segment.causes:
             self._segments.append(segment)
         return segment
 
@@ -200,7 +200,7 @@ class PartitionSteps:
         if segment.is_damage(finding):
             is_last = segment.job.base_offset == self._last
             others = [one for one in self._segments if one is not segment]
-            if not is_last or any(one.damage or one.headers for one in others) or self._only is not None:
+            if not is_last or any(one.damage or one.is_patched for one in others) or self._only is not None:
                 return None
             may_be_cut = segment.ends_with_damage and self._may_be_cut(segment)
             return command_line("truncate", named(segment.log), "--at-damage") if may_be_cut else None
@@ -212,7 +212,7 @@ class PartitionSteps:
     def _of_snapshot(self, finding: Finding) -> str | None:
         base = parse_name(os.path.basename(finding.file)).base_offset
         job = next((job for job in self._jobs.values() if job.base_offset == base), None)
-        if job is None or self._only is not None or any(one.damage or one.headers for one in self._segments):
+        if job is None or self._only is not None or any(one.damage or one.is_patched for one in self._segments):
             return None
         self._snapshots.append(job.files[FileKind.LOG])
         return command_line("reindex", named(job.files[FileKind.LOG]), "--snapshot")
@@ -255,7 +255,7 @@ class PartitionSteps:
         steps: list[tuple[str | None, str]] = []
         cut = next((one for one in self._segments if one.damage), None)
         kept = [one for one in self._segments if cut is None or one.job.base_offset < cut.job.base_offset]
-        patched = [one.log for one in self._segments if one.headers is not None]
+        patched = [one.log for one in self._segments if one.is_patched]
         harmless = "" if self._has_losses else "; nothing is lost"
         if patched:
             why = f"restores header fields that no CRC covers and that can have one value only{harmless}"
@@ -377,7 +377,6 @@ class _Segment:
     Attributes:
         job: the same.
         log: path of its log.
-        headers: the patches of its headers, None where there are none or they are ambiguous.
         damage: of its log, that no patch mends; by position.
         unsound: what is wrong with its indexes, as far as building them again mends it.
         witnesses: the same, where that would give up what they tell of the log.
@@ -391,12 +390,11 @@ class _Segment:
         self._is_whole = is_whole
         self.log = job.files[FileKind.LOG]
         self._size = size
-        self._errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
-        self.headers = header_patches(self.log, job.base_offset, job.next_base, job.around, self._errors)
+        errors = [one for one in found if one.file == self.log and one.severity is Severity.ERROR]
+        self._state = LogState(self.log, job.base_offset, job.next_base, job.around, errors)
+        self.damage = self._state.damage
         self._not_searched = [one.position or 0 for one in found if one.file == self.log and one.code is Code.L12]
         self.is_foreign = any(one.code is Code.F15 for one in found)
-        damage = [one for one in self._errors if self.is_damage(one)]
-        self.damage = sorted(damage, key=lambda one: one.position or 0)
         indexes = [one for one in found if self._is_of_index(one)]
         self.unsound = [one for one in indexes if _cause(one) not in (*_WITNESSED, *_FOREIGN)]
         self.witnesses = [one for one in indexes if _cause(one) in _WITNESSED and not self.is_foreign]
@@ -407,7 +405,7 @@ class _Segment:
     @property
     def is_misplaced_only(self) -> bool:
         """Whether nothing is wrong with it but its name."""
-        return self.job.misplaced is not None and not (self.damage or self.unsound or self.headers)
+        return self.job.misplaced is not None and not (self.damage or self.unsound or self.is_patched)
 
     def _is_of_index(self, finding: Finding) -> bool:
         kind = parse_name(os.path.basename(finding.file)).kind
@@ -420,14 +418,23 @@ class _Segment:
         only = files.pop() if len(files) == 1 else self.log
         return only if only in self.job.files.values() else self.log
 
+    @property
+    def is_patched(self) -> bool:
+        """Whether patch-header mends something in its log."""
+        return self._state.patches is not None
+
+    @property
+    def can_be_indexed(self) -> bool:
+        """Whether reindex takes its log as it is."""
+        return self._state.can_be_indexed
+
     def mends(self, finding: Finding) -> bool:
         """Whether patch-header mends it."""
-        return self.headers is not None and finding.file == self.log and self.headers.mends(finding)
+        return self._state.mends(finding)
 
     def is_damage(self, finding: Finding) -> bool:
         """Whether it is about bytes of the log that no patch mends, and not about those of another partition's."""
-        is_own = finding.file == self.log and finding.because is not Code.F15
-        return is_own and finding.is_log_damage and not self.mends(finding)
+        return self._state.is_damage(finding)
 
     def is_unsound(self, finding: Finding) -> bool:
         """Whether it is about an index."""
@@ -442,7 +449,7 @@ class _Segment:
         """Return a finding about an index with what has to be done before; reindex refuses it before that."""
         if not self.is_unsound(finding) or _cause(finding) in (*_WITNESSED, *_FOREIGN) or self.can_be_indexed:
             return finding
-        once = before_reindex(self.damage[0] if self.damage else None)
+        once = self._state.before_reindex
         return finding.replace(values={**finding.values, "once": once})
 
     @property
@@ -472,11 +479,6 @@ class _Segment:
             last = walk.checks.offsets.last
             return self.job.base_offset if last is None else last + 1
         return self.job.base_offset
-
-    @cached_property
-    def can_be_indexed(self) -> bool:
-        """Whether a recovery gets to the end of its log as it is: reindex refuses all others."""
-        return can_be_indexed(self.log, self.job.base_offset, self._errors)
 
 
 class PersonSteps:

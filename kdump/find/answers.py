@@ -10,7 +10,7 @@ from kdump.format.batch import layout
 from kdump.format.record.chunk import KEPT, Chunk
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
-from kdump.item import LookupAnswer
+from kdump.item import LookupAnswer, Nowhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -213,22 +213,33 @@ class Answers:
         self.batch = None
         self.limited = self.is_failure = False
 
-    def record(self, query: Query, found: FoundRecord | Refused | None, nothing: str) -> LookupAnswer:
+    def record(
+        self, query: Query, found: FoundRecord | Refused | None, nothing: LookupAnswer | None = None
+    ) -> LookupAnswer:
         """Return a record, or an end of the log, as the answer.
 
         Args:
             query: the question.
             found: the record; what is needed of its batch is read now, the next lookup takes its buffer.
-            nothing: the sentence for None.
+            nothing: the answer for None; None: no record is late enough.
         """
         if found is None:
-            return LookupAnswer(query.text, error=nothing)
+            return self.no_time(query) if nothing is None else nothing
         if isinstance(found, Refused):
             return self.refused(query, found)
         if found.batch is None:
             return LookupAnswer(query.text, found.offset, found.timestamp, found.epoch)
         self._inside.judge(found.batch)
         return self._place(query, found.batch, found.offset, found.timestamp)
+
+    def no_time(self, query: Query) -> LookupAnswer:
+        """Return that no record is late enough, or none has a timestamp."""
+        return LookupAnswer(query.text, error=self._sentences.no_time(query), nowhere=Nowhere.NO_TIME)
+
+    def past_end(self, query: Query, end: int) -> LookupAnswer:
+        """Return that an offset is the end of the log, or beyond."""
+        said = self._sentences.past_end(query.number, end)
+        return LookupAnswer(query.text, error=said, nowhere=Nowhere.PAST_END)
 
     def in_batch(self, query: Query, batch: FoundBatch) -> LookupAnswer:
         """Return the first record of a batch at or after the offset that was asked for; null where there is none."""

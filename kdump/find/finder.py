@@ -21,7 +21,7 @@ from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.kinds import FileKind
 from kdump.format.record.chunk import Chunk
-from kdump.item import LookupAnswer
+from kdump.item import LookupAnswer, Nowhere
 from kdump.render.times import iso
 from kdump.storage.directory import DirectoryListing
 from kdump.storage.file_source import FileShrankError, OpenFailure
@@ -231,7 +231,7 @@ class Finder:
         shown = self._with_end(query, data if self._scan else broker, end)
         if not places.limited and not _same(broker, data):
             self._report(self._differ(query, broker, data, is_failure=is_failure))
-            if shown.error is not None and broker.error == self._sentences.no_time(query):
+            if shown.error is not None and broker.nowhere is Nowhere.NO_TIME:
                 shown = shown.replace(error=self._sentences.broker_only(query, self._way.reason))
         return shown
 
@@ -244,7 +244,7 @@ class Finder:
             end: of the log, by the data.
         """
         taken = self._lookup.end_offset()
-        if isinstance(taken, Refused) or taken >= end or broker.error != self._sentences.past_end(query.number, taken):
+        if isinstance(taken, Refused) or taken >= end or broker.nowhere is not Nowhere.PAST_END:
             return broker
         return broker.replace(error=self._sentences.past_taken(query.number, taken, end))
 
@@ -258,7 +258,7 @@ class Finder:
             end: of the log.
         """
         is_past = query.ask is Ask.OFFSET and answer.error is not None and isinstance(end, int) and query.number >= end
-        is_no_time = answer.error is not None and answer.error == self._sentences.no_time(query)
+        is_no_time = answer.nowhere is Nowhere.NO_TIME
         if isinstance(end, Refused):
             return self._with_newest(query, answer) if is_no_time else answer
         is_asked = is_past or is_no_time or query.ask in (Ask.LATEST, Ask.MAX)
@@ -359,13 +359,13 @@ class Finder:
         if query.ask is Ask.OFFSET:
             return self._read(query)
         if query.ask is Ask.EARLIEST:
-            return places.record(query, lookup.earliest(), "")
+            return places.record(query, lookup.earliest())
         if query.ask is Ask.LATEST:
-            answer = places.record(query, lookup.latest(), "")
+            answer = places.record(query, lookup.latest())
             way.check_end(lookup)
             return answer
         found = lookup.max_timestamp() if query.ask is Ask.MAX else lookup.time(query.number)
-        answer = places.record(query, found, self._nothing(query) if found is None else "")
+        answer = places.record(query, found, self._nothing(query) if found is None else None)
         nothing = answer.error is not None and not places.limited
         if query.ask is Ask.MAX:
             way.check_max(lookup, nothing=nothing)
@@ -399,7 +399,7 @@ class Finder:
         self._way.check_offset(self._lookup, query.number, found)
         end = self._lookup.end_offset()
         if isinstance(end, int) and query.number >= end:
-            return LookupAnswer(query.text, error=self._sentences.past_end(query.number, end))
+            return self._places.past_end(query, end)
         if query.number < self._partition.start_offset:
             return LookupAnswer(query.text, error=self._before_start(query))
         if isinstance(found, Refused):
@@ -409,32 +409,34 @@ class Finder:
     def _before_start(self, query: Query) -> str:
         return self._sentences.before_start(query.number, self._partition.start_offset)
 
-    def _nothing(self, query: Query) -> str:
-        """The reason why a broker finds no record for a question about time, if it throws nothing."""
+    def _nothing(self, query: Query) -> LookupAnswer:
+        """That a broker finds no record for a question about time, if it throws nothing."""
         number, largest = self._lookup.believed
         if query.ask is not Ask.MAX or largest < 0:
-            return self._sentences.no_time(query)
-        return self._sentences.no_named(largest, self._partition.segment(number).time_index.name)
+            return self._places.no_time(query)
+        return LookupAnswer(
+            query.text, error=self._sentences.no_named(largest, self._partition.segment(number).time_index.name)
+        )
 
     # --- the data -------------------------------------------------------------------------------------------
     def _by_data(self, query: Query) -> LookupAnswer:
         if query.ask is Ask.OFFSET:
             return self._data_read(query)
         if query.ask is Ask.EARLIEST:
-            return self._places.record(query, self._lookup.earliest(), "")
+            return self._places.record(query, self._lookup.earliest())
         if query.ask is Ask.LATEST:
             broker = self._lookup.latest()
             epoch = broker.epoch if isinstance(broker, FoundRecord) else None
-            return self._places.record(query, FoundRecord(NO_TIMESTAMP, self._data.end_offset(), epoch), "")
+            return self._places.record(query, FoundRecord(NO_TIMESTAMP, self._data.end_offset(), epoch))
         found = self._data.max_timestamp() if query.ask is Ask.MAX else self._data.time(query.number)
-        return self._places.record(query, found, self._sentences.no_time(query))
+        return self._places.record(query, found)
 
     def _data_read(self, query: Query) -> LookupAnswer:
         if query.number < self._partition.start_offset:
             return LookupAnswer(query.text, error=self._before_start(query))
         batch = self._data.offset(query.number)
         if batch is None:
-            return LookupAnswer(query.text, error=self._sentences.past_end(query.number, self._data.end_offset()))
+            return self._places.past_end(query, self._data.end_offset())
         return self._places.in_batch(query, batch)
 
     def _differ(self, query: Query, broker: LookupAnswer, data: LookupAnswer, *, is_failure: bool) -> Finding:

@@ -17,6 +17,7 @@ from kdump.storage.names import parse_name
 from kdump.storage.segment import sibling
 
 if TYPE_CHECKING:
+    from kdump.broker.load.log_state import LogState
     from kdump.storage.partition_dir import PartitionDir
 
 _STEPS = "(kdump verify has the steps)"
@@ -76,10 +77,10 @@ class Remedies:
         """
         said = []
         wrong = [one for one in self._indexes if not self._is_witness(one)]
-        damaged = [path for path, log in self._logs.items() if log.damage is not None]
+        damaged = [path for path, log in self._logs.items() if log.state.damage]
         if any(log.cut is not None for log in self._logs.values()):
             said.append(f"restore the replica, as the end of its log is cut off {_STEPS}")
-        if any(log.is_patched for log in self._logs.values()):
+        if any(log.state.patches for log in self._logs.values()):
             said.append(f"restore the header that is wrong {_COMMAND}")
         if any(not self._before(one) for one in wrong):
             said.append(f"rebuild the index that is wrong {_COMMAND}")
@@ -100,7 +101,7 @@ class Remedies:
     def _before(self, finding: Finding) -> str:
         """What has to be done before an index is built again; empty for nothing."""
         log = self._logs.get(_log_of(finding))
-        return "" if log is None else log.before_reindex
+        return "" if log is None else log.state.before_reindex
 
 
 class _Log:
@@ -119,8 +120,8 @@ class _Log:
         self._partition = partition
         self._path = path
         self._errors: dict[tuple[Code, bool], Finding] = {}  # the first of each code in the log, apart those of headers
+        self._judged: LogState | None = None
         self.lost_bytes = RangeSet()
-        self._judged: tuple[bool, Finding | None, str] | None = None
         self.cut: int | None = None
 
     def see(self, finding: Finding) -> None:
@@ -135,32 +136,14 @@ class _Log:
             self.cut = finding.offset
 
     @property
-    def is_patched(self) -> bool:
-        """Whether headers are wrong, and can be put right."""
-        return self._judge()[0]
-
-    @property
-    def damage(self) -> Finding | None:
-        """The first damage that no patch of a header mends."""
-        return self._judge()[1]
-
-    @property
-    def before_reindex(self) -> str:
-        """What has to be done before its indexes are built again; empty for nothing."""
-        return self._judge()[2]
-
-    def _judge(self) -> tuple[bool, Finding | None, str]:
+    def state(self) -> LogState:
+        """What it comes to by all that was met so far."""
         if self._judged is None:
-            from kdump.broker.load.rebuildable import before_reindex, can_be_indexed, header_patches
+            from kdump.broker.load.log_state import LogState
 
-            base, errors = parse_name(os.path.basename(self._path)).base_offset or 0, list(self._errors.values())
-            partition = self._partition
-            around = partition.epochs_around(base)
-            patches = header_patches(self._path, base, partition.next_base(base), around, errors)
-            left = [one for one in errors if one.is_log_damage and not (patches and patches.mends(one))]
-            damage = min(left, key=lambda one: one.position or 0, default=None)
-            is_ready = can_be_indexed(self._path, base, errors)
-            self._judged = patches is not None, damage, "" if is_ready else before_reindex(damage)
+            base = parse_name(os.path.basename(self._path)).base_offset or 0
+            following, around = self._partition.next_base(base), self._partition.epochs_around(base)
+            self._judged = LogState(self._path, base, following, around, list(self._errors.values()))
         return self._judged
 
 
