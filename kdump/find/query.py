@@ -76,10 +76,7 @@ def offset_query(text: str) -> Query:
 
 
 def time_query(text: str, now: int | None = None) -> Query:
-    """Read a question about a time, as every command reads one.
-
-    ms since the epoch; ISO 8601, a date alone is its 00:00; 10:00, the last such time before now; today and yesterday,
-    their 00:00, or with a time of day; now, now-2h, now+1d; earliest, latest or max. UTC unless a zone is written.
+    """Read a question about a time: earliest, latest, max, or what `moment_query` reads.
 
     Args:
         text: as the user wrote it.
@@ -88,11 +85,29 @@ def time_query(text: str, now: int | None = None) -> Query:
     Raises:
         ValueError: it is none; the message says what one is.
     """
+    asked = _WORDS.get(text.strip(), Ask.MAX if text.strip() == "max" else None)
+    return _moment(text, now, ", now-2h, earliest, latest or max") if asked is None else Query(text, asked)
+
+
+def moment_query(text: str, now: int | None = None, other: str = "") -> Query:
+    """Read a time, as every command reads one.
+
+    ms since the epoch; ISO 8601, a date alone is its 00:00; 10:00, the last such time before now; today and yesterday,
+    their 00:00, or with a time of day; now, now-2h, now+1d. UTC unless a zone is written.
+
+    Args:
+        text: as the user wrote it.
+        now: ms since the epoch; None for the clock.
+        other: what else may stand there, for the message.
+
+    Raises:
+        ValueError: it is none; the message says what one is.
+    """
+    return _moment(text, now, f" or now-2h{other}")
+
+
+def _moment(text: str, now: int | None, more: str) -> Query:
     word = text.strip()
-    if word in _WORDS:
-        return Query(text, _WORDS[word])
-    if word == "max":
-        return Query(text, Ask.MAX)
     if re.fullmatch(r"-?[0-9]{1,19}", word, re.ASCII) and abs(int(word)) <= _MAX_LONG:
         return Query(text, Ask.TIME, int(word), _doubt(int(word)))
     now = time.time_ns() // 1_000_000 if now is None else now
@@ -111,7 +126,7 @@ def time_query(text: str, now: int | None = None) -> Query:
     except ValueError:
         raise ValueError(
             f"'{_shown(word)}' is not a valid time: ms since the epoch, 2026-11-21, 2026-11-21T14:03:00Z, 10:00, "
-            f"yesterday, now-2h, earliest, latest, max{_meant(word)}"
+            f"yesterday{more}{_meant(word)}"
         ) from None
     has_zone = moment.tzinfo is not None
     number = _whole_ms(moment if has_zone else moment.replace(tzinfo=UTC), word)

@@ -222,7 +222,7 @@ def test_where_one_segment_is_refused_nothing_is_done_to_the_others_unless_they_
     status, out, said = run("reindex", partition, *args)
     assert status == 12
     assert "--up-to-damage" in said
-    assert out.splitlines()[-1] == f"nothing was changed in {partition}; --apply would change nothing either"
+    assert out.splitlines()[-1] == f"nothing is changed in {partition}, with --apply or without"
     assert seen(partition) == before
     assert run("reindex", partition / name(10), *args)[0] == 3  # the damage is still there
     assert (partition / name(10, "index")).read_bytes() == segment(10, BATCHES[5:], interval=0)[name(10, "index")]
@@ -1082,7 +1082,7 @@ def test_what_a_broker_will_put_in_the_place_of_others_is_refused_in_the_dry_run
     args = ("reindex", partition, "--index-interval-bytes", 0)
     status, out, dry = run(*args)
     assert (status, dry.endswith(told)) == (12, True)
-    assert out.splitlines()[-1] == f"nothing was changed in {partition}; --apply would change nothing either"
+    assert out.splitlines()[-1] == f"nothing is changed in {partition}, with --apply or without"
     assert run(*args, "--apply", "--quarantine", q)[::2] == (12, dry)
     swap.rename(tmp_path / "elsewhere")
     assert run(*args, "--apply", "--quarantine", q)[0] == 0

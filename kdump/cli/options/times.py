@@ -8,8 +8,6 @@ import click
 
 from kdump.render.escape import escape
 
-FORMS = "ms since the epoch, 2026-11-21, 2026-11-21T14:03:00Z, 10:00, yesterday or now-2h"
-
 
 def time_of(option: str, text: str, *, other: str = "", quiet: bool = False) -> int:
     """Read a time, ms since the epoch; where it is not written as one moment for all, what was taken is said.
@@ -23,15 +21,13 @@ def time_of(option: str, text: str, *, other: str = "", quiet: bool = False) -> 
     Raises:
         click.UsageError: it is no time.
     """
-    from kdump.find.query import Ask, time_query
+    from kdump.find.query import moment_query
     from kdump.render.commentary import say
 
     try:
-        query = time_query(text)
+        query = moment_query(text, other=other)
     except ValueError as error:
         raise click.UsageError(f"{option}: {escape(str(error))}") from None
-    if query.ask is not Ask.TIME:
-        raise click.UsageError(f"{option}: '{escape(text)}' is not a valid time: {FORMS}{other}")
     if query.assumed and not quiet:
         say(f"kdump: {option}: {query.assumed}")
     return query.number

@@ -68,7 +68,7 @@ def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -
     for announced in plan.announces:
         yield f"note: {escape(announced)}"
     if plan.is_refused:
-        yield f"nothing was changed in {escape(plan.directory)}; --apply would change nothing either"
+        yield f"nothing is changed in {escape(plan.directory)}, with --apply or without"
         if plan.lacks:
             yield f"to go on: kdump {plan.command} {again} {plan.lacks}"
     elif not plan.operations and plan.unread:
