@@ -257,6 +257,7 @@ class PartitionCheck:
                 has_sound_epochs = has_sound_epochs and not (isinstance(one, Finding) and one.file == epoch_file.path)
                 yield one
         yield from check_names(self.directory.contents)
+        yield from self._without_files()
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)
         key = self.directory.key
@@ -286,6 +287,12 @@ class PartitionCheck:
                 yield from self._kraft_snapshot(path, options)
             else:
                 yield from check_text(directory.file(name, kind))
+
+    def _without_files(self) -> Iterator[Finding]:
+        """Logs that are lost with all their files: no index speaks of them."""
+        for finding in lost_of(self.directory).findings():
+            if self._only is None and finding.offset not in self.directory.by_base:
+                yield finding
 
     def _without_log(self, path: str, base: int) -> Finding:
         """An index without its log: it is lost, unless another log has its offsets, as after a compaction."""

@@ -1,7 +1,11 @@
 """What the logs of a partition lack, by its other files: logs that are gone, and ends that are cut off.
 
 No broker takes away a log alone: one that removes a segment first renames all its files to `.deleted`, the log before
-the others. And none goes back behind an offset that its indexes, snapshots and checkpoints know.
+the others. None goes back behind an offset that its indexes, snapshots and checkpoints know. And one that deletes the
+first segments raises the leader-epoch-checkpoint to the new log start offset: where that still begins lower after a
+clean shutdown, others have taken them. Source: UnifiedLog.maybeIncrementLogStartOffset,
+LeaderEpochFileCache.truncateFromStartAsyncFlush; LogManager.checkpointLogStartOffsetsInDir (a tiered log, which begins
+below its first segment, has an entry in the log-start-offset-checkpoint).
 """
 
 from __future__ import annotations
@@ -31,8 +35,8 @@ _PIECE = 1 << 20  # bytes of a file of rows that are read at once: no row is lon
 _ON_ITS_WAY = ("deleted", "swap")
 _SHOWN_BY = {Code.S02: "a producer snapshot is of offset", Code.K01: "a checkpoint of the log.dir has offset"}
 _REMOVED = "there is no log for it: a broker removes it"
-_RESTORE = "restore from another replica; do not start the broker before that: it removes"
-_REMEDY = f"{_RESTORE} this file, the only witness"
+_RESTORE = "restore from another replica; do not start the broker before that: it"
+_REMEDY = f"{_RESTORE} removes this file, the only witness"
 
 
 def _lost_logs(directory: PartitionDir) -> dict[int, int]:
@@ -55,7 +59,31 @@ def _lost_logs(directory: PartitionDir) -> dict[int, int]:
         last = _last_entry(directory, base, files)
         if last is not None and last >= directory.log_start:
             found[base] = last
-    return found
+    first = min((*found, *directory.log_bases), default=0)
+    begin = begin_by_epochs(directory, first) if directory.was_closed else None
+    return found if begin is None else {begin: first - 1, **found}
+
+
+def begin_by_epochs(directory: PartitionDir, first: int) -> int | None:
+    """Return where the log begins by the leader-epoch-checkpoint, where that is below the first log that is known.
+
+    A broker that is killed right after it has deleted segments can leave it behind so. None where it may be lower in
+    order: a tiered log goes on below its first segment. None too where the first segment is here under another name.
+
+    Args:
+        directory: the partition.
+        first: base offset of the first log.
+    """
+    if directory.key is None or directory.is_leftover or not directory.sound_epochs:
+        return None
+    begin = directory.sound_epochs[0].start_offset
+    if begin >= first:
+        return None
+    starts = directory.log_dir.file(FileKind.LOG_START)
+    is_known = starts.failure is None and not starts.findings and directory.key not in starts.offsets
+    on_its_way = tuple(f"{FileKind.LOG.value}.{suffix}" for suffix in _ON_ITS_WAY)
+    is_here = any(name.endswith(on_its_way) for name in directory.listing.names)
+    return begin if is_known and not is_here and not misplaced_in(directory) else None
 
 
 def known_ends(directory: PartitionDir, lost: Mapping[int, int]) -> Iterator[tuple[int, Code]]:
@@ -112,7 +140,8 @@ class LostOffsets:
         directory: the partition.
 
     Attributes:
-        logs: base offset of each log that is lost, and the last offset that its indexes have.
+        logs: base offset of each log that is lost, and the last offset that its indexes have; of those that the
+            leader-epoch-checkpoint shows, as if they were one, up to the first log that is known.
     """
 
     def __init__(self, directory: PartitionDir) -> None:
@@ -154,10 +183,14 @@ class LostOffsets:
         for base, until in self.ranges if self.logs else ():
             if base < first or (end is not None and base >= end):
                 continue
-            values: dict[str, int | str | None] = {
-                "why": f"the log is missing: its indexes have entries up to offset {self.logs[base]}",
-                "remedy": f"{_RESTORE} its indexes, the only witnesses",
-            }
+            why, witness = (
+                f"its indexes have entries up to offset {self.logs[base]}",
+                "removes its indexes, the only witnesses",
+            )
+            if base not in self._directory.by_base:
+                why = f"{FileKind.EPOCHS.value} begins at offset {base}, and no broker has raised it to {until + 1}"
+                witness = f"raises {FileKind.EPOCHS.value}, the only witness"
+            values = {"why": f"the log is missing: {why}", "remedy": f"{_RESTORE} {witness}"}
             path, severity = self._directory.path_of(base, FileKind.LOG), Severity.ERROR
             yield Finding(Code.F08, path, offset=base, last_offset=until, values=values, severity_override=severity)
 
@@ -270,5 +303,5 @@ def without_log(path: str, last: int | None) -> Finding:
 
 
 def shows_lost_log(finding: Finding) -> bool:
-    """Tell whether a finding is about an index whose log is lost."""
-    return finding.code is Code.F08 and finding.values.get("remedy") == _REMEDY
+    """Tell whether a finding is about a log that is lost, or one of its indexes."""
+    return finding.code is Code.F08 and str(finding.values.get("remedy")).startswith(_RESTORE)

@@ -107,6 +107,7 @@ def test_a_log_whose_indexes_are_empty_or_zeros_is_not_known_to_be_lost(txnspan:
     (txnspan / name(0)).unlink()
     (txnspan / name(0, "index")).write_bytes(b"")
     (txnspan / name(0, "timeindex")).write_bytes(bytes(1200))
+    (txnspan.parent / ".kafka_cleanshutdown").unlink()
     assert "F08" not in {code for code, _ in errors(txnspan)}
 
 
@@ -328,3 +329,52 @@ def test_each_hole_is_looked_up_in_what_was_lost_before_salvage(tmp_path: Path) 
 
     work(1)  # what is loaded at first use does not count
     assert work(1000) < 2.5 * work(500)
+
+
+# --- the first logs, with their indexes ----------------------------------------------------------------------
+
+
+def without_first(directory: Path) -> Path:
+    for file in directory.glob(f"{0:020}.*"):
+        file.unlink()
+    return directory
+
+
+def test_first_segments_that_no_broker_has_deleted_are_lost(txnspan: Path) -> None:
+    """A broker that deletes them raises the leader-epoch-checkpoint, and has done so when it has stopped in order."""
+    without_first(txnspan)
+    assert ("F08", name(0)) in errors(txnspan)
+    assert lost(txnspan) == [(0, 67, "lost")]
+    status, text = verified(txnspan)
+    assert status == 3
+    assert "leader-epoch-checkpoint begins at offset 0, and no broker has raised it to 68" in text
+    assert kdump.verify([str(txnspan)]).steps[0].why.startswith(f"restore {txnspan} from another replica")
+
+
+def test_salvage_and_find_tell_the_first_segments_as_lost_too(txnspan: Path, tmp_path: Path) -> None:
+    without_first(txnspan)
+    made = run_kdump(["salvage", str(txnspan), "--to", str(tmp_path / "to")], FIXTURES)
+    assert made.exit == 3
+    assert b"lost: offsets 0..67" in made.stdout
+    assert lost(tmp_path / "to" / txnspan.name) == []
+    asked = run_kdump(["find-offset", str(txnspan), "5"], FIXTURES)
+    assert b"F08" in asked.stderr
+    key = run_kdump(["dump", "--key", "none", str(txnspan)], FIXTURES)
+    assert b"not searched" in key.stderr or b"F08" in key.stderr
+
+
+@pytest.mark.parametrize("case", ["killed", "tiered", "expired"])
+def test_first_segments_are_not_lost_where_a_broker_may_have_deleted_them(case: str, txnspan: Path) -> None:
+    without_first(txnspan)
+    home, topic = txnspan.parent, txnspan.name.rpartition("-")[0]
+    if case == "killed":
+        (home / ".kafka_cleanshutdown").unlink()
+    elif case == "tiered":
+        (home / "log-start-offset-checkpoint").write_text(f"0\n1\n{topic} 0 0\n")
+    else:
+        (txnspan / "leader-epoch-checkpoint").write_text("0\n3\n0 68\n2 255\n3 258\n")
+    assert errors(txnspan) == []
+    assert lost(txnspan) == []
+    notes = [one for one in kdump.verify([str(txnspan)]).findings if one.code.name == "L15"]
+    assert [one.offset for one in notes] == ([] if case == "tiered" else [0])
+    assert all(("begins at 0 still" in one.message) == (case == "killed") for one in notes)
