@@ -77,7 +77,8 @@ HELD = {
     "tests/rescue/test_salvage.py": (
         "cli.salvage render.json.salvage render.text.salvage rescue.compacted rescue.epochs rescue.line"
         " rescue.doubtful rescue.holes rescue.log_facts rescue.losses rescue.moved rescue.next_steps rescue.partition"
-        " rescue.salvage rescue.segments rescue.sources rescue.standing rescue.target rescue.transactions salvaged"
+        " rescue.salvage rescue.segments rescue.sources rescue.standing rescue.target rescue.transactions"
+        " rescue.twice salvaged"
     ),
     "tests/retention/test_retention.py": (
         "cli.options.broker cli.retention render.terminal.retention render.text.retention"

@@ -273,7 +273,8 @@ class _SegmentCheck:
             end = Progress(window.end(window.count), log.size, self._path)
             yield from self._handing_on(self._headers(window, walk.checks.offsets), end)
             epochs.step(window)
-            for finding in epochs.findings(self._blamed, self._last_batch_at):  # the last may still be blamed
+            judged = walk.checks.offsets.waits_from  # from there on batches may still be blamed
+            for finding in epochs.findings(self._blamed, self._last_batch_at if judged is None else judged):
                 self._report(finding)
             if options.deep:
                 for chunk in reader.chunks(window):

@@ -76,6 +76,11 @@ class Place(NamedTuple):
         return self.is_exact and self.records is None and self.codes == (Code.B01.name,)
 
     @property
+    def is_unplaced(self) -> bool:
+        """Whether it is a batch with a true CRC whose base offset is wrong, while nobody knows the right one."""
+        return self.is_whole and any(code.name in self.codes for code in MISPLACED)
+
+    @property
     def lacks_offsets(self) -> bool:
         """Whether it is a batch with a true CRC and no offsets that can be, or none that can be in its log."""
         if any(code.name in self.codes for code in (Code.O01, Code.O02)):
@@ -326,7 +331,6 @@ class _Walk:
     ) -> None:
         self._log = log
         self._around = around
-        self._next_base = next_base
         self._limits = limits
         self._base = base
         self.errors: list[Finding] = []
@@ -385,7 +389,6 @@ class _Walk:
                     self._stretches.push(window, k, k + 1)
                 else:
                     self._wrong.append(self._with_own_end(_place_of(window, k)))
-        self._judge_heights()
 
     def _with_own_end(self, place: Place) -> Place:
         """A batch whose header contradicts itself, with the offsets that its records tell where they do."""
@@ -394,71 +397,6 @@ class _Walk:
         limits = self._limits
         last = last_offset(self._log, place.position, limits.max_uncompressed_bytes, limits.max_batch_bytes)
         return place if last is None else place._replace(last_offset=last, records=last - place.offset + 1)
-
-    def _judge_heights(self) -> None:
-        """Find the batches that lie above what follows them, and adjoin nothing.
-
-        Verify believes such a batch where a torn one stands beside it, and blames the one behind that. It is wrong
-        where what follows lies between it and the batch before it: two batches that adjoin each other, or batches of
-        the segment where it reaches into the next one.
-        """
-        rows, cleared = self._stretches.rows, set[int]()
-        found: list[Finding] = []
-        for at in range(0, len(rows) - STRETCH, STRETCH):
-            position, low, high = rows[at + STRETCH], rows[at + STRETCH + _FIRST], rows[at + STRETCH + _LAST]
-            if rows[at + _LAST] < low or high >= rows[at + _LAST]:
-                continue
-            before = rows[at - 1] if at else layout.UNKNOWN if self._base is None else self._base - 1
-            row, before = self._last_of(at, before)
-            first, last = row[layout.BASE_OFFSET], row[layout.LAST_OFFSET]
-            if not layout.UNKNOWN < before < low <= high < first or first == before + 1:
-                continue
-            if not self._reaches_next(high, first) and not self._adjoin(at + STRETCH):
-                continue
-            cleared.add(position)
-            # only what it touches tells its offset: bytes that are torn may have had any number of them
-            place, end = row[layout.POSITION], rows[at + _END]
-            sides = {before + 1} if place not in (0, rows[at]) or place == (rows[at - 3] if at else 0) else set()
-            sides |= {low - 1 - (last - first)} if end == position else set()
-            [expected] = sides if len(sides) == 1 else [None]
-            fits = expected is not None and before < expected < low and (expected ^ first).bit_count() == 1
-            told = place, row[layout.SIZE]
-            found.append(
-                Finding(
-                    Code.O03, self._log.name, *told, False, first, last, "baseOffset", expected if fits else None, first
-                )
-            )
-        kept = (one for one in self.errors if one.code is not Code.O03 or one.position not in cleared)
-        self.errors = [*kept, *found] if found else self.errors
-
-    def _reaches_next(self, high: int, first: int) -> bool:
-        """Whether a batch begins in the next segment, and those behind it end before that."""
-        return self._next_base is not None and high < self._next_base <= first
-
-    def _last_of(self, at: int, before: int) -> tuple[array[int], int]:
-        """Return the row of the last batch of a stretch, and the last offset before it."""
-        rows, found = self._stretches.rows, None
-        for window in batches_of(self._log, rows[at], rows[at + _END], self._limits.max_batch_bytes):
-            if found is not None:
-                before = found[layout.LAST_OFFSET]
-            if window.count > 1:
-                before = window.cell(window.count - 2, layout.LAST_OFFSET)
-            found = window.row(window.count - 1)
-        assert found is not None
-        return found, before
-
-    def _adjoin(self, at: int) -> bool:
-        """Whether the first two batches of a stretch adjoin each other."""
-        rows = self._stretches.rows
-        found: list[tuple[int, int]] = []
-        for window in batches_of(self._log, rows[at], rows[at + _END], self._limits.max_batch_bytes):
-            found += [
-                (window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET))
-                for k in range(min(2, window.count))
-            ]
-            if len(found) > 1:
-                return found[0][1] + 1 == found[1][0]
-        return False
 
     def _note_wrapper(self, chunk: Chunk) -> None:
         window, k = chunk.window, chunk.last - 1

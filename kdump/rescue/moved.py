@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.header_fields import Overlay
+from kdump.format.batch.window import header_at
 from kdump.rescue.epochs import NEVER
 from kdump.rescue.log_facts import STRETCH, batches_of
 
@@ -97,10 +98,14 @@ def wrong_base_offsets(own: OwnLog, others: Callable[[], Iterable[OtherLog]], ma
     facts, rows = own.facts, own.facts.stretches
     pairs = zip(facts.patches, facts.fields, strict=True)
     guessed = {patch.position: one.expected for patch, one in pairs if one.field == _FIELD}
-    if not rows or not (guessed or facts.gaps or len(rows) > STRETCH or rows[0] or rows[2] != own.base):
+    unplaced = {place.position for place in facts.places if place.is_unplaced}
+    if not (rows or unplaced):
+        return []
+    if not (guessed or unplaced or facts.gaps or len(rows) > STRETCH or rows[0] or rows[2] != own.base):
         return []
     log = Overlay(own.raw, [patch for patch in facts.patches if patch.position not in guessed])
-    lone = list(_lone(_rows(log, facts, max_batch_bytes), own, set(guessed)))
+    own_rows = sorted((*_rows(log, facts, max_batch_bytes), *_unplaced(log, unplaced)))
+    lone = list(_lone(own_rows, own, {*guessed, *unplaced}))
     known: list[set[int]] = [set() for _ in lone]
     if lone:
         for other in others():
@@ -130,6 +135,14 @@ def _rows(log: Source, facts: LogFacts, max_batch_bytes: int) -> Iterator[Row]:
                     yield Row(*cells)
 
 
+def _unplaced(log: Source, positions: Iterable[int]) -> Iterator[Row]:
+    """Yield the batches that stay out because nothing in their log tells where they belong."""
+    for position in positions:
+        header = header_at(log, position)
+        if header is not None and header[layout.MAGIC] >= layout.MAGIC_V2:
+            yield Row(*(header[one] for one in _COLUMNS))
+
+
 def _lone(rows: Iterable[Row], own: OwnLog, guessed: set[int]) -> Iterator[Lone]:
     """Yield the batches that adjoin no neighbour, where order breaks, at torn bytes and at the end of the log.
 
@@ -138,7 +151,7 @@ def _lone(rows: Iterable[Row], own: OwnLog, guessed: set[int]) -> Iterator[Lone]
     Args:
         rows: the batches of the log, as their headers are.
         own: the log.
-        guessed: positions of those for which another base offset was found.
+        guessed: positions of those whose base offset is wrong, or was taken for wrong.
     """
     before: Row | None = None
     for row, after in pairwise(chain(rows, (None,))):
@@ -146,7 +159,7 @@ def _lone(rows: Iterable[Row], own: OwnLog, guessed: set[int]) -> Iterator[Lone]
         end, left = (0, own.base) if before is None else (before.end, before.last + 1)
         right = own.next_base if after is None else after.first
         if row.first != left and row.last + 1 != right:
-            breaks = row.first < left or row.position != end or row.position in guessed
+            breaks = row.position in guessed or row.first < left or row.position != end
             if after is None:
                 breaks = breaks or not own.facts.lacks_records
             else:

@@ -40,6 +40,7 @@ from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing, standing_of
 from kdump.rescue.transactions import Aborts, Fates, Hole, LeftOut
+from kdump.rescue.twice import AtTwoPlacesError, CopyLog, moved_in_holes
 from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import end_beside, lost_of
@@ -50,7 +51,7 @@ from kdump.storage.tolerant import TolerantSource
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.finding import Finding
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
@@ -229,6 +230,7 @@ class PartitionSalvage:
                 self._leave_out_foreign(number)
                 self._mend_offsets(number)
         self._mend_by_copies()
+        self._mend_in_holes()
         self._order_runs()
 
     def _leave_out_foreign(self, number: int) -> None:
@@ -305,6 +307,41 @@ class PartitionSalvage:
             if given:
                 self._again(number, given)
 
+    def _mend_in_holes(self) -> None:
+        """A batch that two copies have at different offsets, in holes of each other, is one: it counts once.
+
+        Raises:
+            RefusalError: nothing tells which offset is right.
+        """
+        if len({one.copy for one in self.read}) < 2 or not any(one.facts.gaps for one in self.read):
+            return
+        logs = [CopyLog(one.copy, one.source, one.facts, *self._bounds(one)) for one in self.read]
+        try:
+            given: dict[int, list[Finding]] = {}
+            for number, one in moved_in_holes(logs, self._options.limits.max_batch_bytes, self._preferred()):
+                given.setdefault(number, []).append(one)
+        except AtTwoPlacesError as error:
+            sides = "; ".join(
+                f"{self.read[one.log].log.path} at byte {one.position} has it at offsets {one.first}..{one.last}"
+                for one in error.sides
+            )
+            why = "the same batch stands at different offsets, and its neighbours decide neither"
+            raise RefusalError(f"{self.name}: {why}: {sides}. Say which counts: --prefer SOURCE") from None
+        for number, findings in given.items():
+            self._again(number, findings)
+
+    def _bounds(self, one: ReadLog) -> tuple[int | None, int | None]:
+        """The base offset of a log, and where the next one begins or it is known to end; None where nothing tells."""
+        if one.facts.is_renamed:
+            return None, None
+        end = self._known_end_of(self._copies[one.copy], one.log)() if one.log.next_base is None else one.log.next_base
+        return one.log.base, None if end is None or end <= (one.facts.last or 0) else end
+
+    def _known_end_of(self, copy: Copy, log: SourceLog) -> Callable[[], int | None]:
+        """What tells where other files know the last log of a copy to end."""
+        is_last = not copy.is_run and log.base is not None and log.base == max(copy.bases, default=None)
+        return partial(end_beside, copy.directory, copy.segment(log, self._cache)) if is_last else unknown
+
     def _mend_offsets(self, copy: int) -> None:
         """The first batch of a log has the log before it and its file name for neighbours."""
         own = [number for number, one in enumerate(self.read) if one.copy == copy]
@@ -343,14 +380,13 @@ class PartitionSalvage:
 
     def _facts(self, copy: Copy, log: SourceLog, raw: TolerantSource, given: Sequence[Finding]) -> LogFacts:
         segment = copy.segment(log, self._cache)
-        is_last = not copy.is_run and log.base is not None and log.base == max(copy.bases, default=None)
         return read_log(
             raw,
             log.base,
             self._options.limits,
             copy.epochs_around(log, self._checkpoint_for(copy).epochs),
             next_base=log.next_base,
-            known_end=partial(end_beside, copy.directory, segment) if is_last else unknown,
+            known_end=self._known_end_of(copy, log),
             hints=segment.hints if log.base is not None else tuple,
             follow_producers=not self.name.startswith(f"{OFFSETS_TOPIC}-"),
             given=given,

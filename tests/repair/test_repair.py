@@ -319,25 +319,30 @@ def test_the_base_offset_of_the_last_batch_of_a_closed_segment_is_restored(bit: 
     assert log.read_bytes() == (DAMAGE / "intact" / "none" / "logdir" / "plain-0" / name(119)).read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("base", "log", "right", "wrong"),
-    [
-        ("compacted", "compacted-0/00000000000000000000.log", 487, 483),
-        ("legacy-v0", "ancient-0/00000000000000000134.log", 270, 266),
-    ],
-)
-def test_where_either_of_two_batches_may_be_wrong_none_is_patched(
-    base: str, log: str, right: int, wrong: int, tmp_path: Path
-) -> None:
-    """Behind a hole or a wrapper, a batch that one bit takes too low looks as if the one before were too high."""
-    path = copy_tree(DAMAGE / "intact" / base / "logdir", tmp_path / "logs") / log
+def too_low(base: str, log: str, right: int, wrong: int, folder: Path) -> Path:
+    """A log of an intact directory in which one batch has another base offset."""
+    path = copy_tree(DAMAGE / "intact" / base / "logdir", folder) / log
     data = bytearray(path.read_bytes())
     at = data.index(right.to_bytes(8, "big"))
     data[at : at + 8] = wrong.to_bytes(8, "big")
     path.write_bytes(data)
+    return path
+
+
+def test_where_either_of_two_batches_may_be_wrong_none_is_patched(tmp_path: Path) -> None:
+    """Behind a hole, a batch that one bit takes too low looks as if the one before were too high."""
+    path = too_low("compacted", "compacted-0/00000000000000000000.log", 487, 483, tmp_path / "logs")
     plan = plan_patches(str(path), findings_of(path))
     assert plan.changes == ()
     assert "nothing tells which" in plan.refused[0]
+
+
+def test_a_message_behind_a_wrapper_that_fills_the_place_between_its_neighbours_is_restored(tmp_path: Path) -> None:
+    """That the wrapper were too high would need a hole beside the wrong bit."""
+    log = "ancient-0/00000000000000000134.log"
+    path = too_low("legacy-v0", log, 270, 266, tmp_path / "logs")
+    apply_plan(plan_patches(str(path), findings_of(path)), tmp_path / "q")
+    assert path.read_bytes() == (DAMAGE / "intact" / "legacy-v0" / "logdir" / log).read_bytes()
 
 
 def last_batch(log: bytes | bytearray) -> int:
@@ -393,7 +398,7 @@ def test_where_one_header_is_ambiguous_the_partition_is_left_and_its_other_logs_
     log = log_dir / PARTITION / name(10)
     data = bytearray(log.read_bytes())
     data[0:8] = (99).to_bytes(8, "big")
-    data[len(BATCHES[5]) : len(BATCHES[5]) + 8] = (77).to_bytes(8, "big")
+    del data[len(BATCHES[5]) : len(BATCHES[5]) + len(BATCHES[6])]  # else it would fill what lies up to the next one
     log.write_bytes(data)
     before = contents(log_dir / PARTITION)
     apply = ("--apply", "--quarantine", tmp_path / "q")

@@ -92,7 +92,7 @@ def test_a_batch_that_another_copy_has_at_its_own_offset_too_stays() -> None:
 
 
 def test_copies_that_know_different_offsets_decide_nothing() -> None:
-    other = [*PARTS[:4], torn(PARTS[4]), at_offset(PARTS[5], 6), PARTS[7]]
+    other = [*PARTS[:4], torn(PARTS[4]), at_offset(PARTS[5], 6), torn(PARTS[6]), PARTS[7]]
     assert found(OWN, other) == [(HIGH, 6)]
     assert found(OWN, PARTS, other) == []
 

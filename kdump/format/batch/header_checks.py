@@ -27,7 +27,7 @@ _ORDER = layout.NOT_ABOVE | layout.GAP | layout.OUT_OF_RANGE | layout.EPOCH_CHAN
 _HEADER = layout.ODD_CODEC | layout.ODD_ATTRIBUTES | layout.ODD_DELTA | layout.ODD_COUNT | layout.ODD_FLAGS
 
 
-_SEAM = 2  # rows after which nothing of the window before is in doubt
+_SEAM = 3  # rows after which nothing of the window before is in doubt
 
 
 def _one_format(window: Window) -> bool:

@@ -1,9 +1,11 @@
 """What puts the headers of a log right: fields outside the CRC that can have one value only.
 
-A base offset is determined by both neighbours, or by one when a single bit makes the difference; a length and a magic
-by the CRC, which is right with one value of them; a leader epoch by two witnesses (`epoch_order`), and the checkpoint
-must not contradict. What the checked walk says of the log as it is decides, and then what it says of
-the log as it would be: nothing about these fields, and nothing new.
+A base offset is determined by both neighbours, or by one when a single bit makes the difference, or by what it fills
+with others between sound ones (`offset_order`); a length and a magic by the CRC, which is right with one value of them;
+a leader epoch by two witnesses (`epoch_order`), and the checkpoint must not contradict.
+
+What the checked walk says of the log as it is decides, and then what it says of the log as it would be: nothing about
+these fields, and nothing new.
 """
 
 from __future__ import annotations

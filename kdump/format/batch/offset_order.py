@@ -1,11 +1,11 @@
 """The order of offsets from batch to batch, and which of two batches is wrong where they disagree.
 
-Strategy: a base offset is outside the CRC, so one wrong bit shows only against the neighbours. The fold keeps the last
-good batch and holds back a batch that does not follow it until the next one is there: the two tell whether the held
-batch is wrong (it fits neither, or only one of them while the next follows the good one) or offsets are missing. The
-last batch of a segment has no next one. Where it reaches into the next segment, which may be a stale one, or over the
-end that all other files know, its base offset is wrong only if one bit makes it fit exactly between the good batch and
-that offset.
+Strategy: a base offset is outside the CRC, so a wrong one shows only against the neighbours. A batch that adjoins the
+good one before it is good. Any other one waits, for a few batches or until some adjoin each other; then it is known how
+the fewest are wrong. Batches that are wrong side by side have the place that they fill between the good ones around
+them. Behind damage nothing adjoins, and a batch waits like any other. The last batches of a segment have no next one:
+where they reach into the next segment, which may be a stale one, or over the end that all other files know, their base
+offsets are wrong only if one bit of each makes them fill what lies between the good batch and that offset.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kdump.finding import Code, Finding, Report
 from kdump.format.batch import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.format.batch.window import Window
 
@@ -130,6 +130,29 @@ def unknown() -> None:
     """Nobody knows where the log ends."""
 
 
+class _Waiting(NamedTuple):
+    """A batch that waits for those behind it to be judged.
+
+    Args:
+        batch: it.
+        is_lost: bytes are lost, or not to be trusted, between it and the batch before it.
+        may_be: its offsets can be those of its log.
+        may_be_right: it is wrong, or as likely another one.
+    """
+
+    batch: HeaderFacts
+    is_lost: bool
+    may_be: bool
+    may_be_right: bool = False
+
+
+_MOST = 6  # batches that wait
+_SURE = 3  # so many that adjoin each other are right
+_WRONG, _HOLE, _BACK = 100, 10, 250  # what a wrong batch, a hole, and going back below what was believed cost
+_NEVER = 1 << 40
+_BITS = (*(1 << bit for bit in range(63)), -(1 << 63))
+
+
 class OffsetFold:
     """Judges the offsets of a log's batches in file order.
 
@@ -162,21 +185,23 @@ class OffsetFold:
         self._next_base = next_base
         self._known_end = known_end
         self._good: HeaderFacts | None = None
-        self._held: HeaderFacts | None = None
+        self._waiting: tuple[_Waiting, ...] = ()
+        self._calm = 0  # so many of the last that wait ascend
+        self._run = 0  # so many of the last that wait adjoin each other
         self._lost = False  # bytes or a batch that cannot be trusted lie before the next batch
+        self._open = False  # or something of that kind behind the good one
         self._proven = True  # the good batch follows another one, not damage
-        self._is_end = False  # of the log: no batch comes any more
-        self._end = next_base  # where the last batch must end
+        self._end: int | None = None  # of the log, once no batch comes any more
         self.when_free: Callable[[int, int | None, int], None] = lambda _first, _last, _position: None
 
     @property
     def state(self) -> tuple[object, ...]:
         """What it holds."""
-        return self._good, self._held, self._lost, self._proven
+        return self._good, self._waiting, self._calm, self._run, self._lost, self._open, self._proven
 
     def resume(self, state: tuple[Any, ...]) -> None:
         """Go on from what another one held."""
-        self._good, self._held, self._lost, self._proven = state
+        self._good, self._waiting, self._calm, self._run, self._lost, self._open, self._proven = state
 
     @property
     def last(self) -> int | None:
@@ -185,12 +210,17 @@ class OffsetFold:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no batch waits for the next one to be judged."""
-        return self._held is None
+        """Whether no batch waits for those behind it to be judged."""
+        return not self._waiting
+
+    @property
+    def waits_from(self) -> int | None:
+        """The position of the first batch that waits for those behind it to be judged; None where none does."""
+        return self._waiting[0].batch.position if self._waiting else None
 
     def is_next(self, first: int) -> bool:
         """Whether a batch with this base offset is the next one, and nothing waits for it."""
-        return self._held is None and self._good is not None and first == self._good.last + 1
+        return not self._waiting and not self._lost and self._good is not None and first == self._good.last + 1
 
     def skip(self, last: HeaderFacts, position: int) -> None:
         """Move on to the last of three or more batches that are right, and of which each adjoins the one before it.
@@ -199,122 +229,288 @@ class OffsetFold:
             last: it.
             position: of the first of them, bytes.
         """
-        if self._lost and self._good is not None:
+        self._settle(is_sure=True)
+        if (self._lost or self._open) and self._good is not None:
             self.when_free(self._good.last + 1, self._good.last, position)
-        self._good, self._held, self._lost, self._proven = last, None, False, True  # by the one right before it
+        self._good, self._lost, self._open, self._proven = last, False, False, True  # by the one right before it
 
     def after_loss(self) -> None:
         """Expect missing offsets: bytes were lost before the next batch."""
-        self._settle(None)
         self._lost = True
 
     def push(self, one: HeaderFacts) -> None:
         """Take the next batch."""
-        if self._held is not None:
-            self._settle(one)
         if not one.trusted:
             self._lost = True  # its offsets are as good as its bytes: neither believed nor blamed
             return
-        if self._in_range(one) and (self._may_begin(one) if self._good is None else self._may_follow(one)):
-            if self._lost or self._good is None:
-                self._accept(one)
-            else:
-                self._good, self._proven = one, True
-        else:
-            self._held = one
+        is_lost, self._lost = self._lost, False
+        new = _Waiting(one, is_lost, self._in_range(one))
+        if not self._waiting and new.may_be and not is_lost and self._goes_on(one):
+            self._accept(one)
             return
-        self._lost = False
+        before = self._waiting[-1].batch if self._waiting else self._good
+        ascends = new.may_be and (before is None or _is_above(one, before))
+        self._calm = self._calm + 1 if ascends else 0
+        adjoins = before is not None and one.first == before.last + 1
+        self._run = self._run + 1 if adjoins and ascends and not is_lost and self._waiting else 1
+        self._waiting = (*self._waiting, new)
+        if self._run >= _SURE:
+            self._settle(is_sure=True)
+        elif len(self._waiting) > _MOST:
+            self._settle_first()
 
     def finish(self) -> None:
         """There is no next batch."""
-        self._is_end = True
-        if self._held is not None and self._next_base is None:
-            self._end = self._known_end()
-        self._settle(None)
+        if self._waiting:
+            self._end = self._known_end() if self._next_base is None else self._next_base
+            self._settle(is_sure=False)
+
+    def _goes_on(self, one: HeaderFacts) -> bool:
+        """Whether nothing speaks against this as the next batch, or as the first one of the log."""
+        if self._good is None:
+            return not self._open and one.first in (None, self._segment)
+        return not self._open and one.first == self._good.last + 1
 
     def _accept(self, one: HeaderFacts) -> None:
         """The next batch that is right; before it offsets are free where something is lost, or nothing was before."""
-        if self._lost or self._good is None:
+        if self._open or self._good is None:
             first = self._segment if self._good is None else self._good.last + 1
             self.when_free(first, None if one.first is None else one.first - 1, one.position)
-        self._good, self._proven = one, not self._lost
+        self._good, self._proven, self._open = one, not self._open, False
 
     def _in_range(self, one: HeaderFacts) -> bool:
-        first = one.last if one.first is None else one.first
+        first = _begin(one)
         if first < 0 or first + _span(one) > layout.LARGEST_OFFSET:
             return False
         if self._segment == layout.UNKNOWN:
             return True
         return first >= self._segment and one.last - self._segment <= layout.MAX_INT
 
-    def _may_begin(self, one: HeaderFacts) -> bool:
-        """Whether nothing speaks against this as the first batch: its offset is that of the file, or not known."""
-        return self._lost or one.first in (None, self._segment)
+    # --- which of those that wait are right -----------------------------------------------------------------
+    def _settle(self, *, is_sure: bool) -> None:
+        """Judge all that wait.
 
-    def _may_follow(self, one: HeaderFacts) -> bool:
-        return self._follows(one) and (self._lost or self._adjoins(one))
+        Args:
+            is_sure: the last one is right; else there is no next one.
+        """
+        waiting, self._waiting = self._waiting, ()
+        if not waiting:
+            return
+        behind = 0 if is_sure else self._that_fill_the_end(waiting)
+        self._end = self._end if behind else None
+        self._calm -= behind
+        self._judge(waiting, *self._right_ones(waiting[: len(waiting) - behind], is_sure=is_sure))
+        self._calm = self._run = 0
 
-    def _follows(self, one: HeaderFacts) -> bool:
-        return self._good is None or (one.last if one.first is None else one.first) > self._good.last
+    def _settle_first(self) -> None:
+        """Judge some of the first that wait, up to a right one."""
+        waiting = self._waiting
+        right, others = self._right_ones(waiting, is_sure=False)
+        count = 1
+        if self._calm < len(waiting):
+            count = max((k + 1 for k in right if k < _MOST // 2), default=right[0] + 1 if right else 1)
+        self._judge(waiting[:count], [k for k in right if k < count], others)
+        self._waiting = waiting[count:]
+        self._calm, self._run = min(self._calm, len(self._waiting)), min(self._run, len(self._waiting))
+
+    def _right_ones(self, waiting: Sequence[_Waiting], *, is_sure: bool) -> tuple[list[int], list[int]]:
+        """Return the numbers of those that are right: the fewest are wrong, and as few holes as can be lie between.
+
+        Of two that contradict each other, and nothing else decides, the higher one is wrong, or the second where both
+        begin at one offset.
+
+        Args:
+            waiting: they.
+            is_sure: the last one is right.
+
+        Returns:
+            the numbers; and those that are right where the other one of each such two is the wrong one.
+        """
+        if not waiting or self._calm >= len(waiting):
+            return list(range(len(waiting))), []
+        good, count = self._good, len(waiting)
+        costs: list[int] = []  # of the best way that ends at one
+        ways: list[list[int]] = []  # the numbers that may come before it on such a way
+        for j, one in enumerate(waiting):
+            best, before = _NEVER, [-1]
+            if one.may_be:
+                best = self._cost_between(good, waiting, -1, j)
+                best += _BACK if good is not None and not _is_above(one.batch, good) else 0
+                best += self._reaches_over(one)
+            for i in range(j if one.may_be else 0):
+                if _is_above(one.batch, waiting[i].batch):
+                    cost = costs[i] + self._cost_between(waiting[i].batch, waiting, i, j) + self._reaches_over(one)
+                    before = [*before, i] if cost == best else [i] if cost < best else before
+                    best = min(best, cost)
+            costs.append(best)
+            ways.append(before)
+        ends = [(costs[j] + _cost_of(waiting, j + 1, count), j) for j in range(count - 1 if is_sure else 0, count)]
+        ends += [] if is_sure else [(_cost_of(waiting, 0, count), -1)]
+        ways.append([j for cost, j in ends if cost == min(ends)[0]])
+
+        found = []
+        for choose in (min, max):
+            at, right = len(waiting), list[int]()
+            while at >= 0:
+                some = [k for k in ways[at] if k >= 0]
+                at = choose(
+                    some, key=lambda k: (_begin(waiting[k].batch), waiting[k].batch.first is None, k), default=-1
+                )
+                right.append(at)
+            found.append(right[-2::-1])
+        return found[0], found[1]
+
+    def _reaches_over(self, one: _Waiting) -> int:
+        """What it costs that a batch is right which reaches into the next segment: of two that one is wrong."""
+        return int(self._next_base is not None and one.batch.last >= self._next_base)
+
+    def _cost_between(self, before: HeaderFacts | None, waiting: Sequence[_Waiting], i: int, j: int) -> int:
+        """What it costs that batches between two right ones are wrong, or missing.
+
+        Those that fill what lies between these belong there, however many are wrong: else one of them would lie in a
+        place that leaves too little for the others.
+        """
+        first, between = waiting[j].batch.first, waiting[i + 1 : j]
+        cost = _cost_of(waiting, i + 1, j)
+        last = before.last if before is not None else self._segment - 1 if self._segment != layout.UNKNOWN else None
+        is_lost = any(one.is_lost for one in waiting[i + 1 : j + 1]) or (i < 0 and self._open)
+        if is_lost or first is None or last is None or any(one.batch.first is None for one in between):
+            return cost
+        free = first - last - 1
+        if free == sum(_span(one.batch) + 1 for one in between):
+            return min(cost, _WRONG + len(between))
+        is_wrapper = before is not None and before.first is None  # where it begins nobody knows
+        return cost + _HOLE if free > 0 or is_wrapper else cost
+
+    def _that_fill_the_end(self, waiting: Sequence[_Waiting]) -> int:
+        """Return how many of the last, of which one bit each is wrong, fill what is left up to the end of the log.
+
+        That is where the next segment begins, or where other files know the log to end. No log had an end between two
+        of its batches, but after a truncation.
+        """
+        if self._end is None or self._lost:
+            return 0
+        size = 0
+        for count in range(1, len(waiting) + 1):
+            one = waiting[-count]
+            if one.is_lost or one.batch.first is None:
+                break
+            size += _span(one.batch) + 1
+            left = waiting[-count - 1].batch if count < len(waiting) else self._good
+            begin = self._segment if left is None else left.last + 1
+            if begin + size != self._end or (count == len(waiting) and self._open):
+                continue
+            places = _in_a_row(begin, waiting[-count:])
+            firsts = [one.batch.first or 0 for one in waiting[-count:]]
+            is_one_bit = all((was ^ true).bit_count() == 1 for was, true in zip(firsts, places, strict=True))
+            reaches = any(one.batch.last >= self._end for one in waiting[-count:])
+            if is_one_bit and reaches and self._end not in firsts:
+                return count
+        return 0
+
+    # --- what is told ---------------------------------------------------------------------------------------
+    def _judge(self, waiting: Sequence[_Waiting], right: Sequence[int], others: Sequence[int]) -> None:
+        """Take or blame batches one by one.
+
+        Args:
+            waiting: they.
+            right: the numbers of those that are right.
+            others: of those that may be right instead.
+        """
+        waiting = [one._replace(may_be_right=k in others) for k, one in enumerate(waiting)]
+        begin = 0
+        for k in (*right, len(waiting)):
+            after = waiting[k] if k < len(waiting) else None
+            self._blame_all(waiting[begin:k], after)
+            if after is not None:
+                self._open |= after.is_lost
+                if self._good is not None and not _is_above(after.batch, self._good):
+                    following = waiting[k + 1] if k + 1 < len(waiting) else None
+                    self._blame_all((after,), following)  # offsets continue from the lower one
+                else:
+                    self._gap(after.batch)
+                self._accept(after.batch)
+            begin = k + 1
+
+    def _blame_all(self, wrong: Sequence[_Waiting], after: _Waiting | None) -> None:
+        """Blame batches that lie one behind the other; those whose place is known count there.
+
+        Args:
+            wrong: they.
+            after: the right one behind them; None where there is none.
+        """
+        for one, place in zip(wrong, self._places(wrong, after) if wrong else (), strict=True):
+            self._open |= one.is_lost
+            following = None if after is None else after.batch
+            held = one.batch
+            if one.may_be:
+                self._wrong(held, following, place)
+            elif held.first is not None and self._adjoins(held):
+                self._delta(held, following)
+            else:
+                self._out_of_range(held, place)
+
+    def _places(self, wrong: Sequence[_Waiting], after: _Waiting | None) -> list[int | None]:
+        """Return the base offsets that batches must have had, None for each where nobody knows.
+
+        Where they fill the offsets between the right ones around them, they had these. Else one has that with which it
+        adjoins a neighbour, if that is one bit away, no other one bit away lies between the right ones, and no other
+        batch is as likely wrong.
+        """
+        lefts, rights = self._from_left(wrong), self._from_right(wrong, after)
+        if None not in lefts and lefts == rights:
+            return lefts
+        good = self._good
+        if good is None and rights[0] == self._segment:
+            return rights
+        is_lost = self._open or any(one.is_lost for one in wrong) or after is None or after.is_lost
+        found = [_begin(one.batch) for one in wrong]
+        free: tuple[int, int] | None = None
+        low = self._segment if good is None else good.last + 1
+        # several at the end of a log that agree with each other may be right, and the name of the log wrong
+        by_left = self._proven and (after is not None or (good is not None and len(wrong) == 1))
+        if low != layout.UNKNOWN and not is_lost and after is not None and after.batch.first is not None:
+            free = low, after.batch.first - 1
+        for sides, order in ((lefts, range(len(wrong))), (rights, range(len(wrong) - 1, -1, -1))):
+            is_known = sides is rights or by_left
+            for k in order:
+                place = sides[k]
+                is_known = is_known and not wrong[k].may_be_right
+                is_known = is_known and place is not None and (place ^ found[k]).bit_count() == 1
+                if not is_known or (free is not None and _one_bit_from(found[k], _span(wrong[k].batch), *free) != 1):
+                    is_known, sides[k] = False, None
+        return [
+            left if right is None else right if left is None else None
+            for left, right in zip(lefts, rights, strict=True)
+        ]
+
+    def _from_left(self, wrong: Sequence[_Waiting]) -> list[int | None]:
+        """The base offsets with which batches adjoin what lies before them."""
+        found: list[int | None] = []
+        good = self._good
+        at = None if self._open else good.last + 1 if good is not None else self._segment
+        at = None if at == layout.UNKNOWN else at
+        for one in wrong:
+            at = None if one.is_lost or one.batch.first is None else at
+            found.append(_if_there_is(at, one.batch))
+            at = None if at is None else at + _span(one.batch) + 1
+        return found
+
+    def _from_right(self, wrong: Sequence[_Waiting], after: _Waiting | None) -> list[int | None]:
+        """The base offsets with which batches adjoin what lies behind them."""
+        found: list[int | None] = []
+        at = self._end if after is None else None if after.is_lost else after.batch.first
+        for one in reversed(wrong):
+            at = None if at is None else at - _span(one.batch) - 1
+            found.append(_if_there_is(at, one.batch))
+            at = None if one.is_lost or one.batch.first is None else at
+        return found[::-1]
 
     def _adjoins(self, one: HeaderFacts) -> bool:
-        return self._good is not None and one.first == self._good.last + 1
-
-    def _settle(self, after: HeaderFacts | None) -> None:
-        """Judge the held batch by the good one before it and the one after it."""
-        held, self._held = self._held, None
-        if held is None:
-            return
-        if not self._in_range(held):
-            self._out_of_range(held, after)
-        elif self._good is None:
-            self._first(held, after)
-        elif self._fits_before_the_end(held):
-            self._wrong(held, after)
-        elif self._adjoins(held) or (self._follows(held) and _is_before(held, after)):
-            self._gap(held)
-            self._accept(held)
-            self._lost = False
-        elif self._follows(held) and after is not None and self._follows(after) and self._is_blamed(held, after):
-            self._wrong(held, after)  # too high: the next batch follows the good one
-        elif self._follows(held):
-            self._gap(held)
-            self._accept(held)
-            self._lost = False
-        else:
-            self._wrong(held, after)
-            if after is not None and not self._follows(after):
-                self._accept(held)  # offsets continue from the lower one
-
-    def _first(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
-        """Judge the first batch of a log, which lies above the base offset of the file.
-
-        Compaction leaves it so. It is wrong only when the batch after it is not above it and says what it was.
-        """
-        is_wrong = self._fits_before_the_end(held) or not _is_before(held, after)
-        if is_wrong and self._expected(held, after) is not None:
-            self._wrong(held, after)
-        else:
-            self._accept(held)
-            self._lost = False
-
-    def _fits_before_the_end(self, held: HeaderFacts) -> bool:
-        """Whether one bit of the last batch, which reaches into the next segment, makes it end right before that.
-
-        Or before the end that other files know. No log had an end between two of its batches, but after a truncation.
-        """
-        if not self._is_end or self._end is None or self._lost or held.first is None:
-            return False
-        first = self._segment if self._good is None else self._good.last + 1
-        fits = first + _span(held) + 1 == self._end and held.first != self._end
-        return fits and held.last >= self._end and (first ^ held.first).bit_count() == 1
-
-    def _is_blamed(self, held: HeaderFacts, after: HeaderFacts) -> bool:
-        """Whether the held batch is the wrong one of two. A wrapper may hold any offsets: it needs a reason."""
-        return held.first is not None or self._expected(held, after) is not None
+        return self._good is not None and not self._open and one.first == self._good.last + 1
 
     def _gap(self, held: HeaderFacts) -> None:
-        if self._good is None or self._lost or held.first is None or self._adjoins(held):
+        if self._good is None or self._open or held.first is None or self._adjoins(held):
             return
         first, last = self._good.last + 1, held.first - 1
         self._report(
@@ -329,12 +525,9 @@ class OffsetFold:
             )
         )
 
-    def _out_of_range(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
-        first = held.last if held.first is None else held.first
+    def _out_of_range(self, held: HeaderFacts, expected: int | None) -> None:
+        first = _begin(held)
         below = first < max(self._segment, 0)
-        if not below and self._adjoins(held):
-            self._delta(held, after)
-            return
         of_file = f"the base offset {self._segment} of the file"
         if below:
             why = "is negative" if self._segment == layout.UNKNOWN else f"is below {of_file}"
@@ -342,10 +535,10 @@ class OffsetFold:
             why = "leaves no offset for what follows its batch"
         else:
             why = f"is too far above {of_file}"
-        self._blame(Code.O01 if below else Code.O02, held, after, first, {"why": why})
+        self._blame(Code.O01 if below else Code.O02, held, first, expected, {"why": why})
 
-    def _wrong(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
-        first = held.last if held.first is None else held.first
+    def _wrong(self, held: HeaderFacts, after: HeaderFacts | None, expected: int | None) -> None:
+        first = _begin(held)
         log_end = None
         if self._good is not None and first <= self._good.last:
             why = f"is not above the last offset {self._good.last} before it"
@@ -356,17 +549,11 @@ class OffsetFold:
         else:
             log_end = self._end
             why = f"lies above the end of the log by its other files, {log_end}, where this batch fits exactly"
-        self._blame(Code.O03, held, after, first, {"why": why, LOG_END: log_end})
+        self._blame(Code.O03, held, first, expected, {"why": why, LOG_END: log_end})
 
     def _blame(
-        self,
-        code: Code,
-        held: HeaderFacts,
-        after: HeaderFacts | None,
-        found: int,
-        values: dict[str, int | str | None],
+        self, code: Code, held: HeaderFacts, found: int, expected: int | None, values: dict[str, int | str | None]
     ) -> None:
-        expected = self._expected(held, after)
         self._report(
             Finding(
                 code,
@@ -383,9 +570,11 @@ class OffsetFold:
         )
         # The batch itself is there: its offsets are not missing too.
         if expected is not None and held.first is not None:
-            self._accept(held._replace(first=expected, last=expected + _span(held)))
+            restored = held._replace(first=expected, last=expected + _span(held))
+            self._gap(restored)
+            self._accept(restored)
         else:
-            self._lost = True
+            self._open = True
 
     def _delta(self, held: HeaderFacts, after: HeaderFacts | None) -> None:
         """The base offset follows, the last offset cannot be: lastOffsetDelta is wrong under the right CRC."""
@@ -404,32 +593,7 @@ class OffsetFold:
                 expected=expected,
             )
         )
-        self._lost = True  # its last offset is not known: those after it are not missing too
-
-    def _expected(self, held: HeaderFacts, after: HeaderFacts | None) -> int | None:
-        """The base offset that fits both neighbours; with one only where a single bit differs, or it is the file's.
-
-        Where that one is the batch before it, behind damage, one wrong bit in either looks the same.
-        """
-        delta = _span(held)
-        by_before = None
-        if self._good is not None and not self._lost and held.first is not None:
-            by_before = self._good.last + 1
-        by_after = None
-        if after is not None and after.trusted and after.first is not None:
-            by_after = after.first - delta - 1
-        elif self._fits_before_the_end(held):
-            by_after = (self._end or 0) - delta - 1
-        if not all(one is None or 0 <= one <= layout.LARGEST_OFFSET - max(0, delta) for one in (by_before, by_after)):
-            return None
-        if by_before is not None and by_after is not None:
-            return by_before if by_before == by_after else None
-        one = by_before if by_before is not None and self._proven else by_after
-        found = held.last if held.first is None else held.first
-        if one is None:
-            return None
-        is_files = self._good is None and one == self._segment
-        return one if is_files or (one ^ found).bit_count() == 1 else None
+        self._open = True  # its last offset is not known: those after it are not missing too
 
 
 def _span(one: HeaderFacts) -> int:
@@ -444,6 +608,36 @@ def _last_of(one: HeaderFacts) -> int | None:
     return one.last if one.first is None or one.first + _span(one) == one.last else None
 
 
-def _is_before(held: HeaderFacts, after: HeaderFacts | None) -> bool:
-    """Whether a batch lies below the next one, or nobody knows."""
-    return after is None or not after.trusted or held.last < (after.last if after.first is None else after.first)
+def _begin(one: HeaderFacts) -> int:
+    """The first offset that is known of a batch."""
+    return one.last if one.first is None else one.first
+
+
+def _is_above(one: HeaderFacts, before: HeaderFacts) -> bool:
+    """Whether a batch lies above another one."""
+    return _begin(one) > before.last
+
+
+def _cost_of(waiting: Sequence[_Waiting], start: int, stop: int) -> int:
+    """What it costs that some are wrong. A wrapper may hold any offsets: the later one of two is wrong."""
+    legacy = sum(len(waiting) - k for k in range(start, stop) if waiting[k].batch.first is None)
+    return _WRONG * (stop - start) + legacy
+
+
+def _in_a_row(first: int, some: Iterable[_Waiting]) -> list[int]:
+    """The base offsets that batches have where the first one has this, and each adjoins the one before it."""
+    found = []
+    for one in some:
+        found.append(first)
+        first += _span(one.batch) + 1
+    return found
+
+
+def _if_there_is(offset: int | None, one: HeaderFacts) -> int | None:
+    """A base offset, if a batch can have it."""
+    return offset if offset is not None and 0 <= offset <= layout.LARGEST_OFFSET - max(0, _span(one)) else None
+
+
+def _one_bit_from(offset: int, span: int, low: int, high: int) -> int:
+    """Return how many base offsets one bit away let a batch lie in a range of offsets."""
+    return sum(low <= other and other + span <= high for other in (offset ^ bit for bit in _BITS))

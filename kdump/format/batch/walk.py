@@ -10,6 +10,8 @@ are as stored.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
+from collections import deque
 from typing import TYPE_CHECKING
 
 from kdump.finding import Code, Finding, Report
@@ -364,7 +366,7 @@ class CheckedWalk:
 def settled_windows(walk: CheckedWalk, found: list[Finding], stop: int | None = None) -> Iterator[Window]:
     """Yield the batches of a walk when all is found about their offsets.
 
-    The last batch of a window may be judged by the one after it: it is handed out alone, once that is read.
+    The last batches of a window may be judged by those after it: they are handed out alone, once these are read.
 
     Args:
         walk: it.
@@ -375,32 +377,47 @@ def settled_windows(walk: CheckedWalk, found: list[Finding], stop: int | None = 
     Raises:
         OSError: the log cannot be read further; the batches before that are handed out first.
     """
-    windows, held, error = walk.windows(stop), None, None
-    while True:
+    windows, error = walk.windows(stop), None
+    held: deque[Window] = deque()  # one batch each
+    window: Window | None = None
+    while error is None:
         try:
             window = next(windows, None)
-            if window is None and stop is not None and not walk.checks.offsets.is_settled:
-                for _ in walk.windows(walk.border.position + 1):  # the batch behind what is asked for
-                    pass
+            if window is None and stop is not None:
+                _read_on(walk)  # the batches behind what is asked for
                 found[:] = [one for one in found if (one.position or 0) < stop]
         except OSError as failed:
             window, error = None, failed
-        if held is not None:
-            position = held.cell(0, layout.POSITION)
-            later = [one for one in found if (one.position or 0) > position]
-            found[:] = [one for one in found if (one.position or 0) <= position]
-            yield held
-            held = None
-            found += later
+        edge = walk.checks.offsets.waits_from if window is not None else None
+        while held and (edge is None or held[0].cell(0, layout.POSITION) < edge):
+            yield from _with_its_own(held.popleft(), found)
         if window is None:
             break
-        if not walk.checks.offsets.is_settled:
-            k = window.count - 1
-            held, window = window.kept(k), window.part(0, k)
-        if window.count:
-            yield window
+        k = window.count if edge is None else bisect_left(window.column(layout.POSITION), edge, 0, window.count)
+        late = [window.kept(row) for row in range(k, window.count)]
+        if k:
+            yield from _with_its_own(window.part(0, k), found)
+        held.extend(late)
     if error is not None:
         raise error
+
+
+def _read_on(walk: CheckedWalk) -> None:
+    """Read on until no batch waits for those behind it."""
+    before = -1
+    while not walk.checks.offsets.is_settled and walk.border.position > before:
+        before = walk.border.position
+        for _ in walk.windows(before + 1):
+            pass
+
+
+def _with_its_own(window: Window, found: list[Finding]) -> Iterator[Window]:
+    """Hand out a window with what was found of its batches and before them."""
+    position = window.cell(window.count - 1, layout.POSITION)
+    later = [one for one in found if (one.position or 0) > position]
+    found[:] = [one for one in found if (one.position or 0) <= position]
+    yield window
+    found += later
 
 
 def _is_v2(window: Window, k: int) -> bool:
