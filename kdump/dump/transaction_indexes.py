@@ -57,10 +57,14 @@ class TransactionIndexes:
         self._end = window.cell(window.count - 1, layout.LAST_OFFSET) + 1
 
     def claim(self, one: Window) -> None:
-        """A whole batch with a wrong CRC, which counts as far as its header goes on from what is before it."""
-        first, last = one.cell(0, layout.BASE_OFFSET), one.cell(0, layout.LAST_OFFSET)
-        if first == self._end and last - first + 1 == one.cell(0, layout.COUNT):
-            self._end = last + 1
+        """A whole batch with a wrong CRC, which counts as far as its header goes on from what is before it.
+
+        Where that has fewer records than offsets, the fewer count, as in `LogFacts.end` of salvage.
+        """
+        first, count = one.cell(0, layout.BASE_OFFSET), one.cell(0, layout.COUNT)
+        offsets = one.cell(0, layout.LAST_OFFSET) - first + 1
+        if first == self._end and offsets > 0:
+            self._end = first + (count if 0 < count < offsets else offsets)
 
     def doubt(self) -> None:
         """It has a batch that does not fit where it stands."""
