@@ -228,6 +228,33 @@ class PartitionSalvage:
                 self._mend_offsets(number)
         self._mend_by_copies()
         self._order_runs()
+        self._note_epochs()
+
+    def _note_epochs(self) -> None:
+        """Say which newest epoch of a copy nothing bears out: the checkpoint of the result has it all the same."""
+        for number, copy in enumerate(self._copies):
+            logs = [one for one in self.read if one.copy == number and one.facts.epochs]
+            if copy.is_run or not logs:
+                continue
+            one, entries = logs[-1], self._checkpoint_for(copy).epochs
+            runs = [run for log in logs for run in log.facts.epochs]
+            last, before = runs[-1], runs[-2:-1]
+            where = f"{one.log.path}: the leader epoch {last.epoch} of offsets {last.first}..{last.last}"
+            if entries and last.epoch > entries[-1].epoch and last.last >= entries[-1].start_offset:
+                why = f"is not in the leader-epoch-checkpoint, which ends with {entries[-1].epoch}"
+            elif (
+                not entries
+                and before
+                and (last.epoch ^ before[0].epoch).bit_count() == 1
+                and lone_last(one.source, one.facts)
+            ):
+                why = f"is that of the last batch only, one bit away from {before[0].epoch}, and no checkpoint has it"
+            else:
+                continue
+            self.notes.append(
+                f"{where} {why}; it counts as the batches have it, in the leader-epoch-checkpoint of the result too: "
+                "compare with what another replica has"
+            )
 
     def _leave_out_foreign(self, number: int) -> None:
         """Take the logs of other partitions out of a copy, and say so, and which logs have a wrong name."""
@@ -355,8 +382,13 @@ class PartitionSalvage:
         )
 
     def _checkpoint_for(self, copy: Copy) -> Copy:
-        """Return whose leader-epoch-checkpoint tells of a copy: its own, else the one with the newest epoch."""
-        return copy if copy.epochs else max(self._copies, key=lambda one: one.epochs[-1].epoch if one.epochs else -1)
+        """Return whose leader-epoch-checkpoint tells of a copy: its own, else the one with the newest epoch.
+
+        One that begins as its own does and goes on has seen more of the same log.
+        """
+        own = list(copy.epochs)
+        more = [one for one in self._copies if list(one.epochs[: len(own)]) == own]
+        return max((copy, *more), key=lambda one: one.epochs[-1].epoch if one.epochs else -1)
 
     def _order_runs(self) -> None:
         self.read.sort(key=lambda one: (one.copy, one.log.base is None, one.facts.first or 0))
