@@ -17,6 +17,7 @@ import os
 from array import array
 from bisect import bisect_right
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.losses import is_compaction
@@ -27,14 +28,14 @@ from kdump.dump.input_file import InputFile
 from kdump.dump.transaction_indexes import TransactionIndexes
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import misplaced, put_right, unplaced
+from kdump.format.batch.offset_order import misplaced, put_right, unknown, unplaced
 from kdump.format.batch.walk import settled_windows
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import lost_of
+from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.names import FileKind, parse_name
 
 if TYPE_CHECKING:
@@ -376,7 +377,9 @@ class Outcomes:
         self._reached.append(self._last)
 
     def _walk_log(self, log: InputFile, source: Source, findings: list[Finding]) -> None:
-        walk, is_first = open_walk(log, source, self._options, findings), True
+        is_last = log.name.is_live and log.log_base is not None and log.directory.next_base(log.log_base) is None
+        known_end = partial(end_beside, log.directory, log.segment) if is_last else unknown
+        walk, is_first = open_walk(log, source, self._options, findings, known_end=known_end), True
         walk.checks.follow_producers = False
         for window in settled_windows(walk, findings):
             self.see_holes(window, findings)
