@@ -72,6 +72,7 @@ HELD = {
         "cli.options.repair cli.patch_header cli.resume_undo cli.truncate render.text.plan repair.file_state"
         " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches render.shell"
     ),
+    "tests/repair/test_lost_aborts.py": "broker.producer.lost_aborts",
     "tests/rescue/test_carve.py": (
         "cli.carve render.json.carve render.text.carve rescue.carve rescue.carve_output rescue.rows rescue.run_owners"
     ),
