@@ -46,7 +46,8 @@ HELD = {
     "tests/compat/test_golden.py": "compat.kafka_legacy compat.kafka_record decode.broken_message",
     "tests/decode/test_decode_open.py": "decode.file_decoder",
     "tests/dump/test_ranges.py": "dump.ranges dump.selected_ranges render.turns",
-    "tests/dump/test_select_cli.py": "cli.options.selection cli.options.times dump.transaction_outcomes",
+    "tests/dump/test_select_cli.py": "cli.options.selection cli.options.times",
+    "tests/dump/test_fate.py": "broker.producer.transaction_fates dump.transaction_indexes dump.transaction_outcomes",
     "tests/dump/test_select_indexes.py": "dump.index_seek",
     "tests/dump/test_stats.py": "render.figures render.text.stats",
     "tests/export/test_export.py": "cli.export cli.options.engine export.verdict_files export.write",
@@ -71,13 +72,14 @@ HELD = {
         "cli.options.repair cli.patch_header cli.resume_undo cli.truncate render.text.plan repair.file_state"
         " repair.files repair.quarantine format.batch.header_fields format.batch.header_patches render.shell"
     ),
+    "tests/repair/test_lost_aborts.py": "broker.producer.lost_aborts",
     "tests/rescue/test_carve.py": (
         "cli.carve render.json.carve render.text.carve rescue.carve rescue.carve_output rescue.rows rescue.run_owners"
     ),
     "tests/rescue/test_salvage.py": (
         "cli.salvage render.json.salvage render.text.salvage rescue.compacted rescue.epochs rescue.line"
         " rescue.doubtful rescue.holes rescue.log_facts rescue.losses rescue.moved rescue.next_steps rescue.partition"
-        " rescue.salvage rescue.segments rescue.sources rescue.standing rescue.target rescue.transactions"
+        " rescue.salvage rescue.segments rescue.sources rescue.standing rescue.target"
         " rescue.twice salvaged"
     ),
     "tests/retention/test_retention.py": (

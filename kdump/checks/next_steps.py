@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kdump.broker.load.log_state import LogState
+from kdump.broker.producer.lost_aborts import WITNESS
 from kdump.checks.options import VerifyOptions
 from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
@@ -409,6 +410,8 @@ class _Segment:
 
     def _is_of_index(self, finding: Finding) -> bool:
         kind = parse_name(os.path.basename(finding.file)).kind
+        if finding.values.get("remedy") == WITNESS:
+            return False
         return kind in _INDEX_KINDS and "reindex" in finding.code.repairs and finding.severity is not Severity.NOTE
 
     @property
@@ -442,7 +445,7 @@ class _Segment:
 
     def is_to_do(self, finding: Finding) -> bool:
         """Whether a step is about it, though no command for this finding alone."""
-        is_cause = finding.code.name in (*_WITNESSED, *_FOREIGN)
+        is_cause = finding.code.name in (*_WITNESSED, *_FOREIGN) or finding.values.get("remedy") == WITNESS
         return is_cause or self.mends(finding) or self.is_damage(finding) or self.is_unsound(finding)
 
     def with_blocker(self, finding: Finding) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.broker.producer.lost_aborts import goes_on
 from kdump.broker.producer.replay import Producers
 from kdump.checks.read_errors import broken_off, not_opened
 from kdump.checks.state_files import read_producers
@@ -66,14 +67,15 @@ class Replay:
         elif path is not None and entries is not None:
             check_snapshot(entries, path, self.producers, found.append)
         expected: list[AbortedTxn] = []
-        self._is_whole = self._is_whole and facts.is_read and not (facts.has_holes or facts.damaged)
+        is_dense = not (facts.has_holes or _begins_late(job, facts))
+        self._is_whole = self._is_whole and facts.is_read and is_dense and not facts.damaged
         complete = self.producers.complete and self._is_whole and facts.producers is not None
         if facts.producers is not None:
             self.producers, expected = self.producers.after(facts.producers, found.append)
         if not complete:
             self.producers = self.producers.replace(complete=False)
         yield from found
-        yield from _aborted(job, facts, expected, complete=complete)
+        yield from _aborted(job, facts, expected, self.producers, complete=complete)
 
     def _file(self, path: str) -> StateFile:
         return self._directory.file(os.path.basename(path), FileKind.SNAPSHOT)
@@ -107,7 +109,15 @@ class Replay:
             self.producers = self.producers.replace(complete=False)
 
 
-def _aborted(job: SegmentJob, facts: SegmentSummary, expected: list[AbortedTxn], *, complete: bool) -> Iterator[Result]:
+def _begins_late(job: SegmentJob, facts: SegmentSummary) -> bool:
+    """Whether offsets are missing at the head of a log: a marker may have been among them."""
+    first = None if facts.evidence is None else facts.evidence.first_offset
+    return first is not None and first > job.base_offset
+
+
+def _aborted(
+    job: SegmentJob, facts: SegmentSummary, expected: list[AbortedTxn], producers: Producers, *, complete: bool
+) -> Iterator[Result]:
     """Judge the index of aborted transactions, which is not there when there are none."""
     path = job.files.get(FileKind.TXNINDEX)
     found: list[Finding | OpenFailure] = []
@@ -128,6 +138,7 @@ def _aborted(job: SegmentJob, facts: SegmentSummary, expected: list[AbortedTxn],
             complete=complete,
             first_known=0,
             end=end,
+            goes_on=lambda entry: goes_on(entry, end, job.next_base, producers.entries),
             log_size=facts.sizes.get(FileKind.LOG),
             report=found.append,
         )

@@ -6,6 +6,7 @@ from itertools import accumulate, count
 from operator import eq
 from typing import TYPE_CHECKING, Any
 
+from kdump.broker.producer.lost_aborts import WITNESS
 from kdump.checks.indexes import USUAL, most_bytes
 from kdump.finding import Capped, Code, Finding
 from kdump.format.batch import layout
@@ -13,7 +14,7 @@ from kdump.format.index.offset_and_time import chunks
 from kdump.format.index.transaction_index import AbortedTxn, TransactionIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kdump.broker.producer.replay import Producers
     from kdump.finding import Report
@@ -35,6 +36,7 @@ def check_aborted(
     complete: bool,
     first_known: int,
     end: int,
+    goes_on: Callable[[AbortedTxn], bool] = lambda _: False,
     log_size: int | None = None,
     report: Report,
 ) -> None:
@@ -49,6 +51,7 @@ def check_aborted(
         first_known: the first offset that the replay has seen, or 0 where it began with a snapshot. Of a transaction
             that began below it nothing is known.
         end: the offset after the segment.
+        goes_on: tells of an entry that ends behind the log whether its marker may have been cut off.
         log_size: of its log, bytes; None where that is not there.
         report: takes each finding.
 
@@ -59,7 +62,7 @@ def check_aborted(
     if left_over:
         at = source.size - left_over
         report(Finding(Code.A01, source.name, at, left_over, found=source.size))
-    check = _AbortedCheck(source.name, base_offset, expected if complete else None, first_known, end, report)
+    check = _AbortedCheck(source.name, base_offset, expected if complete else None, first_known, end, goes_on, report)
     most = most_bytes(log_size, _ENTRY_SIZE, _MARKER_BATCH)
     judged = index.entries
     if source.size > most:  # what lies beyond cannot be entries of this log
@@ -83,8 +86,16 @@ class _AbortedCheck:
     """Compares entries with what is expected, None where nothing is known; both come in the order of last offsets."""
 
     def __init__(
-        self, path: str, base: int, expected: Sequence[AbortedTxn] | None, first_known: int, end: int, report: Report
+        self,
+        path: str,
+        base: int,
+        expected: Sequence[AbortedTxn] | None,
+        first_known: int,
+        end: int,
+        goes_on: Callable[[AbortedTxn], bool],
+        report: Report,
     ) -> None:
+        self._goes_on = goes_on
         self._path = path
         self._expected = expected
         self._first_known = first_known
@@ -103,7 +114,8 @@ class _AbortedCheck:
             self._blame(Code.A02, entry, field="version", found=version, expected=0)
         why = self._impossible(entry)
         if why is not None:
-            self._blame(Code.A03, entry, values={"why": why})
+            is_witness = entry.version == version == 0 and self._goes_on(entry)
+            self._blame(Code.A03, entry, values={"why": why, **({"remedy": WITNESS} if is_witness else {})})
         elif expected is not None:
             self._compare(entry, expected, self._begun_after[self._next - 1])
         elif self._expected is not None and entry.first_offset >= self._first_known:

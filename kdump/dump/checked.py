@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kdump.dump.input_file import InputFile, identify, input_files
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
+from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.walk import Border, CheckedWalk
 from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, LogStart, RecordsUnread, SnapshotStart
@@ -19,7 +20,7 @@ from kdump.storage.names import OFFSETS_TOPIC, FileKind, java_file
 from kdump.storage.tolerant import TolerantSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
     from kdump.format.batch.walk import WalkState
@@ -207,7 +208,12 @@ def log_head(file: InputFile, source: Source) -> Iterator[Item]:
 
 
 def open_walk(
-    file: InputFile, source: Source, options: DumpOptions, findings: list[Finding], start: int = 0
+    file: InputFile,
+    source: Source,
+    options: DumpOptions,
+    findings: list[Finding],
+    start: int = 0,
+    known_end: Callable[[], int | None] = unknown,
 ) -> CheckedWalk:
     """Return the walk over a log.
 
@@ -217,6 +223,7 @@ def open_walk(
         options: what was asked for.
         findings: takes what the walk reports.
         start: position of a batch, where the walk begins.
+        known_end: tells where other files know the log to end.
     """
     base = file.log_base or 0
     walk = CheckedWalk(
@@ -224,6 +231,7 @@ def open_walk(
         findings.append,
         segment=base,
         next_base=file.directory.next_base(base) if file.name.is_live else None,
+        known_end=known_end,
         hints=file.segment.hints,
         max_batch_bytes=options.max_batch_bytes,
         border=Border(position=start, floor=base - 1),

@@ -13,8 +13,9 @@ from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.producer.transaction_fates import COMMITTED, IN_DOUBT
 from kdump.dump.checked import open_walk
-from kdump.dump.transaction_outcomes import COMMITTED, IN_DOUBT, Outcomes, say_doubts
+from kdump.dump.transaction_outcomes import Outcomes, say_doubts
 from kdump.finding import Code, Finding
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import unplaced

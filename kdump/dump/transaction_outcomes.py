@@ -2,51 +2,53 @@
 
 Strategy: what a batch comes to is said by the next marker of its producer, which lies after it. So the logs are walked
 through once before they are shown, further than they are shown where transactions are open at their end, into the
-segments beside them. Where the marker is lost a sound .txnindex may still say that it was an abort. What is kept are
-the ranges of aborted transactions and the beginning of open ones; what is not among them was committed.
+segments beside them. What is kept are the ranges of aborted transactions and of those in doubt, and the beginning of
+open ones; what is not among them was committed.
 
-What cannot be read may have had a marker: the next one behind it says nothing of batches before it, it may be that of
-the producer's next transaction. Where the .txnindex has no abort that ends there, they are in doubt, whatever the
-header of a batch with a wrong CRC says: by a wrong bit a marker looks like data, or like another producer's. Its length
-is known, and what is longer than a marker is none.
+What cannot be read, and what is simply not there, may have had a marker. Whether one behind it still tells what became
+of the batches before it is for `TransactionFates` to say, by the rule that salvage goes by. Offsets that are not there
+are a hole only where compaction does not explain them, which the whole log tells; so, from the first such place on,
+both answers are kept until that is known.
 """
 
 from __future__ import annotations
 
 import os
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.losses import is_compaction
 from kdump.broker.producer.end_markers import LARGEST_MARKER, Marker, read_markers
+from kdump.broker.producer.transaction_fates import ABORTED, COMMITTED, IN_DOUBT, Hole, Told, TransactionFates
 from kdump.dump.checked import open_walk
 from kdump.dump.input_file import InputFile
+from kdump.dump.transaction_indexes import TransactionIndexes
 from kdump.finding import Code, Finding
 from kdump.format.batch import _scan, layout
-from kdump.format.batch.offset_order import misplaced, put_right, unplaced
+from kdump.format.batch.offset_order import misplaced, put_right, unknown, unplaced
 from kdump.format.batch.walk import settled_windows
-from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.record import _select
 from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.render.terminal.numbers import span
 from kdump.storage.file_source import OpenFailure
-from kdump.storage.lost_logs import lost_of
+from kdump.storage.lost_logs import end_beside, lost_of
 from kdump.storage.names import FileKind, parse_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.format.batch.walk import CheckedWalk
     from kdump.format.batch.window import Window
-    from kdump.format.index.transaction_index import AbortedTxn
+    from kdump.format.source import Source
 
-COMMITTED = "committed"
-ABORTED = "aborted"
 OPEN = "open"
-IN_DOUBT = "in doubt"
+_NEVER = layout.LARGEST_OFFSET
 _MOST = 4  # places that a sentence names
 _FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
 
@@ -70,6 +72,94 @@ class Met(NamedTuple):
         return Met({**other.opened, **self.opened}, doubts)
 
 
+class _Odd(NamedTuple):
+    """A batch whose offsets nobody vouches for.
+
+    Args:
+        path, position: where it lies.
+        offsets: how many it has; 0 where its CRC is wrong.
+        producer, epoch: of its transaction, -1 for none.
+        is_abort: what kind of marker it is, None for none.
+    """
+
+    path: str
+    position: int
+    offsets: int
+    producer: int = -1
+    epoch: int = -1
+    is_abort: bool | None = None
+
+
+class _Between:
+    """What lies between two batches whose offsets can be relied on.
+
+    Attributes:
+        many: how many gaps and batches.
+        is_damaged: not all of it are batches with the right CRC.
+        may_end: a marker may have been there.
+        batches: they.
+    """
+
+    def __init__(self) -> None:
+        self.many = 0
+        self.is_damaged = self.may_end = False
+        self.batches: list[_Odd] = []
+
+    def add(self, *, may_end: bool = True) -> None:
+        """Something that cannot be read."""
+        self.many += 1
+        self.is_damaged = True
+        self.may_end |= may_end
+
+    def fills(self, offsets: int) -> bool:
+        """Tell whether its batches are all that was there."""
+        return not self.is_damaged and sum(one.offsets for one in self.batches) == offsets
+
+
+class _Answers:
+    """What became of transactions by one account of the holes.
+
+    Args:
+        fates: the account; None for a new one.
+        options: limits.
+        like: answers that are known so far.
+    """
+
+    def __init__(self, options: DumpOptions, like: _Answers | None = None) -> None:
+        self._ranges: dict[str, dict[int, array[int]]] = {IN_DOUBT: {}, ABORTED: {}}  # by fate, producer: first, last
+        self._holes: dict[tuple[int, int], Hole] = {}  # by producer and first offset of what is in doubt
+        if like is None:
+            self.fates = TransactionFates(self._take, options.max_uncompressed_bytes, options.max_batch_bytes)
+            return
+        self.fates = like.fates.fork(self._take)
+        self._ranges = {fate: {one: array("q", some) for one, some in of.items()} for fate, of in like._ranges.items()}
+        self._holes = dict(like._holes)
+
+    def _take(self, told: Told) -> None:
+        if told.fate == COMMITTED:
+            return
+        ranges = self._ranges[told.fate].setdefault(told.producer, array("q"))
+        first = max(told.start, ranges[-1] + 1) if ranges else told.start
+        if first < told.stop:
+            ranges.extend((first, told.stop - 1))
+            if told.fate == IN_DOUBT and told.hole is not None:
+                self._holes[told.producer, first] = told.hole
+
+    def of(self, producer: int, offset: int) -> tuple[str, Hole | None]:
+        """Return what became of a batch, and the hole that may have ended its transaction where that is in doubt.
+
+        Args:
+            producer, offset: its.
+        """
+        for fate, of in self._ranges.items():
+            ranges = of.get(producer, ())
+            at = bisect_right(ranges, offset)
+            if at % 2 or (at and ranges[at - 1] == offset):
+                return fate, self._holes.get((producer, ranges[(at - 1) // 2 * 2]))
+        begun = self.fates.open_from(producer)
+        return (COMMITTED if begun is None or offset < begun else OPEN), None
+
+
 class Outcomes:
     """Knows what became of the transactions in the logs of one directory.
 
@@ -86,15 +176,17 @@ class Outcomes:
         self._options = options
         self._numbers = {log.path: number for number, log in enumerate(self.logs)}
         self._reader = RecordReader(options.max_uncompressed_bytes, max_batch=options.max_batch_bytes, cut=KEPT)
-        self._walked = 0  # logs
-        self._running: dict[int, tuple[int, int]] = {}  # producer: number of the log, first offset
-        self._aborted: dict[int, array[int]] = {}  # producer: first and last offset of each, ascending
-        self._in_doubt: dict[int, array[int]] = {}  # the same of those that may have ended in a hole
-        self._places: dict[tuple[str, int], int] = {}  # path and position of others: a low offset that fits
-        self._hole_offsets = array("q")  # of each place that cannot be read: the last offset before it, ascending
-        self._hole_ends = array("q")  # the first offset behind each, as far as something was read behind it
-        self._hole_names: list[str] = []
-        self._entries: dict[int, list[AbortedTxn]] = {}  # of transaction indexes, by the number of the log
+        self._answers = [
+            _Answers(options)
+        ]  # with the holes that compaction may have made, and without: one if the same
+        self._is_compacted = False
+        self._missing = 0  # places where offsets are missing that compaction may have taken
+        self._between = _Between()
+        self._places: dict[tuple[str, int], int] = {}  # path and position of odd batches: a low offset that fits
+        self._unsure: dict[tuple[str, int], Hole] = {}  # of those of which nobody knows what became of them
+        self._reached: list[int] = []  # the highest offset up to the end of each log that was walked through
+        self._is_done = False  # with all logs
+        self._indexes, self._has_holes = TransactionIndexes(self.logs), False
         self._shifts: dict[tuple[str, int], int] = {}  # path and position of batches with a wrong base offset
         self._is_cleaned = False  # a log that was read has holes inside
         self._last = -1  # the highest offset that was read
@@ -141,6 +233,7 @@ class Outcomes:
     def know_all(self) -> None:
         """Walk through all logs now: a process that is forked later knows what was found."""
         self._walk_until_known(len(self.logs))
+        self._settle()
 
     def hole_behind(self, path: str, window: Window, k: int) -> str:
         """Return where the end of a transaction that is in doubt may be, as "offset 33"; empty where nobody can tell.
@@ -150,7 +243,8 @@ class Outcomes:
             window: batches of it.
             k: number of the batch.
         """
-        return self._hole_names[bisect_left(self._hole_offsets, self._place(path, window, k))]
+        hole = self._found(path, window, k)[1]
+        return "" if hole is None or hole.last >= _NEVER else span(hole.first, hole.last, "offset")
 
     def met(self, seen: Met | None = None) -> Met:
         """Return what was met in what is shown, and go on with others.
@@ -174,52 +268,131 @@ class Outcomes:
     def _outcome(self, path: str, window: Window, k: int) -> str:
         if window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
             return "marker"
-        producer = window.cell(k, layout.PRODUCER_ID)
-        offset = self._place(path, window, k)
-        if _is_in(self._in_doubt, producer, offset):
-            return IN_DOUBT
-        if _is_in(self._aborted, producer, offset):
-            return ABORTED
-        running = self._running.get(producer)
-        if running is None or offset < running[1]:
-            return COMMITTED
-        self._met.opened.setdefault(producer, (path, running[1]))
-        return OPEN
+        outcome, _ = self._found(path, window, k)
+        if outcome == OPEN:
+            producer = window.cell(k, layout.PRODUCER_ID)
+            begun = self._answers[0].fates.open_from(producer)
+            self._met.opened.setdefault(producer, (path, self._last if begun is None else begun))
+        return outcome
+
+    def _found(self, path: str, window: Window, k: int) -> tuple[str, Hole | None]:
+        """What became of the transaction of a batch, and the hole that may have ended it where that is in doubt."""
+        hole = self._unsure.get((path, window.cell(k, layout.POSITION))) if self._unsure else None
+        if hole is not None:
+            return IN_DOUBT, hole
+        producer, offset = window.cell(k, layout.PRODUCER_ID), self._place(path, window, k)
+        found = [one.of(producer, offset) for one in self._answers]
+        if found[0][0] != found[-1][0]:
+            self._settle()
+            return self._answers[0].of(producer, offset)
+        return found[0]
 
     def _walk_until_known(self, number: int) -> None:
         """Walk through the logs up to one, and on while transactions are open that began up to there."""
-        logs = self.logs
-        while self._walked < len(logs):
-            if self._walked > number and not any(first[0] <= number for first in self._running.values()):
+        while len(self._reached) < len(self.logs):
+            if len(self._reached) > number and not self._is_waiting(number):
                 return
-            self._walk(self._walked, logs[self._walked])
-            self._walked += 1
-            if self._walked == len(logs):
-                self._ask_indexes()
+            self._walk(len(self._reached))
+        if not self._is_done:
+            self._is_done = True
+            self._reach(None)
+            for one in self._answers:
+                one.fates.finish()
 
-    def _walk(self, number: int, log: InputFile) -> None:
+    def _is_waiting(self, number: int) -> bool:
+        """Whether anything that lies in the logs up to one has no outcome yet."""
+        if self._between.batches:
+            return True
+        return any(one.fates.has_begun_up_to(self._reached[number]) for one in self._answers)
+
+    def _settle(self) -> None:
+        """Find out whether compaction explains that offsets are missing, where both would not tell the same."""
+        while len(self._answers) > 1 and len(self._reached) < len(self.logs):
+            self._walk(len(self._reached))
+        self._walk_until_known(len(self._reached) - 1)
+        if len(self._answers) > 1:
+            for log in _earlier(self.logs[0]):
+                if not self._is_compacted:
+                    self._count(log)
+        del self._answers[1:]
+
+    def _count(self, log: InputFile) -> None:
+        """Count the places of a log where offsets are missing, for what they tell of others."""
         source = log.open()
         if isinstance(source, OpenFailure):
-            self._hole(None, None)
             return
         findings: list[Finding] = []
-        try:
-            walk = open_walk(log, source, self._options, findings)
-            walk.checks.follow_producers = False
-            for window in settled_windows(walk, findings):
-                self.see_holes(window, findings)
-                self.see_misplaced(log.path, window, findings)
-                put_right(window, findings)
-                lost = {window.cell(k, layout.POSITION) for k in unplaced(window, findings)}
-                self._gaps(findings)
-                self._step(number, window, lost)
-            self._gaps(findings)
-            behind = self.lost_behind(log, walk.checks.offsets.last, source.size)
-            if behind is not None:
-                self._hole(*behind)
-        except OSError:
-            self._hole(None, None)
-        self._gaps(findings)
+        walk, is_first = open_walk(log, source, self._options, findings), True
+        walk.checks.follow_producers = False
+        with suppress(OSError):
+            for window in walk.windows():
+                self._see_missing(log, window, findings, is_first=is_first)
+                is_first = False
+                findings.clear()
+            self._end_of(log, walk, source.size)
+
+    def _see_missing(self, log: InputFile, window: Window, findings: Iterable[Finding], *, is_first: bool) -> None:
+        """Count where offsets are missing; more than one such place is the work of compaction."""
+        if self._is_compacted or window.cell(0, layout.MAGIC) < layout.MAGIC_V2:
+            return
+        begins_late = is_first and log.log_base is not None and not window.cell(0, layout.POSITION)
+        self._missing += sum(one.code is Code.O04 for one in findings)
+        self._missing += begins_late and window.cell(0, layout.BASE_OFFSET) > (log.log_base or 0)
+        self._judge_missing(lacks_records=_scan.lacks_records(window.rows, window.count))
+
+    def _judge_missing(self, *, lacks_records: bool = False) -> None:
+        if is_compaction(self._missing, lacks_records=lacks_records):
+            self._is_compacted = True
+            del self._answers[:-1]
+
+    def _end_of(self, log: InputFile, walk: CheckedWalk, size: int) -> bool:
+        """Count offsets that are missing behind a log; return whether they are lost."""
+        base, last = log.log_base, walk.checks.offsets.last
+        if base is None or not log.name.is_live:
+            return False
+        end, following = base if last is None else last + 1, log.directory.next_base(base)
+        if lost_of(log.directory).behind(base, end, size) is not None:
+            return True
+        if following is not None and end < following and not self._between.many and not self._is_compacted:
+            self._missing += 1
+            self._judge_missing()
+        return False
+
+    def _walk(self, number: int) -> None:
+        log = self.logs[number]
+        self._indexes.begin(number)
+        if self._has_holes:
+            self._ask_indexes()
+        source = log.open()
+        if isinstance(source, OpenFailure):
+            self._between.add()
+        else:
+            findings: list[Finding] = []
+            try:
+                self._walk_log(log, source, findings)
+            except OSError:
+                self._between.add()
+            self._take_gaps(findings)
+        self._indexes.end()
+        self._reached.append(self._last)
+
+    def _walk_log(self, log: InputFile, source: Source, findings: list[Finding]) -> None:
+        is_last = log.name.is_live and log.log_base is not None and log.directory.next_base(log.log_base) is None
+        known_end = partial(end_beside, log.directory, log.segment) if is_last else unknown
+        walk, is_first = open_walk(log, source, self._options, findings, known_end=known_end), True
+        walk.checks.follow_producers = False
+        for window in settled_windows(walk, findings):
+            self.see_holes(window, findings)
+            self.see_misplaced(log.path, window, findings)
+            put_right(window, findings)
+            self._see_missing(log, window, findings, is_first=is_first)
+            is_first = False
+            lost = {window.cell(k, layout.POSITION) for k in unplaced(window, findings)}
+            self._take_gaps(findings)
+            self._step(log, window, lost)
+        self._take_gaps(findings)
+        if self._end_of(log, walk, source.size):
+            self._between.add()
 
     def lost_behind(self, log: InputFile, last: int | None, size: int) -> tuple[int, int] | None:
         """Return the offsets behind a log that are lost, inclusive; None where nothing shows that some are.
@@ -278,11 +451,11 @@ class Outcomes:
                 window.cell(0, layout.MAGIC) >= layout.MAGIC_V2 and _scan.lacks_records(window.rows, window.count)
             )
 
-    def _gaps(self, findings: list[Finding]) -> None:
+    def _take_gaps(self, findings: list[Finding]) -> None:
         """Take what a walk has found before the batches that it hands out next."""
         for finding in findings:
             if finding.is_not_read:
-                self._hole(finding.offset, finding.last_offset)
+                self._between.add()
         findings.clear()
 
     def _place(self, path: str, window: Window, k: int) -> int:
@@ -290,42 +463,23 @@ class Outcomes:
         place = self._places.get((path, window.cell(k, layout.POSITION))) if self._places else None
         return window.cell(k, layout.BASE_OFFSET) + self.shift(path, window, k) if place is None else place
 
-    def _hole(self, first: int | None, last: int | None) -> None:
-        """Something cannot be read behind the highest offset so far; its offsets, where they are known."""
-        name = ""
-        if first is not None and first > self._last:
-            name = span(first, first if last is None else last, "offset")
-        self._hole_offsets.append(self._last)
-        self._hole_names.append(name)
-
-    def _step(self, number: int, window: Window, lost: AbstractSet[int | None]) -> None:
+    def _step(self, log: InputFile, window: Window, lost: AbstractSet[int | None]) -> None:
         """Take the next batches.
 
-        Those whose offsets may be wrong, and the right ones unknown, are taken for the offset behind the batch before:
-        they stand in order all the same, and a marker among them ends what is before it and nothing behind it.
-
         Args:
-            number: of the log.
+            log: that they are of.
             window: they.
             lost: positions of those with a wrong base offset.
         """
         start = 0
-        for k, is_trusted in self._odd(number, window, lost):
-            self._follow(number, window.part(start, k))
-            if window.cell(k, layout.POSITION) in lost:
-                self._hole(None, None)
-            elif not is_trusted and window.cell(k, layout.SIZE) <= LARGEST_MARKER:
-                self._hole(window.cell(k, layout.BASE_OFFSET), window.cell(k, layout.LAST_OFFSET))
-            one, place = window.only(k), self._last + 1
-            self._places[self.logs[number].path, one.cell(0, layout.POSITION)] = place
-            one.shift(0, place - one.cell(0, layout.BASE_OFFSET))
-            self._follow(number, one, is_trusted=is_trusted)
+        for k, is_trusted in self._odd(log, window, lost):
+            self._follow(window.part(start, k))
+            self._set_aside(log, window.only(k), is_trusted=is_trusted)
             start = k + 1
-        self._follow(number, window.part(start, window.count))
+        self._follow(window.part(start, window.count))
 
-    def _odd(self, number: int, window: Window, lost: AbstractSet[int | None]) -> Iterator[tuple[int, bool]]:
+    def _odd(self, log: InputFile, window: Window, lost: AbstractSet[int | None]) -> Iterator[tuple[int, bool]]:
         """Yield the batches of which nothing vouches for the offsets, and whether their CRC is right."""
-        log = self.logs[number]
         following = None if log.log_base is None or not log.name.is_live else log.directory.next_base(log.log_base)
         bound = layout.LARGEST_OFFSET if following is None else following - 1
         if (
@@ -340,75 +494,108 @@ class Outcomes:
             if not is_trusted or position in lost or last > bound:
                 yield k, is_trusted
 
-    def _follow(self, number: int, window: Window, *, is_trusted: bool = True) -> None:
-        """Take the next batches, between which all can be read."""
+    def _set_aside(self, log: InputFile, one: Window, *, is_trusted: bool) -> None:
+        """Keep a batch whose offsets may be wrong for when it is known what stands behind it.
+
+        Until then it is taken for the offset behind the batch before.
+        """
+        position, flags = one.cell(0, layout.POSITION), one.cell(0, layout.ATTRIBUTES) & _FLAGS
+        self._places[log.path, position] = self._last + 1
+        if is_trusted:
+            self._between.many += 1
+            self._between.may_end = True
+            self._indexes.doubt()
+        else:
+            self._between.add(may_end=one.cell(0, layout.SIZE) <= LARGEST_MARKER)
+            self._indexes.claim(one)
+        offsets = one.cell(0, layout.LAST_OFFSET) - one.cell(0, layout.BASE_OFFSET) + 1 if is_trusted else 0
+        odd = _Odd(log.path, position, offsets)
+        if one.cell(0, layout.MAGIC) >= layout.MAGIC_V2 and flags:
+            odd = odd._replace(producer=one.cell(0, layout.PRODUCER_ID), epoch=one.cell(0, layout.PRODUCER_EPOCH))
+            if flags & layout.CONTROL_FLAG:
+                marker = read_markers(self._reader, one, [0]).get(0) if is_trusted else None
+                odd = (
+                    odd._replace(is_abort=marker.is_abort) if isinstance(marker, Marker) else odd._replace(producer=-1)
+                )
+        self._between.batches.append(odd)
+
+    def _follow(self, window: Window) -> None:
+        """Take the next batches, between which only offsets can be missing."""
         if not window.count:
             return
-        if is_trusted:
-            first = window.cell(0, layout.BASE_OFFSET)
-            self._hole_ends.extend([first] * (len(self._hole_offsets) - len(self._hole_ends)))
-            self._last = max(self._last, window.cell(window.count - 1, layout.LAST_OFFSET))
-        picked = _select.with_any(window.rows, window.count, _FLAGS)
-        controls = [k for k in picked if _is_trusted_control(window, k)]
-        markers = read_markers(self._reader, window, controls) if controls else {}
-        for k in picked:
-            producer = window.cell(k, layout.PRODUCER_ID)
-            offset = window.cell(k, layout.BASE_OFFSET)
-            if not window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
-                self._running.setdefault(producer, (number, offset))
-                continue
-            marker = markers.get(k)
-            if not isinstance(marker, Marker):
-                continue
-            begun = self._running.pop(producer, None)
-            if begun is None:
-                continue
-            first = begun[1]
-            if self._hole_offsets and self._hole_offsets[-1] >= first:
-                first = self._behind_abort(producer, first, range(begun[0], number + 1))
-            if self._hole_offsets and self._hole_offsets[-1] >= first:
-                _add(self._in_doubt, producer, first, self._hole_offsets[-1])
-                first = self._hole_offsets[-1] + 1  # what lies behind the last hole is this marker's
-            if marker.is_abort:
-                _add(self._aborted, producer, first, offset)
+        is_old = window.cell(0, layout.MAGIC) < layout.MAGIC_V2  # what wrappers say is their last offset
+        self._reach(self._last + 1 if is_old and not self._between.many else window.cell(0, layout.BASE_OFFSET))
+        self._indexes.met(window)
+        start = 0
+        for k in range(1, window.count) if window.suspicions & layout.GAP else ():
+            last, first = window.cell(k - 1, layout.LAST_OFFSET), window.cell(k, layout.BASE_OFFSET)
+            if first > last + 1 and window.cell(k, layout.MAGIC) >= layout.MAGIC_V2:
+                self._take(window.part(start, k))
+                self._reach(first)
+                start = k
+        self._take(window.part(start, window.count))
 
-    def _behind_abort(self, producer: int, first: int, numbers: range) -> int:
-        """Learn from a transaction index that a transaction was aborted in a hole; return the first offset behind it.
+    def _take(self, window: Window) -> None:
+        self._last = max(self._last, window.cell(window.count - 1, layout.LAST_OFFSET))
+        for one in self._answers:
+            one.fates.step(window)
 
-        An entry counts that has both its first offset and an end of which nothing else is known.
+    def _reach(self, first: int | None) -> None:
+        """A batch stands at an offset, None for the end of all: what lies before it is a hole, or known.
 
         Args:
-            producer: its.
-            first: offset of its first batch.
-            numbers: of the logs that it lies in, and the hole.
+            first: offset of the batch; of those before it there is none in hand.
         """
-        holes = list(zip(self._hole_offsets, self._hole_ends, strict=False))
-        for entry in (one for number in numbers for one in self._index(number)):
-            if (entry.producer_id, entry.first_offset) != (producer, first):
-                continue
-            if any(first <= before < entry.last_offset < behind for before, behind in holes):
-                _add(self._aborted, producer, first, entry.last_offset)
-                return entry.last_offset + 1
-        return first
+        between, last = self._between, (_NEVER if first is None else first - 1)
+        is_free = 0 <= self._last < last
+        if not (between.many or is_free):
+            return
+        self._between, hole = _Between(), None
+        fills = between.many > 0 and between.fills(last - self._last)
+        if is_free and not fills:
+            hole = Hole(self._last + 1, last, may_end=between.may_end or not between.many)
+            self._open_up(hole, may_be_compaction=not between.many and first is not None)
+        place = self._last + 1
+        for odd in between.batches:
+            key = odd.path, odd.position
+            if odd.producer >= 0:
+                self._take_odd(odd, place if fills else last, hole if between.many > 1 and between.may_end else None)
+            if fills:
+                self._places[key] = place
+                place += odd.offsets
 
-    def _index(self, number: int) -> list[AbortedTxn]:
-        """The entries of the transaction index of a log; none where there is no sound one."""
-        if number not in self._entries:
-            opened, base = self.logs[number].segment.file(FileKind.TXNINDEX), self.logs[number].base or 0
-            self._entries[number] = []
-            if not isinstance(opened, OpenFailure):
-                with suppress(OSError):
-                    self._entries[number] = TransactionIndex(opened, base).sound_entries()
-        return self._entries[number]
+    def _open_up(self, hole: Hole, *, may_be_compaction: bool) -> None:
+        """There is a hole, or one that compaction may have made."""
+        if may_be_compaction and self._is_compacted:
+            return
+        if may_be_compaction and len(self._answers) == 1:
+            self._answers.insert(0, _Answers(self._options, self._answers[0]))
+        self._has_holes = True
+        self._ask_indexes()
+        for one in self._answers[:1] if may_be_compaction else self._answers:
+            one.fates.hole(hole)
 
     def _ask_indexes(self) -> None:
-        """Look into the transaction indexes for what is still open at the end of the logs."""
-        for number in range(len(self.logs)) if self._running else ():
-            for entry in self._index(number):
-                running = self._running.get(entry.producer_id)
-                if running is not None and entry.first_offset <= running[1] <= entry.last_offset:
-                    _add(self._aborted, entry.producer_id, running[1], entry.last_offset)
-                    self._running[entry.producer_id] = running[0], entry.last_offset + 1  # what follows has no end yet
+        aborts = self._indexes.learn()
+        for one in self._answers:
+            one.fates.learn(aborts)
+
+    def _take_odd(self, odd: _Odd, offset: int, unsure: Hole | None) -> None:
+        """Take a batch of a transaction, or a marker, whose offset is not sure.
+
+        Args:
+            odd: it.
+            offset: that a marker can have.
+            unsure: a hole in which other things lie beside it; None for none.
+        """
+        if odd.is_abort is not None:
+            for one in self._answers:
+                one.fates.end(odd.producer, odd.epoch, offset, is_abort=odd.is_abort)
+        elif unsure is not None:
+            self._unsure[odd.path, odd.position] = unsure
+        else:
+            for one in self._answers:
+                one.fates.begin(odd.producer, odd.epoch, self._last + 1)
 
 
 def say_doubts(path: str, doubts: dict[str, int], means: str) -> Iterator[OpenFailure]:
@@ -434,33 +621,21 @@ def say_doubts(path: str, doubts: dict[str, int], means: str) -> Iterator[OpenFa
     yield OpenFailure(directory, "skipped", f"{directory}: {why}" if directory else why)
 
 
-def _is_in(ranges_of: dict[int, array[int]], producer: int, offset: int) -> bool:
-    """Whether an offset is in one of the ranges of a producer, ends included."""
-    ranges = ranges_of.get(producer)
-    if ranges is None:
-        return False
-    at = bisect_right(ranges, offset)
-    return bool(at % 2 or (at and ranges[at - 1] == offset))
-
-
-def _add(ranges_of: dict[int, array[int]], producer: int, first: int, last: int) -> None:
-    ranges = ranges_of.setdefault(producer, array("q"))
-    first = max(first, ranges[-1] + 1) if ranges else first
-    if first <= last:
-        ranges.extend((first, last))
-
-
-def _is_trusted_control(window: Window, k: int) -> bool:
-    is_control = window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG
-    return bool(is_control) and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
-
-
 def _later(log: InputFile) -> list[InputFile]:
     """The segments after a log in its directory, in order."""
+    return _beside(log, lambda base: base > (log.base or 0))
+
+
+def _earlier(log: InputFile) -> list[InputFile]:
+    """The segments before a log in its directory, in order."""
+    return _beside(log, lambda base: base < (log.base or 0))
+
+
+def _beside(log: InputFile, is_wanted: Callable[[int], bool]) -> list[InputFile]:
     if not log.name.is_live or log.kind is not FileKind.LOG or log.base is None:
         return []
     directory, found = os.path.dirname(log.path), []
-    for base in (one for one in log.directory.bases if one > log.base):
+    for base in filter(is_wanted, log.directory.bases):
         name = f"{base:020}.log"
         path = os.path.join(directory, name)
         found.append(InputFile(path, True, log.directory, parse_name(name), FileKind.LOG, base))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.broker.producer.lost_aborts import WITNESS
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
 from kdump.storage.names import parse_name
@@ -70,6 +71,8 @@ class Reasons:
             self.distrusted.setdefault(name, finding)
         elif finding.is_misplaced and finding.position is not None:
             self.wrong_offsets[name] = min(finding.position, self.wrong_offsets.get(name, finding.position))
+        elif finding.values.get("remedy") == WITNESS:
+            return
         elif kind in _INDEX_KINDS and (finding.severity is not Severity.NOTE or finding.code is Code.F09):
             known = self.unsound.get(name)
             if known is None or (known.severity, finding.severity) == (Severity.WARNING, Severity.ERROR):

@@ -11,22 +11,26 @@ import hashlib
 import os
 import re
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.broker.load.recover import recover
+from kdump.broker.producer.lost_aborts import lost_aborts
 from kdump.broker.producer.producer_state_manager import in_java_order
 from kdump.broker.producer.replay import Producers
 from kdump.finding import Code, Finding
 from kdump.format.checkpoint.producer_snapshot import encode_snapshot
+from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
 from kdump.repair.errors import FailedError, RefusedError
 from kdump.repair.file_state import open_directory, sha256_of_name, state_of
 from kdump.repair.guard import check_quarantine
 from kdump.repair.plan import Bytes, Change, Plan, names_of
-from kdump.storage.file_source import FileSource
+from kdump.storage.file_source import FileSource, OpenFailure
 from kdump.storage.fsops import FileOps
 from kdump.storage.log_dir import LogDir
+from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
 from kdump.value import Value
@@ -286,16 +290,36 @@ class _Planner:
             return
         self._inputs[log] = state
         for kind in kinds:
-            self._index(base, kind, done, lambda: self._segments.recovered(base, interval, limit))
+            data = self._made(base, limit, kind, done)
+            again = partial(self._made_again, base, limit, kind, interval)
+            self._index(base, kind, data, again)
 
-    def _index(self, base: int, kind: FileKind, done: Recovered, again: Callable[[], Recovered]) -> None:
-        name, data = file_name(base, kind), _content(done, kind)
+    def _made_again(self, base: int, limit: int | None, kind: FileKind, interval: int) -> bytes:
+        return self._made(base, limit, kind, self._segments.recovered(base, interval, limit))
+
+    def _made(self, base: int, limit: int | None, kind: FileKind, done: Recovered) -> bytes:
+        """The bytes of an index, with the entries of the old one that are the last witnesses of aborts."""
+        if kind is FileKind.INDEX:
+            return done.index()
+        if kind is FileKind.TIMEINDEX:
+            return done.timeindex()
+        partition = self._partition
+        opened = open_source(partition.path_of(base, kind), follow=False)
+        if self._options.force or isinstance(opened, OpenFailure):
+            return done.txnindex()
+        with opened, self._segments.log(base, limit) as log:
+            entries = TransactionIndex(opened, base).sound_entries()
+            kept = lost_aborts(log, base, partition.next_base(base), entries, done.aborted, done.producers.entries)
+        return TransactionIndex.encode(sorted([*done.aborted, *kept], key=lambda one: one.last_offset))
+
+    def _index(self, base: int, kind: FileKind, data: bytes, again: Callable[[], bytes]) -> None:
+        name = file_name(base, kind)
         before = state_of(self._fd, name)
         is_wanted = kind is FileKind.INDEX or name in self._reasons.unsound or bool(data)
         if (before is None and not is_wanted) or self._is_same(name, before, data):
             return
         reason = self._reasons.unsound.get(name)
-        content = self._content_of(data, lambda: _content(again(), kind))
+        content = self._content_of(data, again)
         self._add(name, base, before, content, reason)
 
     def _content_of(self, data: bytes, make: Callable[[], bytes]) -> Content:
@@ -341,12 +365,6 @@ class _Planner:
 
 def _is_index(name: str) -> bool:
     return not name.endswith(FileKind.SNAPSHOT.value)
-
-
-def _content(done: Recovered, kind: FileKind) -> bytes:
-    if kind is FileKind.INDEX:
-        return done.index()
-    return done.timeindex() if kind is FileKind.TIMEINDEX else done.txnindex()
 
 
 _CRC = re.compile(r"(?<= crc = )[0-9]+")

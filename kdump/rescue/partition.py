@@ -7,17 +7,16 @@ from bisect import bisect_left
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
-from operator import ge
 from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.foreign import ForeignSegments, SegmentOrigin, shown_end
 from kdump.broker.index_interval import DEFAULT, infer_interval
 from kdump.broker.producer.end_markers import LARGEST_MARKER
+from kdump.broker.producer.transaction_fates import Aborts, Hole, TransactionFates, told_by_index
 from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.window import Buffer, Window
-from kdump.format.index.transaction_index import TransactionIndex
 from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Loss, Progress
 from kdump.ranges import RangeSet
@@ -39,7 +38,6 @@ from kdump.rescue.losses import Missing, Spot, but_for, lost_logs, spots_of
 from kdump.rescue.moved import OtherLog, OwnLog, wrong_base_offsets
 from kdump.rescue.segments import SegmentWriter, Settings, dress
 from kdump.rescue.standing import Standing, standing_of
-from kdump.rescue.transactions import Aborts, Fates, Hole, LeftOut
 from kdump.rescue.twice import AtTwoPlacesError, CopyLog, moved_in_holes
 from kdump.salvaged import Diverged, Kept, LeftOutBatches, OpenedTransaction, PatchedField, Revived, Salvaged
 from kdump.storage.file_source import OpenFailure
@@ -53,9 +51,9 @@ from kdump.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from kdump.broker.producer.transaction_fates import Told
     from kdump.finding import Finding
     from kdump.format.checkpoint.checkpoint_file import EpochEntry
-    from kdump.format.index.transaction_index import AbortedTxn
     from kdump.format.read_limits import ReadLimits
     from kdump.format.source import Source
     from kdump.render.json.salvage import SalvageRow
@@ -232,6 +230,33 @@ class PartitionSalvage:
         self._mend_by_copies()
         self._mend_in_holes()
         self._order_runs()
+        self._note_epochs()
+
+    def _note_epochs(self) -> None:
+        """Say which newest epoch of a copy nothing bears out: the checkpoint of the result has it all the same."""
+        for number, copy in enumerate(self._copies):
+            logs = [one for one in self.read if one.copy == number and one.facts.epochs]
+            if copy.is_run or not logs:
+                continue
+            one, entries = logs[-1], self._checkpoint_for(copy).epochs
+            runs = [run for log in logs for run in log.facts.epochs]
+            last, before = runs[-1], runs[-2:-1]
+            where = f"{one.log.path}: the leader epoch {last.epoch} of offsets {last.first}..{last.last}"
+            if entries and last.epoch > entries[-1].epoch and last.last >= entries[-1].start_offset:
+                why = f"is not in the leader-epoch-checkpoint, which ends with {entries[-1].epoch}"
+            elif (
+                not entries
+                and before
+                and (last.epoch ^ before[0].epoch).bit_count() == 1
+                and lone_last(one.source, one.facts)
+            ):
+                why = f"is that of the last batch only, one bit away from {before[0].epoch}, and no checkpoint has it"
+            else:
+                continue
+            self.notes.append(
+                f"{where} {why}; it counts as the batches have it, in the leader-epoch-checkpoint of the result too: "
+                "compare with what another replica has"
+            )
 
     def _leave_out_foreign(self, number: int) -> None:
         """Take the logs of other partitions out of a copy, and say so, and which logs have a wrong name."""
@@ -393,8 +418,13 @@ class PartitionSalvage:
         )
 
     def _checkpoint_for(self, copy: Copy) -> Copy:
-        """Return whose leader-epoch-checkpoint tells of a copy: its own, else the one with the newest epoch."""
-        return copy if copy.epochs else max(self._copies, key=lambda one: one.epochs[-1].epoch if one.epochs else -1)
+        """Return whose leader-epoch-checkpoint tells of a copy: its own, else the one with the newest epoch.
+
+        One that begins as its own does and goes on has seen more of the same log.
+        """
+        own = list(copy.epochs)
+        more = [one for one in self._copies if list(one.epochs[: len(own)]) == own]
+        return max((copy, *more), key=lambda one: one.epochs[-1].epoch if one.epochs else -1)
 
     def _order_runs(self) -> None:
         self.read.sort(key=lambda one: (one.copy, one.log.base is None, one.facts.first or 0))
@@ -723,37 +753,19 @@ class PartitionSalvage:
                 continue
             logs = {one.log.base: one.facts for one in self.read if one.copy == number}
             for base, files in sorted(copy.directory.by_base.items()):
-                found = self._entries(files.get(FileKind.TXNINDEX), base)
-                facts, following = logs.get(base), copy.directory.next_base(base)
-                if found is None or (facts is not None and facts.is_renamed):
+                facts, path = logs.get(base), files.get(FileKind.TXNINDEX)
+                opened = None if path is None else self._cache.open(path)
+                if opened is None or isinstance(opened, OpenFailure) or (facts is not None and facts.is_renamed):
                     continue
-                entries, is_torn = found
-                first, reached = base, entries[-1].last_offset
-                if following is not None and reached >= following:
-                    continue
-                if facts is not None and facts.stretches and facts.stretches[0] == 0:
-                    first = facts.stretches[2]
-                if facts is not None and following is not None and not is_torn:
-                    # a segment that was rolled has them all; of what is behind its log another one may be lost
-                    reached = max(reached, min(facts.end(base, last), following) - 1)
-                reached = min(reached, ends[number] - 1)
-                yield Aborts([entry for entry in entries if entry.last_offset <= reached], first, reached)
-
-    def _entries(self, path: str | None, base: int) -> tuple[list[AbortedTxn], bool] | None:
-        """Return the entries of a transaction index, and whether one is torn; None where it has none, or wrong ones."""
-        opened = None if path is None else self._cache.open(path)
-        if opened is None or isinstance(opened, OpenFailure):
-            return None
-        try:
-            index = TransactionIndex(opened, base)
-            entries = list(index.all_entries())
-        except OSError:
-            return None
-        lasts = [entry.last_offset for entry in entries]
-        is_sound = index.error is None and all(0 <= one.first_offset <= one.last_offset for one in entries)
-        if not entries or not is_sound or lasts[0] < base or any(map(ge, lasts, lasts[1:])):
-            return None
-        return entries, opened.size % index.entry_size != 0
+                is_whole = facts is not None and bool(facts.stretches) and facts.stretches[0] == 0
+                first = facts.stretches[2] if facts is not None and is_whole else None
+                end = None if facts is None else facts.end(base, last)
+                with suppress(OSError):
+                    found = told_by_index(opened, base, copy.directory.next_base(base), first, end)
+                    if found is not None:
+                        reached = min(found.last, ends[number] - 1)
+                        entries = [entry for entry in found.entries if entry.last_offset <= reached]
+                        yield Aborts(entries, found.first, reached)
 
 
 def _place_in_copy(one: ReadLog) -> tuple[int, int]:
@@ -819,7 +831,7 @@ class LineWriter:
         self._base = min((base for base in (*bases, *unread) if base is not None), default=None)
         self._known_end = work.known_end(line)
         self._missing = self._what_is_missing()
-        self._left_out: list[LeftOut] = []
+        self._left_out: list[Told] = []
         self.left_out: list[LeftOutBatches] = []
         self._extras: list[tuple[int, SalvageRow]] = []
         self._outs: list[Loss] = []
@@ -895,7 +907,8 @@ class LineWriter:
             return
         ends = self._ends()
         aborts = list(self._work.aborts(ends, self._line.last))
-        fates = Fates(aborts, self._options.limits.max_uncompressed_bytes)
+        fates = TransactionFates(self._take_fate, self._options.limits.max_uncompressed_bytes)
+        fates.learn(aborts)
         expected: int | None = None
         for number, _, window in self._windows():
             wrappers = self._work.read[number].facts.wrappers
@@ -917,7 +930,11 @@ class LineWriter:
         if expected is not None and expected <= last:
             fates.hole(Hole(expected, last))
         fates.finish()
-        self._left_out = fates.left_out
+
+    def _take_fate(self, told: Told) -> None:
+        """Leave batches out that would come under a marker that is not theirs."""
+        if not told.agrees:
+            self._left_out.append(told)
 
     def _ends(self) -> list[int]:
         """Up to which offset (exclusive) each copy is of the line, and what lies beside its batches tells of it."""
@@ -1020,9 +1037,10 @@ class LineWriter:
             self._part(writer, number, copies, window, start, k)
             below = floor is not None and window.cell(k, layout.LAST_OFFSET) < floor
             rule = None if below else self._rule(self._left_out, window, k)
-            out = self._out(one, window, k, () if rule is None else rule.hole.codes, is_below=below)
-            if rule is not None:
-                self._tell_left_out(out, rule.hole)
+            hole = None if rule is None else rule.hole
+            out = self._out(one, window, k, () if hole is None else hole.codes, is_below=below)
+            if hole is not None:
+                self._tell_left_out(out, hole)
             start = k + 1
         self._part(writer, number, copies, window, start, window.count)
 
@@ -1041,7 +1059,7 @@ class LineWriter:
                 found.append(k)
         return found
 
-    def _rule(self, rules: list[LeftOut], window: Window, k: int) -> LeftOut | None:
+    def _rule(self, rules: list[Told], window: Window, k: int) -> Told | None:
         if window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
             return None
         producer, first = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.BASE_OFFSET)

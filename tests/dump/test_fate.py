@@ -395,6 +395,86 @@ def test_a_transaction_whose_abort_cannot_be_read_is_aborted_where_the_index_has
     assert (b"in doubt" in run.stderr) is (outcome is None)
 
 
+# --- offsets that are not there ------------------------------------------------------------------------------
+def told(where: Path, parts: dict[int, list[bytes]], *paths: str) -> tuple[dict[int, str | None], str]:
+    """The fates of the records of a partition that is written, and what is said of doubts."""
+    files = {name: data for base, some in parts.items() for name, data in segment(base, some).items()}
+    write(where, {f"orders-0/{name}": data for name, data in files.items()})
+    run = run_kdump(["dump", *(f"orders-0/{one}" for one in paths or ("",)), "--fate", "--format", "json"], where)
+    rows = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "record"]
+    said = [line for line in run.stderr.decode().splitlines() if "in doubt" in line]
+    return {row["offset"]: row["fate"]["transaction"] for row in rows if row["control"] is None}, "".join(said)
+
+
+OVER_A_GAP = [at(0, T, record("a"), producer=ONE), at(2, T, record("b"), producer=ONE), ended(3, T, ONE, commit=True)]
+
+
+def test_a_marker_behind_missing_offsets_of_a_dense_log_tells_nothing_of_what_is_before_them(tmp_path: Path) -> None:
+    fates, said = told(tmp_path, {0: OVER_A_GAP})
+    assert fates == {0: None, 2: "committed"}
+    assert "1 record is in doubt: the end of its transaction may be in what cannot be read (offset 1)" in said
+    run = run_kdump(["dump", "orders-0", "--committed", "--format", "json", "--deep-iteration"], tmp_path)
+    assert offsets(run) == [2]
+    assert b"1 record is in doubt" in run.stderr
+    several = run_kdump(
+        ["dump", "orders-0", "--committed", "--format", "json", "--deep-iteration", "-j", "2"], tmp_path
+    )
+    assert (several.stdout, several.stderr) == (run.stdout, run.stderr)
+
+
+def test_missing_offsets_at_the_border_of_two_segments_of_a_dense_log_may_have_had_a_marker(tmp_path: Path) -> None:
+    fates, _ = told(tmp_path, {0: OVER_A_GAP[:1], 2: OVER_A_GAP[1:]})
+    assert fates == {0: None, 2: "committed"}
+
+
+@pytest.mark.parametrize("where", ["behind", "before"])
+def test_missing_offsets_that_compaction_explains_put_nothing_in_doubt(where: str, tmp_path: Path) -> None:
+    """What tells that it was at work may stand in another segment, which is not shown."""
+    holes = [at(10, T, record("a")), at(12, T, record("b"))]
+    low = [at(0, T, record("a")), at(2, T, record("b")), at(3, T, record("c"))]
+    over = [at(4, T, record("a"), producer=ONE), at(6, T, record("b"), producer=ONE), ended(7, T, ONE, commit=True)]
+    parts = (
+        {4: over, 8: [at(8, T, record("x")), at(9, T, record("x")), *holes]} if where == "behind" else {0: low, 4: over}
+    )
+    assert told(tmp_path, parts, f"{4:020}.log")[0] == {4: "committed", 6: "committed"}
+
+
+def test_a_missing_marker_whose_abort_the_index_has_is_told(tmp_path: Path) -> None:
+    write(tmp_path, {f"orders-0/{0:020}.txnindex": struct.pack(">hqqqq", 0, 1, 0, 1, 0)})
+    assert told(tmp_path, {0: OVER_A_GAP}) == ({0: "aborted", 2: "committed"}, "")
+
+
+# --- what salvage knows by ------------------------------------------------------------------------------------
+def test_an_epoch_that_rises_with_each_transaction_tells_what_the_marker_of_another_producer_cannot_hide(
+    tmp_path: Path,
+) -> None:
+    """Only of the producer whose epoch never rose in sight nothing is known."""
+    lost = bytes(len(ended(3, T, (3, 1), commit=True)))
+    parts = [
+        at(0, T, record("a"), producer=(1, 0)),
+        ended(1, T, (1, 1), commit=True),
+        at(2, T, record("b"), producer=(1, 1)),
+        lost,
+        at(4, T, record("c"), producer=(2, 0)),
+        ended(5, T, (1, 2), commit=False),
+        ended(6, T, (2, 0), commit=True),
+    ]
+    assert told(tmp_path, {0: parts}) == ({0: "committed", 2: "aborted", 4: "committed"}, "")
+
+
+def test_an_index_that_goes_on_behind_an_unreadable_marker_tells_that_it_was_no_abort(doubtful: Path) -> None:
+    commit = [at(9, T, record("x"), producer=TWO), ended(10, T, TWO, commit=False)]
+    log = doubtful / "orders-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes().replace(ended(7, T + 6, ONE, commit=False), ended(7, T + 6, ONE, commit=True)))
+    log.write_bytes(log.read_bytes() + b"".join(commit))
+    (doubtful / "orders-0" / f"{0:020}.txnindex").write_bytes(struct.pack(">hqqqq", 0, 2, 9, 10, 9))
+    run = run_kdump(["dump", "orders-0", "--fate", "--format", "json"], doubtful)
+    rows = [row for row in map(json.loads, run.stdout.splitlines()) if row["type"] == "record"]
+    told = {row["offset"]: row["fate"]["transaction"] for row in rows if row["control"] is None}
+    assert told == {0: "committed", 1: "committed", 2: "committed", 5: "committed", 6: "committed", 9: "aborted"}
+    assert b"in doubt" not in run.stderr
+
+
 # --- wrong use ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("args", "said"),

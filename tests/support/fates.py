@@ -4,10 +4,11 @@
     python -m tests.support.fates --every 50 DIR...         # each fiftieth, of other intact partitions
 
 Each damage is made in a copy of an intact partition: the log of a segment is removed, alone or with all files of the
-segment; a marker is overwritten with zeros, alone or with what lies around it, with the transaction indexes and
-without; each bit of a control batch is flipped, and some in each byte of the headers of others. What salvage writes,
-and what `dump` tells of the damaged partition itself, is held against the intact log, which is read without kdump.
-Exit status 1 where a fate is another one.
+segment; a marker is overwritten with zeros, alone or with what lies around it, or cut out where compaction has left no
+other holes, with the transaction indexes and without; each bit of a control batch is flipped, and some in each byte of
+the headers of others. What salvage writes, and what `dump` tells of the damaged partition itself, is held against the
+intact log, which is read without kdump.
+Exit status 1 where a fate is another one, or dump doubts one that salvage keeps.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.broker.producer.transaction_fates import IN_DOUBT
 from kdump.rescue.salvage import Wanted, salvage
 from kdump.salvaged import SalvageRefused
 from tests.support.healing import OPTIONS, Quick
@@ -46,12 +49,13 @@ _MEMORY = Path("/dev/shm")
 
 
 class Batch(NamedTuple):
-    """A batch of magic 2: where it is, its offset, CRC, and what tells its fate."""
+    """A batch of magic 2: where it is, its offsets, CRC, and what tells its fate."""
 
     log: str
     position: int
     size: int
     offset: int
+    last: int
     crc: int
     flags: int
     producer: int
@@ -66,26 +70,32 @@ class Damage(NamedTuple):
         log: name of the one that is written to, "" for none.
         position: of the bytes.
         data: they.
+        cut: how many bytes are cut out there.
     """
 
     removed: tuple[str, ...]
     log: str = ""
     position: int = 0
     data: bytes = b""
+    cut: int = 0
 
     def __str__(self) -> str:
         told = [f"without {', '.join(self.removed)}"] if self.removed else []
-        told += [f"{self.log} {self.position} {self.data[:8].hex()} ({len(self.data)} bytes)"] if self.log else []
+        told += [f"{self.log} {self.position} {self.data[:8].hex()} ({len(self.data)} bytes)"] if self.data else []
+        told += [f"{self.cut} bytes cut out of {self.log} at {self.position}"] if self.cut else []
         return ", ".join(told)
 
     def make(self, partition: Path) -> None:
         """Damage a copy."""
         for name in self.removed:
             (partition / name).unlink()
-        if self.log:
+        if self.data:
             with (partition / self.log).open("r+b") as log:
                 log.seek(self.position)
                 log.write(self.data)
+        if self.cut:
+            data = (partition / self.log).read_bytes()
+            (partition / self.log).write_bytes(data[: self.position] + data[self.position + self.cut :])
 
 
 def batches(partition: Path) -> list[Batch]:
@@ -100,7 +110,8 @@ def batches(partition: Path) -> list[Batch]:
             offset, producer = (int.from_bytes(one[k : k + 8], "big", signed=True) for k in (0, 43))
             # of a marker the second byte of the type, in the key; one whose record was cleaned away ends nothing
             is_abort = bool(flags & _CONTROL) and size > _HEADER and one[_HEADER + 8] == 0
-            found.append(Batch(log.name, at, size, offset, crc, flags, producer, is_abort))
+            last = offset + int.from_bytes(one[23:27], "big")
+            found.append(Batch(log.name, at, size, offset, last, crc, flags, producer, is_abort))
             at += size
     return found
 
@@ -132,7 +143,9 @@ def damages(partition: Path) -> Iterator[Damage]:
         yield Damage((f"{base}.log",))
         yield Damage(tuple(sorted(path.name for path in partition.glob(f"{base}.*"))))
     indexes = tuple(sorted(path.name for path in partition.glob("*.txnindex")))
-    for one in batches(partition):
+    all_batches = batches(partition)
+    is_dense = all(before.last + 1 == one.offset for before, one in pairwise(all_batches))
+    for one in all_batches:
         data = (partition / one.log).read_bytes()
         if not one.flags & _CONTROL or one.producer < 0:
             for at in range(one.position, one.position + _HEADER):
@@ -142,6 +155,8 @@ def damages(partition: Path) -> Iterator[Damage]:
         for removed in ((), indexes) if indexes else ((),):
             yield Damage(removed, one.log, one.position, bytes(one.size))
             yield Damage(removed, one.log, first, bytes(last - first))
+            if is_dense:
+                yield Damage(removed, one.log, one.position, cut=one.size)
         for at in range(one.position, one.position + one.size):
             yield from (Damage((), one.log, at, bytes([data[at] ^ 1 << bit])) for bit in range(8))
             yield Damage(indexes, one.log, at, bytes([data[at] ^ 0xFF]))
@@ -156,30 +171,36 @@ def salvaged_otherwise(partition: Path, damage: Damage, *, salvages: bool = True
         salvages, dumps: do so.
     """
     truth = intact_fates(partition)
+    told: dict[tuple[int, int], str] = {}
     with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
         copy = Path(folder, partition.name)
         shutil.copytree(partition, copy)
         damage.make(copy)
-        faults = [*_dumped(copy, truth)] if dumps else []
+        faults: list[str] = []
+        if dumps:
+            told = _dumped(copy, truth)
+            faults += _differences("dump --fate", truth, told)
         if salvages:
             items = list(salvage([str(copy)], Wanted(f"{folder}/out", None, ()), OPTIONS, Quick()))
             faults += [f"refused: {item.why}" for item in items if isinstance(item, SalvageRefused)]
             got = fates(batches(Path(folder, "out", partition.name)))
             faults += _differences("salvage", truth, got)
+            doubted = sorted(key[0] for key, fate in got.items() if fate != "open" and told.get(key) == IN_DOUBT)
+            faults += [f"dump --fate doubts what salvage knows: {doubted}"] if doubted else []
     return faults
 
 
 def _differences(who: str, truth: dict[tuple[int, int], str], got: dict[tuple[int, int], str]) -> Iterator[str]:
     """A transaction whose end is lost may be open; all else must be as it was."""
     wrong = Counter(
-        (truth.get(key, "unknown"), fate) for key, fate in got.items() if fate not in ("open", truth.get(key))
+        (truth.get(key, "unknown"), fate) for key, fate in got.items() if fate not in ("open", IN_DOUBT, truth.get(key))
     )
     for (was, fate), count in wrong.items():
         offsets = sorted(key[0] for key, one in got.items() if one == fate and truth.get(key, "unknown") == was)
         yield f"{who}: {count} batches were {was}, and are {fate}: {offsets}"
 
 
-def _dumped(copy: Path, truth: dict[tuple[int, int], str]) -> Iterator[str]:
+def _dumped(copy: Path, truth: dict[tuple[int, int], str]) -> dict[tuple[int, int], str]:
     by_crc = {crc: (offset, crc) for offset, crc in truth}
     got: dict[tuple[int, int], str] = {}
     current = 0
@@ -188,8 +209,8 @@ def _dumped(copy: Path, truth: dict[tuple[int, int], str]) -> Iterator[str]:
         if row["type"] == "batch":
             current = row["crc"] if row["isvalid"] else -1
         elif row["type"] == "record" and current in by_crc:
-            got[by_crc[current]] = row["fate"]["transaction"] or "open"
-    yield from _differences("dump --fate", truth, got)
+            got[by_crc[current]] = row["fate"]["transaction"] or IN_DOUBT
+    return got
 
 
 def _together(partition: Path, some: Sequence[Damage], dumps: bool) -> list[tuple[Damage, list[str]]]:

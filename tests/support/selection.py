@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.compat.dump_log_segments_options import DumpOptions
@@ -19,7 +22,6 @@ from kdump.storage.file_source import OpenFailure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from kdump.dump.selection import Selection
 
@@ -196,17 +198,40 @@ def _last(batches: list[Batch], count: int) -> list[Batch]:
 
 
 def outcomes(batches: list[Batch]) -> dict[int, str]:
-    """The fate of each batch of one partition, by the next marker of its producer."""
+    """The fate of each batch of one partition, by the next marker of its producer that is or was there."""
     fate: dict[int, str] = {}
+    lost = _lost_aborts(batches)
     for at, batch in enumerate(batches):
         attributes = batch.cell(layout.ATTRIBUTES) if batch.cell(layout.MAGIC) >= layout.MAGIC_V2 else 0
         if attributes & layout.CONTROL_FLAG:
             fate[id(batch)] = "marker"
         elif not attributes & layout.TRANSACTIONAL_FLAG:
             fate[id(batch)] = "committed"
+        elif any(
+            batch.cell(layout.PRODUCER_ID) == one[0] and one[1] <= batch.cell(layout.BASE_OFFSET) <= one[2]
+            for one in lost
+        ):
+            fate[id(batch)] = "aborted"
         else:
             fate[id(batch)] = next(filter(None, (_marker(batch, later) for later in batches[at + 1 :])), "open")
     return fate
+
+
+def _lost_aborts(batches: list[Batch]) -> list[tuple[int, ...]]:
+    """Producer, first and last offset of what transaction indexes have where no batch is between two others."""
+    offsets = [(batch.cell(layout.BASE_OFFSET), batch.cell(layout.LAST_OFFSET)) for batch in batches]
+    begun = {(batch.cell(layout.PRODUCER_ID), batch.cell(layout.BASE_OFFSET)) for batch in batches}
+    free = [(last + 1, first - 1) for (_, last), (first, _) in pairwise(offsets)]
+    found = []
+    for folder in {Path(batch.file).parent for batch in batches}:
+        for path in folder.glob("*.txnindex"):
+            data = path.read_bytes()
+            found += [one[1:4] for one in struct.iter_unpack(">hqqqq", data[: len(data) // 34 * 34]) if not one[0]]
+    return [one for one in found if one[:2] in begun and any(low <= one[2] <= high for low, high in free)]
+
+
+def _is_of(batch: Batch, producer: int, first: int, last: int) -> bool:
+    return batch.cell(layout.PRODUCER_ID) == producer and first <= batch.cell(layout.BASE_OFFSET) <= last
 
 
 def _marker(batch: Batch, later: Batch) -> str | None:

@@ -4,6 +4,10 @@ An epoch never falls. A batch alone with its epoch is wrong where it falls, or r
 determined where two witnesses agree: both neighbours, or the leader-epoch-checkpoint and the order of the neighbours.
 The log before has the neighbour of the first batch, the log behind that of the last one. No witness alone counts: where
 the checkpoint confirms a batch, one of its neighbours is wrong; where it contradicts both, nobody knows.
+
+A broker has the epoch in the checkpoint, and that on the disk, before it appends the first batch of it. So a last batch
+alone with an epoch that the checkpoint does not know is wrong where the batch before agrees with the checkpoint.
+Source: UnifiedLog.append, LeaderEpochFileCache.assign.
 """
 
 from __future__ import annotations
@@ -65,16 +69,19 @@ class EpochsAround:
         found = self.at(batch.first)
         return batch.epoch if found is not None and self.at(batch.last) == batch.epoch else found
 
-    def may_be_missing(self, batch: HeaderFacts, known: int) -> bool:
+    def may_be_missing(self, batch: HeaderFacts, known: int, after: int | None) -> bool:
         """Whether the checkpoint could have had an entry for the epoch of a batch that it contradicts.
 
         Args:
             batch: it.
             known: the epoch that the checkpoint has for it.
+            after: that of the batch behind it, None where there is none.
         """
         if batch.epoch is None or batch.first is None or batch.epoch in self._epochs:
             return True  # one wrong digit moves an entry
-        return batch.epoch > known and batch.first >= self._starts[-1]  # the newest epoch ends nowhere
+        if batch.epoch < known or batch.first < self._starts[-1]:
+            return False
+        return after not in (None, known)  # the file is older than the log where it lacks that one too
 
 
 class EpochFold:
@@ -174,7 +181,7 @@ class EpochFold:
         if (before is not None and epoch < before) or (after is not None and epoch > after):
             return known
         is_alone = epoch not in (before, after, layout.NO_EPOCH) and known in (before, after)
-        return known if is_alone and not self._around.may_be_missing(one, known) else None
+        return known if is_alone and not self._around.may_be_missing(one, known, after) else None
 
     def _settle(self, after: int | None) -> None:
         """Judge the held batch by the epoch before it and the one after it."""

@@ -1,0 +1,300 @@
+"""What became of transactions in a log with holes: the next marker of a producer tells it, unless a hole had one.
+
+A marker that is lost cannot be made up. The producer's next marker would end the transaction instead, and what was
+aborted could be read as committed, or the reverse. Where nothing tells that both come to the same, the batches before
+the hole are in doubt. What tells is what no damage of the hole can have changed: the length of what stands there, the
+transaction indexes of all segments whose ranges are known, and the epochs of other batches. A header with a wrong CRC
+does not: by one wrong bit a marker looks like data, or like another producer's.
+
+`dump` and `salvage` both go by this: what one of them tells, the other one keeps.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from operator import ge
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.broker.producer.end_markers import Marker, read_markers
+from kdump.format.batch import layout
+from kdump.format.index.transaction_index import TransactionIndex
+from kdump.format.record import _select
+from kdump.format.record.chunk import KEPT
+from kdump.format.record.reader import RecordReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from kdump.format.batch.window import Window
+    from kdump.format.index.transaction_index import AbortedTxn
+    from kdump.format.source import Source
+
+COMMITTED = "committed"
+ABORTED = "aborted"
+IN_DOUBT = "in doubt"
+_FLAGS = layout.TRANSACTIONAL_FLAG | layout.CONTROL_FLAG
+
+
+class Hole(NamedTuple):
+    """Offsets that are not there.
+
+    Args:
+        first, last: inclusive.
+        codes: names of what is wrong there.
+        may_end: a marker may have been there.
+    """
+
+    first: int
+    last: int
+    codes: tuple[str, ...] = ()
+    may_end: bool = True
+
+
+class Aborts(NamedTuple):
+    """What a transaction index says: of all markers with offsets in a range, those that are in no entry were commits.
+
+    Args:
+        entries: they, ascending by their last offsets.
+        first, last: the range, inclusive.
+    """
+
+    entries: Sequence[AbortedTxn]
+    first: int
+    last: int
+
+
+def told_by_index(
+    source: Source, base: int, following: int | None, first: int | None, end: int | None
+) -> Aborts | None:
+    """Return what a transaction index says; None where it has nothing, or anything in it is wrong.
+
+    A segment that was rolled has all its aborts in it; what is behind the end of its log another one may have had.
+
+    Args:
+        source: the .txnindex.
+        base: base offset of its segment.
+        following: that of the next segment, None for the last one.
+        first: of the batch at the beginning of its log, None where nobody knows.
+        end: up to which offset (exclusive) its log is known to go, None where nobody knows.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    index = TransactionIndex(source, base)
+    entries = list(index.all_entries())
+    lasts = [entry.last_offset for entry in entries]
+    is_sound = index.error is None and all(0 <= one.first_offset <= one.last_offset for one in entries)
+    if not entries or not is_sound or lasts[0] < base or any(map(ge, lasts, lasts[1:])):
+        return None
+    reached = lasts[-1]
+    if following is not None and reached >= following:
+        return None
+    if following is not None and end is not None and source.size % index.entry_size == 0:
+        reached = max(reached, min(end, following) - 1)
+    return Aborts(entries, base if first is None else first, reached)
+
+
+class Told(NamedTuple):
+    """What became of the batches of a producer, not its markers, with first offsets in [start, stop).
+
+    Args:
+        producer, start, stop: which.
+        fate: COMMITTED, ABORTED or IN_DOUBT.
+        hole: that may have ended their transaction, None for none: a marker tells their fate.
+        agrees: the next marker of the producer that is there says the same.
+    """
+
+    producer: int
+    start: int
+    stop: int
+    fate: str
+    hole: Hole | None
+    agrees: bool
+
+
+class _Piece(NamedTuple):
+    """Batches of a producer between which nothing can have ended its transaction.
+
+    Args:
+        first: offset.
+        epoch: of the producer.
+        behind: number of the first hole behind them, as far as there is one.
+    """
+
+    first: int
+    epoch: int
+    behind: int
+
+
+class TransactionFates:
+    """Follows transactions over the holes of a log.
+
+    Args:
+        tell: takes what became of them, in the order of their ends.
+        max_uncompressed_bytes: of a compressed control batch whose records are larger none is read.
+        max_batch_bytes: likewise of one that is larger itself.
+    """
+
+    def __init__(
+        self, tell: Callable[[Told], None], max_uncompressed_bytes: int, max_batch_bytes: int = layout.MAX_INT
+    ) -> None:
+        self._tell = tell
+        self._reader = RecordReader(max_uncompressed_bytes, max_batch=max_batch_bytes, cut=KEPT)
+        self._ranges: list[tuple[int, int]] = []
+        self._entries: list[AbortedTxn] = []
+        self._lasts: list[int] = []
+        self._of: dict[int, list[AbortedTxn]] = {}  # by producer
+        self._missing: list[Hole] = []  # all holes
+        self._holes: list[Hole] = []  # those that may have ended a transaction
+        self._unknown = [0]  # of the first N of these, how many may have had an abort that no index tells
+        self._begin: int | None = None  # the first offset
+        self._running: dict[int, list[_Piece]] = {}
+        self._raises: set[int] = set()  # producers whose epoch rises with every transaction
+
+    def fork(self, tell: Callable[[Told], None]) -> TransactionFates:
+        """Return another one that knows the same and goes its own way from here.
+
+        Args:
+            tell: takes what became of transactions by it.
+        """
+        other = TransactionFates(tell, 0)
+        other._reader = self._reader
+        other._ranges, other._entries, other._lasts = list(self._ranges), list(self._entries), list(self._lasts)
+        other._of = {producer: list(some) for producer, some in self._of.items()}
+        other._missing, other._holes, other._unknown = list(self._missing), list(self._holes), list(self._unknown)
+        other._begin = self._begin
+        other._running = {producer: list(pieces) for producer, pieces in self._running.items()}
+        other._raises = set(self._raises)
+        return other
+
+    def learn(self, aborts: Iterable[Aborts]) -> None:
+        """Take what transaction indexes say, in place of what they said before. A hole is judged when it comes."""
+        known = list(aborts)
+        self._ranges = sorted((one.first, one.last) for one in known)
+        entries = sorted({entry for one in known for entry in one.entries}, key=lambda one: one.last_offset)
+        if entries == self._entries:
+            return
+        self._entries = entries
+        self._lasts = [entry.last_offset for entry in entries]
+        self._of = {}
+        for entry in entries:
+            self._of.setdefault(entry.producer_id, []).append(entry)
+
+    def hole(self, hole: Hole) -> None:
+        """Offsets are missing here."""
+        if hole.may_end:
+            self._holes.append(hole)
+            self._unknown.append(self._unknown[-1] + (not self._is_known(hole)))
+        self._missing.append(hole)
+
+    def step(self, window: Window) -> None:
+        """Take the next batches, between which there is no hole."""
+        if self._begin is None and window.count:
+            self._begin = window.cell(0, layout.BASE_OFFSET)
+        picked = _select.with_any(window.rows, window.count, _FLAGS)
+        controls = [k for k in picked if window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG]
+        markers = read_markers(self._reader, window, controls) if controls else {}
+        for k in picked:
+            producer = window.cell(k, layout.PRODUCER_ID)
+            epoch, offset = window.cell(k, layout.PRODUCER_EPOCH), window.cell(k, layout.BASE_OFFSET)
+            if producer < 0:
+                continue
+            if window.cell(k, layout.ATTRIBUTES) & layout.CONTROL_FLAG:
+                marker = markers.get(k)
+                if isinstance(marker, Marker):
+                    self.end(producer, epoch, offset, is_abort=marker.is_abort)
+            else:
+                self.begin(producer, epoch, offset)
+
+    def begin(self, producer: int, epoch: int, offset: int) -> None:
+        """A batch of a transaction."""
+        pieces = self._running.setdefault(producer, [])
+        if not pieces or pieces[-1].behind < len(self._holes):
+            pieces.append(_Piece(offset, epoch, len(self._holes)))
+
+    def end(self, producer: int, epoch: int, offset: int, *, is_abort: bool) -> None:
+        """A marker."""
+        pieces = self._running.pop(producer, [])
+        by_marker = ABORTED if is_abort else COMMITTED
+        for k, piece in enumerate(pieces):
+            if piece.behind == len(self._holes):
+                if not is_abort and epoch == piece.epoch + 1:
+                    self._raises.add(producer)
+                self._tell(Told(producer, piece.first, offset + 1, by_marker, None, agrees=True))
+            elif self._is_in_doubt(producer, pieces[: k + 1], epoch, offset, is_abort=is_abort):
+                is_told = self._was_aborted(producer, pieces[: k + 1])
+                self._tell_before_hole(producer, piece, ABORTED if is_told else IN_DOUBT, agrees=False)
+            else:
+                self._tell_before_hole(producer, piece, by_marker, agrees=True)
+
+    def finish(self) -> None:
+        """Nothing follows. What an index tells to be aborted in a hole would be open, and the next COMMIT cover it."""
+        for producer, pieces in self._running.items():
+            told = [k for k in range(len(pieces)) if self._was_aborted(producer, pieces[: k + 1])]
+            for k in told:
+                self._tell_before_hole(producer, pieces[k], ABORTED, agrees=False)
+            self._running[producer] = [piece for k, piece in enumerate(pieces) if k not in told]
+
+    def open_from(self, producer: int) -> int | None:
+        """Return the first offset of the transaction of a producer that has no end so far, None for none."""
+        pieces = self._running.get(producer)
+        return pieces[0].first if pieces else None
+
+    def has_begun_up_to(self, offset: int) -> bool:
+        """Tell whether a transaction that has no end so far began up to an offset."""
+        return any(pieces[0].first <= offset for pieces in self._running.values() if pieces)
+
+    def _tell_before_hole(self, producer: int, piece: _Piece, fate: str, *, agrees: bool) -> None:
+        hole = self._holes[piece.behind]
+        self._tell(Told(producer, piece.first, hole.first, fate, hole, agrees=agrees))
+
+    def _was_aborted(self, producer: int, pieces: Sequence[_Piece]) -> bool:
+        """Whether an index tells that the last of some pieces was aborted in a hole behind it."""
+        entry = self._entry_over(producer, pieces[-1].first)
+        if entry is None or not self._fits(entry, pieces):
+            return False
+        return _has(self._holes, entry.last_offset, pieces[-1].behind)
+
+    def _is_in_doubt(self, producer: int, pieces: Sequence[_Piece], epoch: int, offset: int, *, is_abort: bool) -> bool:
+        """Whether a marker may not be what the last of some pieces came to: it lies behind holes."""
+        piece = pieces[-1]
+        if epoch == piece.epoch + 1 and producer in self._raises:
+            return False  # the epoch has risen once: this marker ends the transaction itself
+        entry = self._entry_over(producer, piece.first)
+        if entry is None:
+            return is_abort or self._unknown[-1] > self._unknown[piece.behind]
+        ends_there = entry.last_offset == offset or _has(self._holes, entry.last_offset, piece.behind)
+        return not (is_abort and ends_there and self._fits(entry, pieces))
+
+    def _entry_over(self, producer: int, offset: int) -> AbortedTxn | None:
+        """Return what the indexes have of the transaction of a batch."""
+        entries = self._of.get(producer, [])
+        at = bisect_left(entries, offset, key=lambda one: one.last_offset)
+        return entries[at] if at < len(entries) and entries[at].first_offset <= offset else None
+
+    def _is_known(self, hole: Hole) -> bool:
+        """Whether the indexes tell all aborts of a hole, and what they tell fits the batches before it."""
+        reached = hole.first
+        for first, last in self._ranges:
+            if first <= reached:
+                reached = max(reached, last + 1)
+        inside = self._entries[bisect_left(self._lasts, hole.first) : bisect_right(self._lasts, hole.last)]
+        return reached > hole.last and all(
+            one.first_offset >= hole.first or self._fits(one, self._running.get(one.producer_id, [])) for one in inside
+        )
+
+    def _fits(self, entry: AbortedTxn, pieces: Sequence[_Piece]) -> bool:
+        """Whether the transaction of an entry began with one of some pieces, or where no batch is left.
+
+        Nothing vouches for an entry but what it agrees with: an index has no checksum.
+        """
+        first = entry.first_offset
+        if any(piece.first == first for piece in pieces):
+            return True
+        return self._begin is None or first < self._begin or _has(self._missing, first)
+
+
+def _has(holes: Sequence[Hole], offset: int, start: int = 0) -> bool:
+    """Whether an offset is in one of some holes, ascending, from a number on."""
+    at = bisect_right(holes, offset, start, key=lambda one: one.first) - 1
+    return at >= start and offset <= holes[at].last
