@@ -299,7 +299,7 @@ class Finding(Value):
     @property
     def is_torn_batch(self) -> bool:
         """Whether it is a torn batch whose header still stands: its offsets were given out."""
-        return self.code is Code.L02 and self.count is not None and self.last_offset is not None
+        return self.code is Code.L02 and self.offsets_from == "bytes" and self.last_offset is not None
 
     @property
     def message(self) -> str:

@@ -123,7 +123,7 @@ class LossFold:
         name = finding.code.name
         if finding.offsets_from == "bytes":
             batch_end = finding.values.get("batchEnd")
-            is_whole = finding.count is not None
+            is_whole = finding.count is not None or finding.is_torn_batch
             certainty = Certainty.DOUBTFUL if is_whole else Certainty.LOST
             self._header_end = max(end, batch_end if isinstance(batch_end, int) else 0)
             stop = min(self._header_end, self._size)
@@ -156,6 +156,8 @@ class LossFold:
                 one if isinstance(one := finding.values.get(key), int) else at
                 for key, at in (("batchStart", start), ("batchEnd", end))
             )
+        if finding.code is Code.B02 and first is not None and first == last:
+            records = 1  # no message is empty
         is_odd = finding.code is Code.B01 and records is None
         names = (finding.code.name,)
         self._add(_Piece(start, end, first, last, records, Certainty.DOUBTFUL, names, end, is_odd))
@@ -225,7 +227,7 @@ class LossFold:
                 bound = min([last, *(one - 1 for one in firsts if one > piece.first)])
                 is_cut = end is None or not piece.first <= end <= bound or piece.is_odd
                 end = bound if is_cut or end is None else end
-                count = None if is_cut else piece.records
+                count = None if is_cut and piece.records != end - piece.first + 1 else piece.records
                 behind = following[0].start if following else position
                 loose = [] if piece.body_end == behind else [_rest_of(piece)]
                 self._keep(self._range(piece, loose[0].start if loose else piece.end, piece.first, end, count))

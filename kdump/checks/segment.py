@@ -129,6 +129,7 @@ class _SegmentCheck:
         self._only_magic_0 = True
         self._is_read = self._has_holes = self._damaged = self._has_epochs = False
         self._times: tuple[int | None, int | None] = (None, None)
+        self._claimed_time = layout.UNKNOWN  # the largest timestamp, that of batches with a wrong CRC too
         self._producers: ProducerFold | None = None
         self._is_growing = job.is_held and job.is_last
         self._end_is_unknown = self._is_growing  # what was appended meanwhile is in its indexes only
@@ -316,7 +317,8 @@ class _SegmentCheck:
         known = list(job.known_ends)
         if not self._end_is_unknown:
             with suppress(OSError):  # they have vanished meanwhile
-                known += self._segment.known_ends(self._trusted_at, free - 1, self._times[1])
+                largest = max(self._claimed_time, -1 if self._times[1] is None else self._times[1])
+                known += self._segment.known_ends(self._trusted_at, free - 1, largest)
         most = _NEVER - 1 if job.next_base is None else job.next_base
         beyond = [] if self._end_is_unknown else [one for one in known if free < one[0] <= most]
         end = job.next_base if not job.is_last else max([offset for offset, _ in beyond], default=None)
@@ -348,6 +350,8 @@ class _SegmentCheck:
             self._is_short = _scan.lacks_records(rows, count)
             self._has_holes |= self._is_short
         self._times = times_of(window, *self._times)
+        if not window.all_trusted:
+            self._claimed_time = max(self._claimed_time, *window.column(layout.MAX_TIMESTAMP))
         assert self._producers is not None
         self._producers.step(window)
         odd = window.suspicions & _WRONG_OFFSETS
@@ -411,8 +415,8 @@ class _SegmentCheck:
         code = finding.code
         finding = self._explained(finding)
         if finding.offset is None and finding.last_offset is not None:  # a wrapper: after the batch before it
-            first = finding.last_offset if self._before is None else min(self._before + 1, finding.last_offset)
-            finding = finding.replace(offset=first, by_neighbours=True)
+            first = self._job.base_offset if self._before is None else self._before + 1
+            finding = finding.replace(offset=min(first, finding.last_offset), by_neighbours=True)
         if finding.gap and finding.offset is not None and finding.last_offset is None:
             finding = self._bounded(finding)
         if code in _BEYOND and self._end_is_unknown and (finding.offset or 0) >= self._end:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from kdump.broker.losses import is_compaction
@@ -26,7 +27,9 @@ def was_compacted(copy: Copy, logs: Iterable[tuple[SourceLog, LogFacts]]) -> boo
     """
     holes, lacks_records = 0, False
     for log, facts in logs:
-        holes += facts.gaps + _begins_late(copy, log, facts) + _ends_early(copy, log, facts)
+        holes += (
+            facts.gaps + _begins_late(copy, log, facts) + _ends_early(copy, log, facts) + _beside_damage(log, facts)
+        )
         lacks_records |= facts.lacks_records
     return is_compaction(holes, lacks_records=lacks_records)
 
@@ -36,6 +39,23 @@ def _begins_late(copy: Copy, log: SourceLog, facts: LogFacts) -> bool:
     if copy.is_run or log.base is None or facts.is_renamed or not facts.stretches:
         return False
     return facts.stretches[0] == 0 and facts.stretches[2] > log.base
+
+
+def _beside_damage(log: SourceLog, facts: LogFacts) -> int:
+    """How often offsets are missing right before or behind a batch that stays out, by its header."""
+    rows = facts.stretches
+    spans = [(rows[at], rows[at + 1], rows[at + 2], rows[at + 3], False) for at in range(0, len(rows), STRETCH)]
+    for place in facts.places:
+        if place.is_batch and place.is_exact and place.offset is not None and place.last_offset is not None:
+            end = place.position + place.length
+            spans.append((place.position, end, place.offset, place.last_offset, True))
+    base = None if facts.is_renamed else log.base
+    before = [] if base is None else [(0, 0, base - 1, base - 1, False)]
+    beside = pairwise([*before, *sorted(spans)])
+    return sum(
+        (is_out or was_out) and end == begin and first > last + 1
+        for (_, end, _, last, was_out), (begin, _, first, _, is_out) in beside
+    )
 
 
 def _ends_early(copy: Copy, log: SourceLog, facts: LogFacts) -> bool:

@@ -16,6 +16,7 @@ from kdump.broker.losses import last_offset
 from kdump.compat.kafka_walk import KafkaWalk
 from kdump.finding import MISPLACED, NOT_ALL_READ, Code, Finding, Severity
 from kdump.format.batch import _scan, layout
+from kdump.format.batch.gap import MOST_IN_BYTE
 from kdump.format.batch.header_fields import Overlay, Patch, is_of_header, patch_of
 from kdump.format.batch.offset_order import unknown
 from kdump.format.batch.walk import CheckedWalk
@@ -25,7 +26,7 @@ from kdump.format.record.record_checks import RecordChecks
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kdump.format.batch.epoch_order import EpochsAround
     from kdump.format.batch.window import Buffer, Window
@@ -69,6 +70,11 @@ class Place(NamedTuple):
     codes: tuple[str, ...]
     is_exact: bool
     is_whole: bool = False
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether it may be a legacy wrapper, whose header has its last offset only."""
+        return self.is_batch and self.offset is None and self.last_offset is not None
 
     @property
     def is_odd(self) -> bool:
@@ -177,7 +183,8 @@ class LogFacts(Value):
 
         Behind its last batch the headers of torn ones tell, as long as each begins where the one before it ends. A
         header without a true CRC may be wrong itself: where it has fewer records than offsets, in a log that was not
-        cleaned, the fewer count. A whole batch that has no offset that can be is taken to have the next ones.
+        cleaned, the fewer count; a legacy wrapper begins there. A whole batch that has no offset that can be is taken
+        to have the next ones.
 
         Args:
             start: where the log before it ends, or its own base offset.
@@ -194,6 +201,9 @@ class LogFacts(Value):
                 continue
             if place.lacks_offsets:
                 claimed = end = min(end + max(1, place.records or 0), layout.LARGEST_OFFSET + 1)
+                continue
+            if place.is_wrapper and end <= (place.last_offset or 0) < end + MOST_IN_BYTE * place.length:
+                claimed = end = (place.last_offset or 0) + 1
                 continue
             if not place.is_exact or place.offset not in (end, claimed) or place.last_offset is None:
                 break
@@ -460,8 +470,7 @@ class _Walk:
         if out:
             stretches, bad = self._without(out)
             places = sorted([*places, *bad])
-        gaps = [_place_of_gap(self._log, one) for one in self._gaps]
-        places = sorted([*places, *gaps])
+        places = sorted([*places, *_places_of_gaps(self._gaps)])
         return LogFacts(
             stretches.rows,
             places,
@@ -598,29 +607,30 @@ def _place_of(
     )
 
 
-def _place_of_gap(log: Source, finding: Finding) -> Place:
-    """Bytes that belong to no batch; where a header still stands it tells the first offset, perhaps."""
-    assert finding.position is not None
-    assert finding.length is not None
-    codes = (finding.code.name,)
-    header = log.read_at(finding.position, layout.RECORDS_AT)
-    if finding.code is not Code.L02 or len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
-        first = finding.offset if finding.offsets_from == "bytes" else None
-        return Place(finding.position, finding.length, first, None, None, False, codes, False)
-    rows = array("q", bytes(8 * layout.BATCH_WIDTH))
-    _scan.header_row(header, 0, finding.position, finding.length, layout.MAGIC_V2, rows)
-    first, last, count = rows[layout.BASE_OFFSET], rows[layout.LAST_OFFSET], rows[layout.COUNT]
-    sane = 0 <= first <= last <= layout.LARGEST_OFFSET
-    return Place(
-        finding.position,
-        finding.length,
-        first if sane else None,
-        last if sane else None,
-        count if sane and 0 <= count <= last - first + 1 else None,
-        True,
-        codes,
-        sane,
-    )
+def _places_of_gaps(gaps: Iterable[Finding]) -> Iterator[Place]:
+    """Bytes that belong to no batch; where a header still stands, what its length covers is of that batch.
+
+    Args:
+        gaps: the findings, by position.
+    """
+    covered = 0
+    for finding in gaps:
+        assert finding.position is not None
+        assert finding.length is not None
+        start, end = finding.position, finding.position + finding.length
+        codes = (finding.code.name,)
+        if finding.offsets_from == "bytes":
+            batch_end = finding.values.get("batchEnd")
+            covered = batch_end if isinstance(batch_end, int) else end
+            is_batch = finding.count is not None or finding.is_torn_batch
+            offsets = finding.offset, finding.last_offset if is_batch else None
+            stop = min(end, covered)
+            yield Place(start, stop - start, *offsets, finding.count, is_batch, codes, is_batch)
+            if stop < end:
+                yield Place(stop, end - stop, None, None, None, False, codes, False)
+        elif end > covered:
+            start = max(start, covered)
+            yield Place(start, end - start, None, None, None, False, codes, False)
 
 
 def _has_room(first: int, last: int) -> bool:

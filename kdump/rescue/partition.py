@@ -682,6 +682,8 @@ class PartitionSalvage:
                 if one.copy == number:
                     start = end if one.log.base is None or one.facts.is_renamed else max(end, one.log.base)
                     end = one.facts.end(start, line.last)
+                    if one.log.next_base is None:
+                        end = max([end, *(offset for offset, _ in self._known_by_indexes(one))])
             ends.append(min(copy.known_end(end), line.cuts[number]))
         return max(ends)
 
@@ -690,18 +692,30 @@ class PartitionSalvage:
 
         Compaction leaves offsets out before the next log, but neither a torn batch nor an index that goes on.
         """
-        copy, facts, size = self._copies[one.copy], one.facts, one.raw.size
-        if one.log.next_base is None or one.log.base is None or facts.is_renamed or copy.is_run:
+        facts, after = one.facts, one.log.next_base
+        if after is None or one.log.base is None or facts.is_renamed or self.is_run(one.copy):
             return None
-        last = facts.last if facts.last is not None else one.log.base - 1
+        last = facts.end(one.log.base, layout.LARGEST_OFFSET) - 1
         codes: tuple[str, ...] = ("L02",) if facts.places and "L02" in facts.places[-1].codes else ()
+        codes = tuple(code for offset, code in self._known_by_indexes(one) if last + 1 < offset <= after) or codes
+        return Place(one.raw.size, 0, None, None, None, False, codes, False) if codes else None
+
+    def _known_by_indexes(self, one: ReadLog) -> list[tuple[int, str]]:
+        """The offsets that a log must have reached by its indexes, and the codes of what they show."""
+        facts, base = one.facts, one.log.base
+        if base is None or facts.is_renamed or self.is_run(one.copy):
+            return []
+        last = facts.last if facts.last is not None else base - 1
         with suppress(OSError):
-            segment, end = copy.segment(one.log, self._cache), max(facts.stretches[1::STRETCH], default=0)
+            segment, end = (
+                self._copies[one.copy].segment(one.log, self._cache),
+                max(facts.stretches[1::STRETCH], default=0),
+            )
             known = list(segment.known_ends(end - 1, last, None))
             if len(known) == 1 and known[0][1] == "T04":  # without the offset index its timestamp counts
                 known = list(segment.known_ends(end - 1, last, self._latest(one)))
-            codes = tuple(code for offset, code in known if last + 1 < offset <= one.log.next_base) or codes
-        return Place(size, 0, None, None, None, False, codes, False) if codes else None
+            return known
+        return []
 
     def _latest(self, one: ReadLog) -> int | None:
         """The largest timestamp of the batches of a log that are well."""

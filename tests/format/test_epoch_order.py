@@ -93,7 +93,9 @@ def test_one_wrong_bit_in_the_checkpoint_blames_no_batch() -> None:
             assert not judged(epochs, own, entries), (epochs, own, entries)
 
 
-def test_an_epoch_too_high_at_the_end_of_the_last_log_is_not_restored_as_it_may_be_a_new_one() -> None:
+def test_an_epoch_too_high_at_the_end_of_the_last_log_is_restored_unless_two_batches_have_it() -> None:
+    """A broker has a new epoch in the leader-epoch-checkpoint before it appends the first batch of it."""
     entries = [EpochEntry(0, FIRST)]
-    assert not judged([0, 0, 1], range(3), entries)
+    assert [one.expected for one in judged([0, 0, 1], range(3), entries)] == [0]
+    assert not judged([0, 0, 1, 1], range(4), entries)
     assert [one.expected for one in judged([0, 0, 1, 0, 0], range(3), entries)] == [0]

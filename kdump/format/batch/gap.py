@@ -29,6 +29,8 @@ _REMEDIES = {
 _STEP = 1024 * 1024
 _HOLE = 64  # zero bytes in a row that are a hole and no accident
 _NO_HEADER = 17  # zero bytes where a batch should begin that leave nothing of it: up to its magic
+MOST_IN_BYTE = 40
+"""Messages that a byte of a wrapper can have: each has 26 bytes, and gzip makes one of 1032 at best."""
 _MOST_PARTS = 64  # of one gap; what is behind them is one more
 _LOOKS = (
     (b"\x1f\x8b", "gzip"),
@@ -40,13 +42,14 @@ _LOOKS = (
 
 
 class StandingHeader(Value):
-    """A header of magic 2 in a gap in which every field makes sense.
+    """A header in a gap in which every field makes sense: of magic 2, or that of an older batch that is torn.
 
     Args:
         position: of its first byte.
         end: where its batch ended, by its length; None where the length makes no sense.
         first, last: its offsets.
-        count: of its records; None where that part of it is gone.
+        count: of its records; None where that part of it is gone, and for an old wrapper, which does not tell it.
+        length: of the header itself, bytes.
     """
 
     position: int
@@ -54,11 +57,12 @@ class StandingHeader(Value):
     first: int
     last: int
     count: int | None
+    length: int = layout.RECORDS_AT
 
     def up_to(self, stop: int) -> StandingHeader | None:
         """The header when zeros begin at a position; None where too little of it is left."""
         length = stop - self.position
-        if length >= layout.RECORDS_AT:
+        if length >= self.length:
             return self
         return self.replace(count=None) if length >= layout.LAST_OFFSET_DELTA_AT + 4 else None
 
@@ -186,6 +190,8 @@ class Gap:
     def _header_at(self, position: int) -> StandingHeader | None:
         """The header that stands at a position: it fits between the batches around; its length may be wrong."""
         header = self._source.read_at(position, layout.RECORDS_AT)
+        if len(header) > layout.LEGACY_ATTRIBUTES_AT and header[layout.MAGIC_AT] < layout.MAGIC_V2:
+            return self._torn_legacy(position, header)
         if len(header) < layout.RECORDS_AT or header[layout.MAGIC_AT] != layout.MAGIC_V2:
             return None
         if position != self._start or not header_makes_sense(header, layout.MAGIC_V2, self._floor):
@@ -205,6 +211,20 @@ class Gap:
             return None
         end = position + size if size >= layout.RECORDS_AT else None
         return StandingHeader(position, end, first, first + delta, count)
+
+    def _torn_legacy(self, position: int, header: bytes) -> StandingHeader | None:
+        """The header of a message of magic 0 or 1 that the end of the file cuts: a wrapper has its last offset."""
+        is_torn = position == self._start and self._status == layout.PAST_END and self._end == self._source.size
+        if not is_torn or not header_makes_sense(header, header[layout.MAGIC_AT], self._floor):
+            return None
+        last = int.from_bytes(header[: layout.SIZE_AT], "big", signed=True)
+        size = int.from_bytes(header[layout.SIZE_AT : layout.LOG_OVERHEAD], "big", signed=True)
+        is_wrapper = header[layout.LEGACY_ATTRIBUTES_AT] & layout.CODEC_MASK
+        first = last if not is_wrapper or self._first is None else self._first
+        if first < (self._first or 0) or not first <= last <= first + MOST_IN_BYTE * size:
+            return None
+        end, count = position + layout.LOG_OVERHEAD + size, None if is_wrapper else 1
+        return StandingHeader(position, end, first, last, count, layout.LEGACY_ATTRIBUTES_AT + 1)
 
     def _next_header(self, start: int, stop: int) -> int | None:
         """The next place in [start, stop) where a whole header stands whose batch ends in the gap."""

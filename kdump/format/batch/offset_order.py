@@ -569,8 +569,9 @@ class OffsetFold:
             )
         )
         # The batch itself is there: its offsets are not missing too.
-        if expected is not None and held.first is not None:
-            restored = held._replace(first=expected, last=expected + _span(held))
+        if expected is not None:
+            begin = None if held.first is None else expected
+            restored = held._replace(first=begin, last=expected + _span(held))
             self._gap(restored)
             self._accept(restored)
         else:
