@@ -15,6 +15,7 @@ from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import STRAY, Cause, LogManager, worst
 from kdump.finding import Code
+from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
 from kdump.format.kinds import FileKind
 from kdump.item import Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
@@ -34,6 +35,8 @@ _METADATA = "the metadata log is recovered from its first segment on at every st
 _NO_PROPERTIES = (
     "another log.dir of the broker has meta.properties, which is missing here: without any a broker does not start"
 )
+_UNCHECKED = "java.io.UncheckedIOException"
+_OF_READING = (*IO_CLASSES, END_OF_FILE, NOT_JSON)  # what the reader of quorum-state wraps in it
 _ALONE = "the other partitions of the log directory can be loaded"
 
 
@@ -111,7 +114,11 @@ def _told(cause: Cause, told: Mapping[str, str]) -> Cause:
 
 
 def _outcomes(
-    manager: LogManager, directory: PartitionDir, name: PartitionName, settings: LoadSettings, starts: Sequence[Start]
+    manager: LogManager,
+    directory: PartitionDir,
+    name: PartitionName,
+    settings: LoadSettings,
+    starts: Sequence[Start],
 ) -> Iterator[tuple[Prediction, Cause | None]]:
     """Load one partition with each start, in the order in which they were asked for."""
     recoveries = Recoveries()
@@ -130,10 +137,30 @@ def _outcomes(
             cause = Cause(stops or Stops.BROKER, outcome.exception, path, False, *_blamed(path, outcome))
         if outcome.has_unstable and not name.is_raft_log:
             cause = manager.refusal(path) or cause
-        row = _row(path, start, outcome, (*assumed, _METADATA) if name.is_raft_log else tuple(assumed))
-        found[start] = row, cause
+        said: tuple[str, ...] = ()
+        if name.is_raft_log:
+            said = (_METADATA,)
+            cause = cause or _quorum(directory)
+        found[start] = _row(path, start, outcome, (*assumed, *said)), cause
     directory.close()
     yield from (found[start] for start in starts)
+
+
+def _quorum(directory: PartitionDir) -> Cause | None:
+    """Why a node ends when it has loaded its metadata log; None where it does not.
+
+    Args:
+        directory: of the metadata log.
+
+    Source: FileQuorumStateStore.readElectionState; Kafka 4.3.1.
+    """
+    quorum = directory.file(FileKind.QUORUM_STATE.value, FileKind.QUORUM_STATE)
+    finding = next((one for one in quorum.findings if one.values["exception"] is not None), None)
+    if finding is None:
+        return None
+    thrown = finding.values["exception"]
+    what = f"{_UNCHECKED if thrown in _OF_READING else thrown}: {finding.values['why']}"
+    return Cause(Stops.BROKER, what, quorum.path, True, finding.code.name, quorum.path, directory.path)
 
 
 def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) -> Prediction:
@@ -200,7 +227,8 @@ def _stopped(row: Prediction, cause: Cause) -> Prediction:
     java_class, _, message = cause.exception.partition(":")
     what = "the broker ends" if cause.stops is Stops.BROKER else "the log directory goes offline"
     why = message.strip() or java_class.rpartition(".")[2]
-    lost = (0, 0) if cause.is_first else (row.bytes_lost, row.records_lost)
+    is_loaded = not cause.is_first or cause.after == row.path
+    lost = (row.bytes_lost, row.records_lost) if is_loaded else (0, 0)
     return row.replace(
         loads=False,
         stops=cause.stops.value,
