@@ -171,7 +171,7 @@ class Code(Enum):
     A06 = ("aborted-differs", Severity.ERROR, "aborted transaction of producer {producer}: {field} {found} must be {expected}", "rebuild the index")
 
     S01 = ("snapshot", Severity.WARNING, "{why}: a broker deletes the file and uses an older one", "remove the file; the broker rebuilds it")
-    S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker removes it", "none: the broker removes it")
+    S02 = ("snapshot-ahead", Severity.WARNING, "the snapshot is for offset {found}, and the log ends at {end}: a broker {does}", "none: the broker removes it")
     S03 = ("snapshot-state", Severity.WARNING, "the log says something else about producers ({why}), {count} in all: a broker may refuse what they write", "remove the file; the broker rebuilds it")
     S04 = ("snapshot-name", Severity.ERROR, "the name is not an offset: a broker fails to load the partition", "move the file out of the directory")
     K01 = ("checkpoint-ahead", Severity.WARNING, "{partition}: {field} {found} is above the end of the log, {end}: its last {missing:offset} {missing:is} gone", "compare with another replica; a broker lowers the value")

@@ -12,6 +12,7 @@ from kdump.checks.causes import PartitionCauses
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
+from kdump.checks.raft_log import snapshot_ahead
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import check_epochs, check_offsets, check_text
@@ -257,6 +258,8 @@ class PartitionCheck:
                 has_sound_epochs = has_sound_epochs and not (isinstance(one, Finding) and one.file == epoch_file.path)
                 yield one
         yield from check_names(self.directory.contents)
+        if self.name is not None and self.name.is_raft_log and self._bases:
+            yield from snapshot_ahead(self.directory, self._last_end)
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)
         key = self.directory.key

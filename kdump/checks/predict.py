@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import STRAY, Cause, LogManager, worst
+from kdump.broker.load.raft_log import begun_at
 from kdump.finding import Code
 from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
 from kdump.format.kinds import FileKind
 from kdump.item import Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +39,7 @@ _NO_PROPERTIES = (
 )
 _UNCHECKED = "java.io.UncheckedIOException"
 _OF_READING = (*IO_CLASSES, END_OF_FILE, NOT_JSON)  # what the reader of quorum-state wraps in it
+_CORRUPT = "org.apache.kafka.common.errors.CorruptRecordException: Record is corrupt"
 _ALONE = "the other partitions of the log directory can be loaded"
 
 
@@ -72,7 +75,7 @@ def predict(
         if name is None:
             continue
         try:
-            outcomes = list(_outcomes(manager, directory, name, options.settings, options.starts))
+            outcomes = list(_outcomes(manager, directory, name, options.settings, options.starts, told))
         except OSError as error:
             not_known = (*not_known, f"{path} can be loaded")
             why = error.strerror or str(error)
@@ -119,6 +122,7 @@ def _outcomes(
     name: PartitionName,
     settings: LoadSettings,
     starts: Sequence[Start],
+    told: Mapping[str, str],
 ) -> Iterator[tuple[Prediction, Cause | None]]:
     """Load one partition with each start, in the order in which they were asked for."""
     recoveries = Recoveries()
@@ -140,27 +144,52 @@ def _outcomes(
         said: tuple[str, ...] = ()
         if name.is_raft_log:
             said = (_METADATA,)
-            cause = cause or _quorum(directory)
+            if outcome.loads:
+                outcome, said, cause = _raft_log(directory, outcome, recoveries, told)
         found[start] = _row(path, start, outcome, (*assumed, *said)), cause
     directory.close()
     yield from (found[start] for start in starts)
 
 
-def _quorum(directory: PartitionDir) -> Cause | None:
-    """Why a node ends when it has loaded its metadata log; None where it does not.
+def _raft_log(
+    directory: PartitionDir, outcome: Outcome, recoveries: Recoveries, told: Mapping[str, str]
+) -> tuple[Outcome, tuple[str, ...], Cause | None]:
+    """What a node makes of its metadata log when that is loaded: of its snapshots and of its quorum-state.
 
     Args:
         directory: of the metadata log.
+        outcome: of the load.
+        recoveries: of the same.
+        told: the code of the first error of each file.
 
-    Source: FileQuorumStateStore.readElectionState; Kafka 4.3.1.
+    Returns:
+        the outcome afterwards, what is to be said of it, and why the node ends; None where it does not.
+
+    Source: KafkaRaftLog.createLog, KRaftControlRecordStateMachine.updateState, FileQuorumStateStore; Kafka 4.3.1.
     """
+    said = [_METADATA]
+    cause: Cause | None = None
+    snapshots = raft_snapshots(directory.listing.files, outcome.log_start_offset or 0)
+    if snapshots:
+        newest = snapshots[-1]
+        if is_ahead(newest, outcome.log_end_offset or 0, outcome.latest_epoch):
+            outcome = begun_at(newest, outcome, recoveries)
+            said.append(
+                f"the snapshot {newest.name} is ahead of the log: a broker empties the log and goes on at offset"
+                f" {newest.offset}; what offsets below it had done is in the snapshot"
+            )
+        path = directory.listing.join(newest.name)
+        if told.get(path) == Code.B01.name:
+            cause = Cause(Stops.BROKER, _CORRUPT, path, True, Code.B01.name, path, directory.path)
+        elif path in told:
+            said.append(f"what is left of the snapshot {newest.name}, which is damaged, can be read")
     quorum = directory.file(FileKind.QUORUM_STATE.value, FileKind.QUORUM_STATE)
     finding = next((one for one in quorum.findings if one.values["exception"] is not None), None)
-    if finding is None:
-        return None
-    thrown = finding.values["exception"]
-    what = f"{_UNCHECKED if thrown in _OF_READING else thrown}: {finding.values['why']}"
-    return Cause(Stops.BROKER, what, quorum.path, True, finding.code.name, quorum.path, directory.path)
+    if finding is not None and cause is None:
+        thrown = finding.values["exception"]
+        what = f"{_UNCHECKED if thrown in _OF_READING else thrown}: {finding.values['why']}"
+        cause = Cause(Stops.BROKER, what, quorum.path, True, finding.code.name, quorum.path, directory.path)
+    return outcome, tuple(said), cause
 
 
 def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) -> Prediction:

@@ -118,3 +118,49 @@ def test_damage_in_a_snapshot_is_found(node: Path) -> None:
     data[-10] ^= 1
     path.write_bytes(data)
     assert [(one.code, one.file) for one in findings_of(node)] == [(Code.B01, str(path))]
+
+
+# --- a snapshot that lies beyond the log (starts of Kafka 4.3.1) -----------------------------------------------
+SNAPSHOT = "00000000000000000359-0000000001.checkpoint"
+
+
+def with_damage(node: Path, at: int = 3000) -> Path:
+    path = node / LOG / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    return node
+
+
+def cut(node: Path) -> Path:
+    done = run("truncate", with_damage(node) / LOG, "--at-damage", "--apply", "--quarantine", node.parent / "q")
+    assert done.exit_code == 0, done.output
+    assert f"the snapshot {SNAPSHOT} has what offsets below 359 had done" in done.output
+    return node
+
+
+def test_a_snapshot_beyond_the_end_of_the_log_is_told(node: Path) -> None:
+    (found,) = (one for one in findings_of(cut(node)) if one.severity is not Severity.NOTE)
+    assert (found.code, found.file) == (Code.S02, str(node / LOG / SNAPSHOT))
+    assert (found.severity, found.found, found.offset, found.last_offset) == (Severity.WARNING, 359, 21, 358)
+    assert "empties the log and goes on at offset 359" in found.message
+
+
+def test_a_log_that_a_snapshot_lies_beyond_is_emptied_and_goes_on_at_its_offset(node: Path) -> None:
+    for row in rows("verify", cut(node), "--start", "all"):
+        if row["type"] == "prediction":
+            assert (row["loads"], row["logStartOffset"], row["logEndOffset"]) == (True, 359, 359)
+            assert (row["bytesLost"], row["recordsLost"], row["reusedOffsets"]) == (2557, 0, None)
+            assert [(one["baseOffset"], one["action"]) for one in row["segments"]] == [(0, "delete"), (359, "create")]
+            assert "is ahead of the log" in " ".join(row["assumed"])
+
+
+def test_offsets_below_the_snapshot_are_neither_lost_nor_given_out_again(node: Path) -> None:
+    found = [row for row in rows("verify", with_damage(node), "--start", "all") if row["type"] == "prediction"]
+    assert len(found) == 3
+    for row in found:
+        assert (row["logEndOffset"], row["recordsLost"], row["reusedOffsets"]) == (359, 172, [359, 530])
+
+
+def test_a_snapshot_that_the_log_reaches_is_no_finding(node: Path) -> None:
+    assert not [one for one in findings_of(with_damage(node, 34000)) if one.code is Code.S02]
