@@ -38,8 +38,8 @@ def raft_snapshots(names: Iterable[str], log_start: int = 0) -> list[RaftSnapsho
     return sorted(
         RaftSnapshot(one.epoch or 0, one.base_offset, name)
         for name, one in parsed
-        if one.kind is FileKind.CHECKPOINT and one.is_live and (one.base_offset or -1) >= log_start
-        if one.base_offset is not None
+        if one.kind is FileKind.CHECKPOINT and one.is_live and one.base_offset is not None
+        if one.base_offset >= log_start
     )
 
 

@@ -164,3 +164,60 @@ def test_offsets_below_the_snapshot_are_neither_lost_nor_given_out_again(node: P
 
 def test_a_snapshot_that_the_log_reaches_is_no_finding(node: Path) -> None:
     assert not [one for one in findings_of(with_damage(node, 34000)) if one.code is Code.S02]
+
+
+# --- a snapshot that is damaged ---------------------------------------------------------------------------------
+def with_bad_snapshot(node: Path, name: str = SNAPSHOT) -> Path:
+    data = bytearray((node / LOG / name).read_bytes())
+    data[-200] ^= 1
+    (node / LOG / name).write_bytes(data)
+    return node
+
+
+def advice(*args: Path | str) -> str:
+    found = rows("verify", *args)
+    (step,) = (one["why"] for one in found if one["type"] == "step")
+    (finding,) = (one for one in found if one["type"] == "finding" and one["severity"] == "error")
+    assert finding["code"] == "B01"
+    assert finding["remedy"] in step
+    assert "consumer" not in step
+    return str(step)
+
+
+def test_a_damaged_snapshot_is_copied_or_moved_away_where_other_files_have_the_same(node: Path) -> None:
+    said = advice(with_bad_snapshot(node))
+    assert "copy the file of this name, or a newer snapshot, from another controller or broker" in said
+    assert f"or move this one away: the snapshot {BOOTSTRAP} and the log behind it have all that is in it" in said
+    (node / LOG / BOOTSTRAP).unlink()
+    assert "the log has all that is in it" in advice(node)
+
+
+def test_the_snapshot_that_a_shorter_log_needs_is_not_moved_away(node: Path) -> None:
+    said = advice(with_bad_snapshot(cut(node)))
+    assert "nothing else here has all that is in it" in said
+    assert "move" not in said
+
+
+def test_an_older_snapshot_that_is_damaged_is_not_needed(node: Path) -> None:
+    assert f"no broker reads it while {SNAPSHOT} is here" in advice(with_bad_snapshot(node, BOOTSTRAP))
+    assert {row["loads"] for row in rows("verify", node, "--start", "all") if row["type"] == "prediction"} == {True}
+
+
+def test_a_damaged_snapshot_that_is_named_alone_is_copied(node: Path) -> None:
+    assert "from another controller or broker" in advice(with_bad_snapshot(node) / LOG / SNAPSHOT)
+
+
+def test_a_node_ends_where_its_newest_snapshot_has_a_wrong_crc(node: Path) -> None:
+    for row in rows("verify", with_bad_snapshot(node), "--start", "all"):
+        if row["type"] == "prediction":
+            assert (row["loads"], row["stops"], row["bytesLost"]) == (False, "broker", 0)
+            assert row["reasonClass"] == "org.apache.kafka.common.errors.CorruptRecordException"
+            assert row["cause"] == {"code": "B01", "file": str(node / LOG / SNAPSHOT)}
+
+
+def test_damage_of_the_log_that_a_snapshot_covers_is_told_with_the_snapshot(node: Path) -> None:
+    (found,) = (one for one in findings_of(with_damage(node)) if one.code is Code.B01)
+    assert found.remedy.endswith(f"; the snapshot {SNAPSHOT} has what these records had done")
+    (found,) = (one for one in findings_of(with_damage(node, 34000)) if one.offset and one.offset > 359)
+    assert "snapshot" not in found.remedy
+    assert "consumer" not in found.remedy
