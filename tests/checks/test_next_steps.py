@@ -370,3 +370,13 @@ def test_salvage_of_a_directory_that_does_not_say_its_partition_asks_for_the_nam
     (command,) = (one.command for one in kdump.verify(unnamed).steps if one.command and " salvage " in one.command)
     assert command == f"kdump salvage {unnamed} --to DIR --name TOPIC-N"
     assert run_kdump([*shlex.split(command)[1:-1], "plain-0"], tmp_path).exit == 3
+
+
+def test_the_step_of_an_epoch_file_says_all_that_a_person_does(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("zero\n")
+    (tmp_path / "t-0" / "00000000000000000000.log").touch()
+    said = run_kdump(["verify", str(tmp_path / "t-0")], tmp_path).stdout.decode()
+    step = next(line for line in said.splitlines() if line.startswith("step "))
+    assert "while the broker is stopped, copy the file of another replica of the partition over this one" in step
+    assert "without such a replica move this file away: a broker that starts makes it again" in step
