@@ -27,6 +27,7 @@ HELD = {
     "tests/checks/test_losses.py": "broker.losses format.record.wrapper render.text.losses",
     "tests/storage/test_lost_logs.py": "storage.lost_logs",
     "tests/checks/test_predict.py": "checks.predict",
+    "tests/checks/test_metadata_log.py": "broker.load.raft_log checks.raft_log storage.raft_snapshots",
     "tests/checks/test_verify.py": (
         "checks.directories checks.loose checks.names checks.partition checks.read_errors checks.replay"
         " checks.state_files storage.segment storage.state_file"

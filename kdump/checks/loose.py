@@ -11,6 +11,7 @@ from kdump.checks.indexes import index_fold
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.partition import PartitionCheck
+from kdump.checks.raft_log import snapshot_alone
 from kdump.checks.read_errors import judged
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import check_text, read_producers
@@ -70,7 +71,8 @@ def _by_kind(path: str, jobs: Sequence[SegmentJob], options: VerifyOptions) -> I
         yield from _grouped(iter(read_producers(StateFile(path, name.kind, OpenFileCache()))[1]))
     elif name.kind is FileKind.CHECKPOINT:
         job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, path, is_alone=True)
-        yield from _judged(job, options, FileKind.CHECKPOINT)
+        for one in _judged(job, options, FileKind.CHECKPOINT):
+            yield snapshot_alone(one) if isinstance(one, Finding) else one
     else:
         yield from _of_segment(path, name.kind, name.base_offset or 0, jobs, options)
 

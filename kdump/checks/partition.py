@@ -12,6 +12,7 @@ from kdump.checks.causes import PartitionCauses
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
+from kdump.checks.raft_log import for_node, snapshot_ahead
 from kdump.checks.replay import Replay
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import check_epochs, check_offsets, check_text
@@ -142,7 +143,18 @@ class PartitionCheck:
 
         Reports: A01-A06, E03, F01-F09, F14, F15, K01-K07, O06, O07, P04, S01-S04, X09, and all that a segment shows.
         """
-        yield from PartitionSteps(self.directory, self.jobs).through(self._judged(results, options))
+        yield from PartitionSteps(self.directory, self.jobs).through(self._for_node(self._judged(results, options)))
+
+    def _for_node(self, items: Iterator[Item]) -> Iterator[Item]:
+        """What is judged, with what mends the metadata log, where it is that."""
+        if self.name is None or not self.name.is_raft_log:
+            yield from items
+            return
+        for item in items:
+            if isinstance(item, Finding):
+                yield for_node(item, self.directory, self._last_end, is_sound=not self._is_damaged and self._is_read)
+            else:
+                yield item
 
     def _judged(self, results: Callable[[int], Iterator[Result]], options: VerifyOptions) -> Iterator[Item]:
         replay = Replay(self.directory)
@@ -258,6 +270,8 @@ class PartitionCheck:
                 yield one
         yield from check_names(self.directory.contents)
         yield from self._without_files()
+        if self.name is not None and self.name.is_raft_log and self._bases:
+            yield from snapshot_ahead(self.directory, self._last_end)
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)
         key = self.directory.key

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 from kdump.broker.load.facts import DELETE, Start, Stops
 from kdump.broker.load.log_loader import Recoveries, load
 from kdump.broker.load.log_manager import STRAY, Cause, LogManager, worst
+from kdump.broker.load.raft_log import begun_at
 from kdump.finding import Code
+from kdump.format.java_values import END_OF_FILE, IO_CLASSES, NOT_JSON
 from kdump.format.kinds import FileKind
 from kdump.item import Prediction, SegmentFate
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +37,9 @@ _METADATA = "the metadata log is recovered from its first segment on at every st
 _NO_PROPERTIES = (
     "another log.dir of the broker has meta.properties, which is missing here: without any a broker does not start"
 )
+_UNCHECKED = "java.io.UncheckedIOException"
+_OF_READING = (*IO_CLASSES, END_OF_FILE, NOT_JSON)  # what the reader of quorum-state wraps in it
+_CORRUPT = "org.apache.kafka.common.errors.CorruptRecordException: Record is corrupt"
 _ALONE = "the other partitions of the log directory can be loaded"
 
 
@@ -69,7 +75,7 @@ def predict(
         if name is None:
             continue
         try:
-            outcomes = list(_outcomes(manager, directory, name, options.settings, options.starts))
+            outcomes = list(_outcomes(manager, directory, name, options.settings, options.starts, told))
         except OSError as error:
             not_known = (*not_known, f"{path} can be loaded")
             why = error.strerror or str(error)
@@ -111,7 +117,12 @@ def _told(cause: Cause, told: Mapping[str, str]) -> Cause:
 
 
 def _outcomes(
-    manager: LogManager, directory: PartitionDir, name: PartitionName, settings: LoadSettings, starts: Sequence[Start]
+    manager: LogManager,
+    directory: PartitionDir,
+    name: PartitionName,
+    settings: LoadSettings,
+    starts: Sequence[Start],
+    told: Mapping[str, str],
 ) -> Iterator[tuple[Prediction, Cause | None]]:
     """Load one partition with each start, in the order in which they were asked for."""
     recoveries = Recoveries()
@@ -130,10 +141,55 @@ def _outcomes(
             cause = Cause(stops or Stops.BROKER, outcome.exception, path, False, *_blamed(path, outcome))
         if outcome.has_unstable and not name.is_raft_log:
             cause = manager.refusal(path) or cause
-        row = _row(path, start, outcome, (*assumed, _METADATA) if name.is_raft_log else tuple(assumed))
-        found[start] = row, cause
+        said: tuple[str, ...] = ()
+        if name.is_raft_log:
+            said = (_METADATA,)
+            if outcome.loads:
+                outcome, said, cause = _raft_log(directory, outcome, recoveries, told)
+        found[start] = _row(path, start, outcome, (*assumed, *said)), cause
     directory.close()
     yield from (found[start] for start in starts)
+
+
+def _raft_log(
+    directory: PartitionDir, outcome: Outcome, recoveries: Recoveries, told: Mapping[str, str]
+) -> tuple[Outcome, tuple[str, ...], Cause | None]:
+    """What a node makes of its metadata log when that is loaded: of its snapshots and of its quorum-state.
+
+    Args:
+        directory: of the metadata log.
+        outcome: of the load.
+        recoveries: of the same.
+        told: the code of the first error of each file.
+
+    Returns:
+        the outcome afterwards, what is to be said of it, and why the node ends; None where it does not.
+
+    Source: KafkaRaftLog.createLog, KRaftControlRecordStateMachine.updateState, FileQuorumStateStore; Kafka 4.3.1.
+    """
+    said = [_METADATA]
+    cause: Cause | None = None
+    snapshots = raft_snapshots(directory.listing.files, outcome.log_start_offset or 0)
+    if snapshots:
+        newest = snapshots[-1]
+        if is_ahead(newest, outcome.log_end_offset or 0, outcome.latest_epoch):
+            outcome = begun_at(newest, outcome, recoveries)
+            said.append(
+                f"the snapshot {newest.name} is ahead of the log: a broker empties the log and goes on at offset"
+                f" {newest.offset}; what offsets below it had done is in the snapshot"
+            )
+        path = directory.listing.join(newest.name)
+        if told.get(path) == Code.B01.name:
+            cause = Cause(Stops.BROKER, _CORRUPT, path, True, Code.B01.name, path, directory.path)
+        elif path in told:
+            said.append(f"what is left of the snapshot {newest.name}, which is damaged, can be read")
+    quorum = directory.file(FileKind.QUORUM_STATE.value, FileKind.QUORUM_STATE)
+    finding = next((one for one in quorum.findings if one.values["exception"] is not None), None)
+    if finding is not None and cause is None:
+        thrown = finding.values["exception"]
+        what = f"{_UNCHECKED if thrown in _OF_READING else thrown}: {finding.values['why']}"
+        cause = Cause(Stops.BROKER, what, quorum.path, True, finding.code.name, quorum.path, directory.path)
+    return outcome, tuple(said), cause
 
 
 def _row(path: str, start: Start, outcome: Outcome, assumed: tuple[str, ...]) -> Prediction:
@@ -200,7 +256,8 @@ def _stopped(row: Prediction, cause: Cause) -> Prediction:
     java_class, _, message = cause.exception.partition(":")
     what = "the broker ends" if cause.stops is Stops.BROKER else "the log directory goes offline"
     why = message.strip() or java_class.rpartition(".")[2]
-    lost = (0, 0) if cause.is_first else (row.bytes_lost, row.records_lost)
+    is_loaded = not cause.is_first or cause.after == row.path
+    lost = (row.bytes_lost, row.records_lost) if is_loaded else (0, 0)
     return row.replace(
         loads=False,
         stops=cause.stops.value,

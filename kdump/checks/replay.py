@@ -96,7 +96,7 @@ class Replay:
         found: list[Finding] = []
         assert offset is not None
         if has_log and offset > end:
-            found.append(Finding(Code.S02, path, found=offset, values={"end": end}))
+            found.append(Finding(Code.S02, path, found=offset, values={"end": end, "does": "removes it"}))
         elif offset == end and entries is not None:
             check_snapshot(entries, path, self.producers, found.append)
         yield from found

@@ -15,6 +15,7 @@ from kdump.cli.options.repair import options_of
 from kdump.cli.options.terminal import fitter_of_stdout
 from kdump.exit_status import Exit, RunStatus
 from kdump.finding import Code, Finding, Severity
+from kdump.format.kinds import FileKind
 from kdump.item import Checked, PartitionChecked
 from kdump.render.commentary import fail_to_write, say, say_at_once, say_left
 from kdump.render.json.lines import finding_json, summary_json
@@ -334,7 +335,7 @@ class Repair:
         """Let verify judge the result, and show what is wrong with it."""
         lines = FindingLines(lambda text: self._write(f"{text}\n"))
         for item in _verified(paths, deep=True):
-            if isinstance(item, Finding) and (item.code in _ANNOUNCED or item.severity is Severity.NOTE):
+            if isinstance(item, Finding) and (_is_announced(item) or item.severity is Severity.NOTE):
                 continue
             self.outcome.see(item)
             if isinstance(item, OpenFailure):
@@ -430,6 +431,12 @@ def _end_by(number: int) -> None:
     """End as a signal does."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
+
+
+def _is_announced(finding: Finding) -> bool:
+    """Tell whether a plan says of what is wrong afterwards that a broker takes care of it."""
+    is_of_raft = finding.code is Code.S02 and finding.file.endswith(FileKind.CHECKPOINT.value)
+    return finding.code in _ANNOUNCED or is_of_raft
 
 
 def _kind(end: str, partitions: list[str]) -> str:

@@ -9,6 +9,8 @@ from kdump.value import Value
 IO = "java.io.IOException"
 NOT_UTF8 = "java.nio.charset.MalformedInputException"
 IO_CLASSES = IO, NOT_UTF8  # the second one is a kind of the first
+END_OF_FILE = "java.io.EOFException"
+NOT_JSON = "com.fasterxml.jackson.core.JsonParseException"
 NUMBER = "java.lang.NumberFormatException"
 ARGUMENT = "java.lang.IllegalArgumentException"
 RUNTIME = "java.lang.RuntimeException"
@@ -19,10 +21,14 @@ _UUID_DIGITS = re.compile(r"[A-Za-z0-9_-]*+")
 
 
 class JavaComplaint(Value):
-    """The reason why a value cannot be read, and the Java exception that a broker meets there, if any."""
+    """The reason why a value cannot be read, and the Java exception that a broker meets there, if any.
+
+    `is_caught`: whatever its class, the broker goes on without the log directory, if it can.
+    """
 
     why: str
     exception: str | None = None
+    is_caught: bool = False
 
 
 def as_long(value: int) -> int:

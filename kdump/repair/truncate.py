@@ -32,10 +32,11 @@ from kdump.storage.names import (
 )
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
+from kdump.storage.raft_snapshots import raft_snapshots
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kdump.broker.load.facts import Outcome
     from kdump.broker.load.log_manager import LoadSettings
@@ -282,6 +283,8 @@ def _announces(
     if facts.topic in _INTERNAL:
         found.append(f"{facts.topic}: {_INTERNAL[facts.topic]}")
     end = outcome.log_end_offset or 0
+    if partition.parsed is not None and partition.parsed.is_raft_log:
+        found += _beyond(partition, outcome, end)
     log_dir, is_ahead = partition.log_dir, False
     for kind, what in _CHECKPOINTS.items():
         offset = log_dir.offset(kind, (facts.topic, facts.partition))
@@ -294,3 +297,12 @@ def _announces(
         found.append(f"{FileKind.CLEAN_SHUTDOWN.value} exists: a broker will load the files without recovery")
     found += outcome.notes
     return tuple(found)
+
+
+def _beyond(partition: PartitionDir, outcome: Outcome, end: int) -> Iterator[str]:
+    """What a node does with a metadata log that its newest snapshot lies beyond (S02)."""
+    snapshots = raft_snapshots(partition.listing.files, outcome.log_start_offset or 0)
+    if snapshots and snapshots[-1].offset > end:
+        begin = snapshots[-1].offset
+        what = f"the snapshot {snapshots[-1].name} has what offsets below {begin} had done: a broker empties the log"
+        yield f"{what}, goes on at {begin}, and gives out again only what lies from there on (S02)"

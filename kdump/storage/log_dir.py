@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing
+from kdump.storage.names import METADATA_LOG
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import exists
 
@@ -139,6 +140,11 @@ class LogDir:
     def is_kraft(self) -> bool:
         """Whether meta.properties is that of a broker that runs with KRaft. Source: MetaPropertiesVersion."""
         return str(self.properties.get("version")) == "1"
+
+    @property
+    def has_metadata_log(self) -> bool:
+        """Whether the metadata log lies here: it is the metadata.log.dir of its broker."""
+        return METADATA_LOG in self.listing.followed_directories()
 
     def offset(self, kind: FileKind, partition: tuple[str, int]) -> int | None:
         """Return what a checkpoint says of a partition (topic and number), None where it has no entry."""

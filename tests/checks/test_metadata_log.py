@@ -118,3 +118,106 @@ def test_damage_in_a_snapshot_is_found(node: Path) -> None:
     data[-10] ^= 1
     path.write_bytes(data)
     assert [(one.code, one.file) for one in findings_of(node)] == [(Code.B01, str(path))]
+
+
+# --- a snapshot that lies beyond the log (starts of Kafka 4.3.1) -----------------------------------------------
+SNAPSHOT = "00000000000000000359-0000000001.checkpoint"
+
+
+def with_damage(node: Path, at: int = 3000) -> Path:
+    path = node / LOG / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    return node
+
+
+def cut(node: Path) -> Path:
+    done = run("truncate", with_damage(node) / LOG, "--at-damage", "--apply", "--quarantine", node.parent / "q")
+    assert done.exit_code == 0, done.output
+    assert f"the snapshot {SNAPSHOT} has what offsets below 359 had done" in done.output
+    return node
+
+
+def test_a_snapshot_beyond_the_end_of_the_log_is_told(node: Path) -> None:
+    (found,) = (one for one in findings_of(cut(node)) if one.severity is not Severity.NOTE)
+    assert (found.code, found.file) == (Code.S02, str(node / LOG / SNAPSHOT))
+    assert (found.severity, found.found, found.offset, found.last_offset) == (Severity.WARNING, 359, 21, 358)
+    assert "empties the log and goes on at offset 359" in found.message
+
+
+def test_a_log_that_a_snapshot_lies_beyond_is_emptied_and_goes_on_at_its_offset(node: Path) -> None:
+    for row in rows("verify", cut(node), "--start", "all"):
+        if row["type"] == "prediction":
+            assert (row["loads"], row["logStartOffset"], row["logEndOffset"]) == (True, 359, 359)
+            assert (row["bytesLost"], row["recordsLost"], row["reusedOffsets"]) == (2557, 0, None)
+            assert [(one["baseOffset"], one["action"]) for one in row["segments"]] == [(0, "delete"), (359, "create")]
+            assert "is ahead of the log" in " ".join(row["assumed"])
+
+
+def test_offsets_below_the_snapshot_are_neither_lost_nor_given_out_again(node: Path) -> None:
+    found = [row for row in rows("verify", with_damage(node), "--start", "all") if row["type"] == "prediction"]
+    assert len(found) == 3
+    for row in found:
+        assert (row["logEndOffset"], row["recordsLost"], row["reusedOffsets"]) == (359, 172, [359, 530])
+
+
+def test_a_snapshot_that_the_log_reaches_is_no_finding(node: Path) -> None:
+    assert not [one for one in findings_of(with_damage(node, 34000)) if one.code is Code.S02]
+
+
+# --- a snapshot that is damaged ---------------------------------------------------------------------------------
+def with_bad_snapshot(node: Path, name: str = SNAPSHOT) -> Path:
+    data = bytearray((node / LOG / name).read_bytes())
+    data[-200] ^= 1
+    (node / LOG / name).write_bytes(data)
+    return node
+
+
+def advice(*args: Path | str) -> str:
+    found = rows("verify", *args)
+    (step,) = (one["why"] for one in found if one["type"] == "step")
+    (finding,) = (one for one in found if one["type"] == "finding" and one["severity"] == "error")
+    assert finding["code"] == "B01"
+    assert finding["remedy"] in step
+    assert "consumer" not in step
+    return str(step)
+
+
+def test_a_damaged_snapshot_is_copied_or_moved_away_where_other_files_have_the_same(node: Path) -> None:
+    said = advice(with_bad_snapshot(node))
+    assert "copy the file of this name, or a newer snapshot, from another controller or broker" in said
+    assert f"or move this one away: the snapshot {BOOTSTRAP} and the log behind it have all that is in it" in said
+    (node / LOG / BOOTSTRAP).unlink()
+    assert "the log has all that is in it" in advice(node)
+
+
+def test_the_snapshot_that_a_shorter_log_needs_is_not_moved_away(node: Path) -> None:
+    said = advice(with_bad_snapshot(cut(node)))
+    assert "nothing else here has all that is in it" in said
+    assert "move" not in said
+
+
+def test_an_older_snapshot_that_is_damaged_is_not_needed(node: Path) -> None:
+    assert f"no broker reads it while {SNAPSHOT} is here" in advice(with_bad_snapshot(node, BOOTSTRAP))
+    assert {row["loads"] for row in rows("verify", node, "--start", "all") if row["type"] == "prediction"} == {True}
+
+
+def test_a_damaged_snapshot_that_is_named_alone_is_copied(node: Path) -> None:
+    assert "from another controller or broker" in advice(with_bad_snapshot(node) / LOG / SNAPSHOT)
+
+
+def test_a_node_ends_where_its_newest_snapshot_has_a_wrong_crc(node: Path) -> None:
+    for row in rows("verify", with_bad_snapshot(node), "--start", "all"):
+        if row["type"] == "prediction":
+            assert (row["loads"], row["stops"], row["bytesLost"]) == (False, "broker", 0)
+            assert row["reasonClass"] == "org.apache.kafka.common.errors.CorruptRecordException"
+            assert row["cause"] == {"code": "B01", "file": str(node / LOG / SNAPSHOT)}
+
+
+def test_damage_of_the_log_that_a_snapshot_covers_is_told_with_the_snapshot(node: Path) -> None:
+    (found,) = (one for one in findings_of(with_damage(node)) if one.code is Code.B01)
+    assert found.remedy.endswith(f"; the snapshot {SNAPSHOT} has what these records had done")
+    (found,) = (one for one in findings_of(with_damage(node, 34000)) if one.offset and one.offset > 359)
+    assert "snapshot" not in found.remedy
+    assert "consumer" not in found.remedy

@@ -370,3 +370,43 @@ def test_salvage_of_a_directory_that_does_not_say_its_partition_asks_for_the_nam
     (command,) = (one.command for one in kdump.verify(unnamed).steps if one.command and " salvage " in one.command)
     assert command == f"kdump salvage {unnamed} --to DIR --name TOPIC-N"
     assert run_kdump([*shlex.split(command)[1:-1], "plain-0"], tmp_path).exit == 3
+
+
+def test_the_step_of_an_epoch_file_says_all_that_a_person_does(tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("zero\n")
+    (tmp_path / "t-0" / "00000000000000000000.log").touch()
+    said = run_kdump(["verify", str(tmp_path / "t-0")], tmp_path).stdout.decode()
+    step = next(line for line in said.splitlines() if line.startswith("step "))
+    assert "while the broker is stopped, copy the file of another replica of the partition over this one" in step
+    assert "without such a replica move this file away: a broker that starts makes it again" in step
+
+
+# --- a producer snapshot that is named -----------------------------------------------------------------------
+def with_bad_snapshot(root: Path, name: str) -> tuple[Path, Path]:
+    partition = copy_tree(FIXTURES / "releases" / "2.8.2" / "logs" / "txn-0", root / "txn-0")
+    path = partition / name
+    data = bytearray(path.read_bytes())
+    data[30] ^= 1
+    path.write_bytes(data)
+    return partition, path
+
+
+def test_the_newest_producer_snapshot_is_left_to_the_broker_by_finding_and_reindex(tmp_path: Path) -> None:
+    partition, path = with_bad_snapshot(tmp_path, "00000000000000000079.snapshot")
+    said = run_kdump(["verify", str(partition)], tmp_path).stdout.decode()
+    (line,) = (one for one in said.splitlines() if " S01 " in one)
+    assert "none needed: a broker builds it again from an older one and the log" in line
+    assert "step " not in said
+    refused = run_kdump(["reindex", str(path)], tmp_path)
+    assert refused.exit == 12
+    assert "no segment begins at offset 79: a broker builds it again at its next start" in refused.stderr.decode()
+
+
+def test_reindex_of_a_producer_snapshot_names_the_command_for_its_segment(tmp_path: Path) -> None:
+    name = "00000000000000000009.snapshot"
+    partition, path = with_bad_snapshot(tmp_path, name)
+    refused = run_kdump(["reindex", str(path)], tmp_path)
+    assert refused.exit == 12
+    log = partition / name.replace("snapshot", "log")
+    assert f"kdump reindex {log} --snapshot" in refused.stderr.decode()

@@ -402,3 +402,76 @@ def test_the_finding_of_partition_metadata_says_what_the_prediction_says(text: s
     found = [one for one in starts_of(root) if one.get("code") == "K05"]
     assert found
     assert {"a broker ends" in one["remedy"] for one in found} == {stops == "broker"}
+
+
+# --- meta.properties and quorum-state (each as a broker of 4.3.1 has started on it) --------------------------------
+BAD_PROPERTIES = ["version=1\n", "version=7\n", "version=zzz\n", "a=\\u12x4\n"]
+NO_NODE = ["", "garbage\n", "node.id=1\ncluster.id=x\n", "\0\0\0"]
+METADATA_NODE = FIXTURES / "kafka-4.4.0" / "clean" / "node1"
+
+
+def rows_of(root: Path) -> list[dict[str, Any]]:
+    run = CliRunner().invoke(group, ["verify", "--start", "all", "--format", "json", str(root)])
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    assert run.exit_code == 3
+    return [one for one in rows if one["type"] == "prediction"]
+
+
+@pytest.mark.parametrize("text", BAD_PROPERTIES)
+def test_meta_properties_that_cannot_be_read_take_the_log_directory_offline(text: str, tmp_path: Path) -> None:
+    root = of_a_broker(tmp_path / "logs")
+    (root / "meta.properties").write_text(text)
+    (root / "lost+found").mkdir()  # which ends a broker that looks at the directory
+    for row in rows_of(root):
+        assert (row["loads"], row["stops"], row["bytesLost"]) == (False, "logdir", 0)
+        assert row["cause"] == {"code": "K03", "file": str(root / "meta.properties")}
+        assert row["reasonClass"].startswith("java.lang.")
+
+
+@pytest.mark.parametrize("text", BAD_PROPERTIES)
+def test_meta_properties_beside_the_metadata_log_end_the_broker(text: str, tmp_path: Path) -> None:
+    root = copy_tree(METADATA_NODE, tmp_path / "logs")
+    (root / "meta.properties").write_text(text)
+    assert {(row["loads"], row["stops"], row["cause"]["code"]) for row in rows_of(root)} == {(False, "broker", "K03")}
+
+
+@pytest.mark.parametrize("text", NO_NODE)
+def test_meta_properties_without_a_node_are_an_error_and_end_the_broker(text: str, tmp_path: Path) -> None:
+    root = of_a_broker(tmp_path / "logs")
+    (root / "meta.properties").write_text(text)
+    assert [one["code"] for one in starts_of(root) if one["type"] == "finding"] == ["K03"]
+    for row in rows_of(root):
+        assert (row["loads"], row["stops"], row["reasonClass"]) == (False, "broker", "java.lang.RuntimeException")
+        assert "node ID not found" in row["reason"]
+
+
+def test_zeros_behind_sound_meta_properties_are_told_and_keep_nothing_from_loading(tmp_path: Path) -> None:
+    root = of_a_broker(tmp_path / "logs")
+    with (root / "meta.properties").open("ab") as file:
+        file.write(bytes(3))
+    assert {row["loads"] for row in rows_of(root)} == {True}
+
+
+@pytest.mark.parametrize(
+    ("text", "thrown"),
+    [
+        ("{", "java.io.UncheckedIOException"),
+        ("", "java.io.UncheckedIOException"),
+        ('{"data_version":7}', "java.lang.IllegalStateException"),
+    ],
+)
+def test_a_quorum_state_that_cannot_be_read_ends_the_broker(text: str, thrown: str, tmp_path: Path) -> None:
+    root = copy_tree(METADATA_NODE, tmp_path / "logs")
+    path = root / "__cluster_metadata-0" / "quorum-state"
+    path.write_text(text)
+    for row in rows_of(root):
+        assert (row["loads"], row["stops"], row["reasonClass"]) == (False, "broker", thrown)
+        assert row["cause"] == {"code": "K03", "file": str(path)}
+
+
+def test_the_html_page_says_that_a_broker_does_not_start_for_meta_properties(tmp_path: Path) -> None:
+    root = copy_tree(METADATA_NODE, tmp_path / "logs")
+    (root / "meta.properties").write_text("")
+    page = CliRunner().invoke(group, ["verify", "--start", "all", "--format", "html", "--now", "0", str(root)]).stdout
+    assert "the broker ends because of" in page
+    assert "node ID not found" in page

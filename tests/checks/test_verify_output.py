@@ -886,7 +886,7 @@ def test_a_bare_name_is_judged_as_the_same_file_by_a_longer_path(tmp_path: Path)
         (Code.L07, "kdump truncate x --at-damage", "field; or cut the log here: kdump truncate x --at-damage"),
         (Code.F10, "kdump truncate x --at-damage", "replica; or cut the log here: kdump truncate x --at-damage"),
         (Code.X03, "kdump reindex x", "rebuild the index: kdump reindex x"),
-        (Code.S01, "kdump reindex x --snapshot", "it; or rebuild it: kdump reindex x --snapshot"),
+        (Code.S01, "kdump reindex x --snapshot", "longer; or rebuild it: kdump reindex x --snapshot"),
     ],
 )
 def test_a_command_stands_behind_its_own_verb(code: Code, repair: str, shown: str) -> None:

@@ -31,6 +31,7 @@ IO = "java.io.IOException"
 NUMBER = "java.lang.NumberFormatException"
 ARGUMENT = "java.lang.IllegalArgumentException"
 RUNTIME = "java.lang.RuntimeException"
+NO_NODE = "neither version=1 and node.id nor broker.id is in the file"
 QUORUM = '{"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
 
 
@@ -339,8 +340,8 @@ def test_meta_properties_are_properties() -> None:
     ],
 )
 def test_properties_are_read_as_java_reads_them(data: bytes, expected: list[tuple[str, str]]) -> None:
-    checkpoint, findings = read(FileKind.META_PROPERTIES, data)
-    assert (pairs(checkpoint), findings) == (expected, [])
+    checkpoint, findings = read(FileKind.META_PROPERTIES, b"broker.id=1\n" + data)  # without it no node is named
+    assert (pairs(checkpoint), findings) == ([("broker.id", "1"), *expected], [])
 
 
 # Of MetaProperties.Builder of 4.3.1.
@@ -360,8 +361,8 @@ def test_properties_are_read_as_java_reads_them(data: bytes, expected: list[tupl
         ("version=1\nnode.id=1\n", 0, 20, "cluster.id was not found.", RUNTIME),
         ("broker.id=x", 0, 11, "Unable to read broker.id as a base-10 number.", RUNTIME),
         (
-            "directory.id=abc",
-            0,
+            "version=0\nbroker.id=1\ndirectory.id=abc",
+            22,
             16,
             (
                 "Unable to read directory.id as a Uuid: Input string `abc` decoded as 2 bytes, which is not "
@@ -370,7 +371,11 @@ def test_properties_are_read_as_java_reads_them(data: bytes, expected: list[tupl
             RUNTIME,
         ),
         ("a=1\nb=\\u12x4\n", 4, 8, "Malformed \\uxxxx encoding.", ARGUMENT),
-        ("a=1\n\0\0\0", 4, 3, "zero bytes where text should be", None),
+        ("broker.id=1\n\0\0\0", 12, 3, "zero bytes where text should be", None),
+        ("", 0, 0, "node ID not found: the file is empty", RUNTIME),
+        ("garbage\n", 0, 8, f"node ID not found: {NO_NODE}", RUNTIME),
+        ("node.id=1\ncluster.id=x\n", 0, 23, f"node ID not found: {NO_NODE}", RUNTIME),
+        ("\0\0\0", 0, 3, f"zero bytes where text should be, and node ID not found: {NO_NODE}", RUNTIME),
     ],
 )
 def test_damaged_meta_properties_are_told_in_kafkas_words(

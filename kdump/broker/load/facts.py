@@ -136,6 +136,7 @@ class Outcome(Value):
         torn: the torn batch with which the log ended; None for none.
         stage, row: what the broker was at when it threw, and the base offset of the segment where it was at one.
         has_unstable: a transaction was open or has ended at last, so the broker looks for the offset of it.
+        latest_epoch: the newest leader epoch of the log afterwards, -1 for none.
     """
 
     disk: Disk
@@ -153,6 +154,7 @@ class Outcome(Value):
     torn: TornBatch | None = None
     stage: str = ""
     row: int = 0
+    latest_epoch: int = -1
 
     @property
     def loads(self) -> bool:

@@ -87,7 +87,7 @@ def load(
     lost = losses(loader.disk, segments, known.count_records)
     found = Outcome(loader.disk, segments, *ends, *lost, None, "", *loader.marks())
     hidden, reused, torn = _hidden(loader.disk, facts, ends, known)
-    return found.replace(hidden_records=hidden, reused_offsets=reused, torn=torn)
+    return found.replace(hidden_records=hidden, reused_offsets=reused, torn=torn, latest_epoch=loader.latest_epoch)
 
 
 def _hidden(
@@ -172,6 +172,11 @@ class _Loader:
     def marks(self) -> tuple[tuple[str, ...], bool]:
         """Return the notes, and whether something is unstable."""
         return tuple(self.notes), self._has_unstable
+
+    @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch that the cache has, -1 for none."""
+        return self._epochs.latest
 
     # --- files of the partition ------------------------------------------------------------------------------
     def _epoch_file(self) -> list[EpochEntry]:

@@ -14,7 +14,7 @@ from kdump.storage.names import parse_partition
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kdump.broker.config import Config
     from kdump.storage.log_dir import LogDir
@@ -37,7 +37,8 @@ class Cause(Value):
         stops: what ends.
         exception: class and message as Java prints them.
         path: of the file or directory that it dies of.
-        is_first: it ends before any partition is loaded.
+        is_first: it ends before any partition is loaded, but for `after`.
+        after: path of the partition that is loaded before it ends all the same; empty for none.
         code, file: of the finding that says what is wrong; of a partition that cannot be read because the log directory
             is offline, that of the partition or file that took it offline.
     """
@@ -48,6 +49,7 @@ class Cause(Value):
     is_first: bool = False
     code: str = ""
     file: str = ""
+    after: str = ""
 
 
 def worst(causes: Sequence[Cause]) -> Cause:
@@ -83,11 +85,27 @@ class LogManager:
 
     def __init__(self, log_dir: LogDir) -> None:
         self.path = log_dir.path
-        self.causes: list[Cause] = []
+        self.causes: list[Cause] = [*self._of_properties(log_dir)]
         self._recovery_points = self._offsets(log_dir.file(FileKind.RECOVERY_POINT))
         self._log_starts = self._offsets(log_dir.file(FileKind.LOG_START))
         self._is_kraft = log_dir.is_kraft
-        self._check_names(log_dir)
+        if not any(one.is_first for one in self.causes):  # else nothing in it is looked at
+            self._check_names(log_dir)
+
+    @staticmethod
+    def _of_properties(log_dir: LogDir) -> Iterator[Cause]:
+        """What meta.properties ends, as a broker of Kafka 4.3 reads it: before it looks at anything else.
+
+        Source: MetaPropertiesEnsemble.verify, KafkaRaftServer.initializeLogDirs.
+        """
+        file = log_dir.file(FileKind.META_PROPERTIES)
+        finding = next((one for one in file.findings if one.values["exception"] is not None), None)
+        if finding is None:
+            return
+        is_caught = "caught" in finding.values and not log_dir.has_metadata_log
+        what = f"{finding.values['exception']}: {finding.values['why']}"
+        stops = Stops.LOG_DIR if is_caught else Stops.BROKER
+        yield Cause(stops, what, file.path, True, finding.code.name, file.path)
 
     def _offsets(self, file: StateFile) -> Mapping[tuple[str, int], int]:
         for finding in file.findings:

@@ -90,8 +90,28 @@ def segments_of(path: str) -> tuple[str, frozenset[int] | None]:
         return path, None
     named = segment_bases(path)
     if named is None:
-        raise RefusedError(f"{path}: is not a segment file with the name that a broker gives it")
+        snapshot = _snapshot(path)
+        raise RefusedError(snapshot or f"{path}: is not a segment file with the name that a broker gives it")
     return named
+
+
+def _snapshot(path: str) -> str | None:
+    """Return what to do instead about a producer snapshot that was named as a segment; None for any other file."""
+    from kdump.format.kinds import FileKind
+    from kdump.render.shell import command_line, named
+    from kdump.storage.names import parse_name
+
+    directory, name = os.path.split(path)
+    found = parse_name(name)
+    if found.kind is not FileKind.SNAPSHOT or not found.is_live or found.base_offset is None:
+        return None
+    log = os.path.join(directory, f"{found.base_offset:020}.log")
+    if os.path.exists(log):
+        return (
+            f"{path}: is a producer snapshot; what builds it again: {command_line('reindex', named(log), '--snapshot')}"
+        )
+    why = f"no segment begins at offset {found.base_offset}: a broker builds it again at its next start"
+    return f"{path}: is a producer snapshot, and {why}"
 
 
 def count_partitions(paths: Iterable[str]) -> int:

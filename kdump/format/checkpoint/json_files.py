@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from kdump.format.checkpoint.text_lines import Property, lines, text_of
-from kdump.format.java_values import IO, NUMBER, RUNTIME, JavaComplaint, quote
+from kdump.format.java_values import END_OF_FILE, IO, NOT_JSON, NUMBER, RUNTIME, JavaComplaint, quote
 from kdump.format.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def read_json(kind: FileKind, data: bytes, damage: TextDamage) -> Properties:
     """Read one JSON object. Source: FileQuorumStateStore.readStateFromFile, CleanShutdownFileHandler.read."""
     is_quorum = kind is FileKind.QUORUM_STATE
     if not data and is_quorum:
-        damage.add(0, 0, JavaComplaint("File ended prematurely.", "java.io.EOFException"))
+        damage.add(0, 0, JavaComplaint("File ended prematurely.", END_OF_FILE))
     if not data:
         return None, []
     line = next(lines(data))[1] if is_quorum else data
@@ -67,7 +67,7 @@ def _json_object(text: str) -> list[tuple[str, str | int | None]] | JavaComplain
             return JavaComplaint(f"Deserialized node {quote(_compact(node))} is not an object node", IO)
         return [(name, _plain(value)) for name, value in node.items()]
     except (ValueError, RecursionError) as error:
-        return JavaComplaint(f"not JSON: {error}", "com.fasterxml.jackson.core.JsonParseException")
+        return JavaComplaint(f"not JSON: {error}", NOT_JSON)
 
 
 def _plain(value: object) -> str | int | None:

@@ -60,23 +60,36 @@ def _metadata_value(is_version: bool, text: str, parts: list[str], name: str) ->
 
 
 def read_meta_properties(data: bytes, damage: TextDamage) -> Properties:
-    """Read a file of Java properties, ISO 8859-1. Source: Properties.load, MetaProperties.Builder."""
+    """Read a file of Java properties, ISO 8859-1.
+
+    What the builder throws is caught, and the log directory goes offline; one without the id of a node ends the broker.
+
+    Source: Properties.load, MetaProperties.Builder, MetaPropertiesEnsemble.Loader; KafkaRaftServer.initializeLogDirs.
+    """
     entries: list[Property] = []
     values: dict[str, str] = {}
     places: dict[str, tuple[int, int]] = {}
+    zeros: list[tuple[int, int]] = []
     for position, length, line in _logical_lines(data):
         name, value = _property(line)
         if "\0" in line:
-            damage.add(position, length, JavaComplaint("zero bytes where text should be"))
+            zeros.append((position, length))
         elif name is None or value is None:
-            damage.add(position, length, JavaComplaint(r"Malformed \uxxxx encoding.", ARGUMENT))
+            damage.add(position, length, JavaComplaint(r"Malformed \uxxxx encoding.", ARGUMENT, True))
         else:
             entries.append(Property(name, value))
             values[name], places[name] = value, (position, length)
-    version, complaints = _judge_properties(values)
+    version, complaints = _judge_properties(values, is_empty=not data)
+    for place in zeros:  # Java takes them for text: what a broker says is what is missing because of them
+        what = "zero bytes where text should be"
+        if complaints:
+            what, meant = f"{what}, and {complaints[0][1].why}", complaints[0][1]
+            damage.add(*place, meant.replace(why=what))
+        else:
+            damage.add(*place, JavaComplaint(what))
     if not damage.count:  # else what is missing may be in the damaged lines
-        for name, why in complaints:
-            damage.add(*places.get(name, (0, len(data))), JavaComplaint(why, RUNTIME))
+        for name, complaint in complaints:
+            damage.add(*places.get(name, (0, len(data))), complaint)
     return version, entries
 
 
@@ -100,26 +113,40 @@ def read_properties(data: bytes) -> dict[str, str]:
     return values
 
 
-def _judge_properties(values: Mapping[str, str]) -> tuple[int | None, list[tuple[str, str]]]:
-    """Return the version, and for each name that a broker does not accept what it says."""
+def _judge_properties(
+    values: Mapping[str, str], *, is_empty: bool
+) -> tuple[int | None, list[tuple[str, JavaComplaint]]]:
+    """Return the version, and for each name that a broker does not accept what it says.
+
+    Args:
+        values: by name.
+        is_empty: the file has no byte.
+    """
     stored = values.get("version", "0")
     version = parse_number(stored.strip(_TRIMMED), 32)
     if isinstance(version, JavaComplaint):
-        return None, [("version", f"Invalid meta.properties version string '{quote(stored)}'")]
+        return None, [("version", _caught(f"Invalid meta.properties version string '{quote(stored)}'"))]
     if version not in (0, 1):
-        return version, [("version", f"Unknown meta.properties version number {version}")]
-    found: list[tuple[str, str]] = []
+        return version, [("version", _caught(f"Unknown meta.properties version number {version}"))]
+    found: list[tuple[str, JavaComplaint]] = []
     node = "node.id" if version else "broker.id"
     if node in values and isinstance(parse_number(values[node], 32), JavaComplaint):
-        found.append((node, f"Unable to read {node} as a base-10 number."))
+        found.append((node, _caught(f"Unable to read {node} as a base-10 number.")))
     elif version and node not in values:
-        found.append((node, f"Failed to find {node}"))
+        found.append((node, _caught(f"Failed to find {node}")))
     why = uuid_complaint(values["directory.id"]) if "directory.id" in values else None
     if why is not None:
-        found.append(("directory.id", f"Unable to read directory.id as a Uuid: {why}"))
+        found.append(("directory.id", _caught(f"Unable to read directory.id as a Uuid: {why}")))
     if version and "cluster.id" not in values:
-        found.append(("cluster.id", "cluster.id was not found."))
+        found.append(("cluster.id", _caught("cluster.id was not found.")))
+    if not version and node not in values:
+        lacks = "the file is empty" if is_empty else "neither version=1 and node.id nor broker.id is in the file"
+        found.append((node, JavaComplaint(f"node ID not found: {lacks}", RUNTIME)))
     return version, found
+
+
+def _caught(why: str) -> JavaComplaint:
+    return JavaComplaint(why, RUNTIME, True)
 
 
 def _logical_lines(data: bytes) -> Iterator[tuple[int, int, str]]:

@@ -31,6 +31,12 @@ Properties: TypeAlias = tuple[int | None, list[Property]]
 """The version of a file, where it tells one, and its entries."""
 
 
+_REMEDIES = {  # of those that are no checkpoint of offsets
+    FileKind.META_PROPERTIES: "while the broker is stopped, restore this very file from a backup, or write it again:"
+    " kdump explain K03 names its lines",
+    FileKind.QUORUM_STATE: "while the broker is stopped, restore this very file from a backup; kdump explain K03 says"
+    " what it costs to do without",
+}
 _ENDS = "restore the file from another replica: a broker ends when it starts"
 
 
@@ -49,6 +55,7 @@ class TextDamage:
         self.name = name
         self.count = 0
         self._code = _CODES.get(kind, Code.K03)
+        self._remedy = _REMEDIES.get(kind)
         self._report = report
         self._rest = (0, 0)
         self._ends_broker = False  # an exception that is none of reading: no broker takes it for a fault of the disk
@@ -61,11 +68,15 @@ class TextDamage:
             self.count_place(position, length)
             return
         self.count += 1
-        values = {"why": complaint.why, "exception": complaint.exception}
+        values: dict[str, int | str | None] = {"why": complaint.why, "exception": complaint.exception}
+        if complaint.is_caught:
+            values["caught"] = complaint.exception
         if self.count == 1:  # a broker meets no other
             self._ends_broker = complaint.exception not in (None, *IO_CLASSES)
         if self._code is Code.K05 and self._ends_broker:
             values["remedy"] = _ENDS
+        elif self._remedy is not None:
+            values["remedy"] = self._remedy
         self._report(Finding(self._code, self.name, position, length, values=values))
 
     @property

@@ -1,0 +1,90 @@
+"""The metadata log of KRaft beside its snapshots: which of them it does not reach, and what mends a damaged one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from kdump.finding import Code, Finding, Severity
+from kdump.format.kinds import FileKind
+from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kdump.storage.partition_dir import PartitionDir
+
+_ELSEWHERE = "restore from another controller or broker"
+_COPY = (
+    "while the broker is stopped, copy the file of this name, or a newer snapshot, from another controller or broker"
+)
+_DONE = "none for the file; compare with another controller what lay behind the snapshot: a broker goes on without it"
+
+
+def for_node(finding: Finding, directory: PartitionDir, end: int, *, is_sound: bool) -> Finding:
+    """Return a finding about the metadata log, or a snapshot of it, with what mends it: no consumer reads it.
+
+    Args:
+        finding: it.
+        directory: of the metadata log.
+        end: the log end offset so far.
+        is_sound: no log of it is damaged so far.
+    """
+    is_of_snapshot = finding.file.endswith(FileKind.CHECKPOINT.value)
+    if is_of_snapshot and finding.severity is Severity.ERROR:
+        remedy = _of_snapshot(os.path.basename(finding.file), directory, end if is_sound else -1)
+    elif finding.code is Code.B01:
+        newest = raft_snapshots(directory.listing.files)[-1:]
+        covering = [one.name for one in newest if one.offset > (finding.last_offset or 0)]
+        remedy = _ELSEWHERE + "".join(f"; the snapshot {name} has what these records had done" for name in covering)
+    else:
+        return finding
+    return finding.replace(values={**finding.values, "remedy": remedy, "once": None})
+
+
+def snapshot_alone(finding: Finding) -> Finding:
+    """Return a finding about a snapshot that was named alone, with what mends it.
+
+    Args:
+        finding: it.
+    """
+    is_error = finding.severity is Severity.ERROR
+    return finding.replace(values={**finding.values, "remedy": _COPY, "once": None}) if is_error else finding
+
+
+def _of_snapshot(name: str, directory: PartitionDir, end: int) -> str:
+    """What mends a damaged snapshot: a copy; where other files here have all that it has, its removal too."""
+    first = directory.log_bases[0] if directory.log_bases else -1
+    snapshots = raft_snapshots(directory.listing.files)
+    damaged = next((one for one in snapshots if one.name == name), None)
+    if damaged is None:
+        return _COPY
+    if damaged is not snapshots[-1]:
+        return f"{_COPY}, or move this one away: no broker reads it while {snapshots[-1].name} is here"
+    others = [one for one in snapshots if one is not damaged and one.offset >= max(first, 0)]
+    if first < 0 or end < damaged.offset or not (first == 0 or others):
+        return f"{_COPY}: nothing else here has all that is in it"
+    have = f"the snapshot {others[-1].name} and the log behind it have" if others else "the log has"
+    return f"{_COPY}, or move this one away: {have} all that is in it"
+
+
+def snapshot_ahead(directory: PartitionDir, end: int) -> Iterator[Finding]:
+    """Yield what is wrong where the newest snapshot lies beyond the end of the metadata log.
+
+    Args:
+        directory: of the metadata log.
+        end: the log end offset; above all offsets where that is not known.
+
+    Reports: S02.
+
+    Source: KafkaRaftLog.truncateToLatestSnapshot.
+    """
+    found = raft_snapshots(directory.listing.files, directory.log_bases[0])
+    latest = directory.epochs[-1].epoch if directory.epochs else -1
+    if not found or found[-1].offset <= end or not is_ahead(found[-1], end, latest):
+        return
+    snapshot = found[-1]
+    does = f"empties the log and goes on at offset {snapshot.offset}; the snapshot has what the offsets below had done"
+    values: dict[str, int | str | None] = {"end": end, "does": does, "remedy": _DONE}
+    path = directory.listing.join(snapshot.name)
+    yield Finding(Code.S02, path, offset=end, last_offset=snapshot.offset - 1, found=snapshot.offset, values=values)
