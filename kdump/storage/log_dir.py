@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing
+from kdump.storage.names import METADATA_TOPIC
 from kdump.storage.open_files import OpenFileCache
 from kdump.storage.paths import exists
 
@@ -139,6 +140,22 @@ class LogDir:
     def is_kraft(self) -> bool:
         """Whether meta.properties is that of a broker that runs with KRaft. Source: MetaPropertiesVersion."""
         return str(self.properties.get("version")) == "1"
+
+    @cached_property
+    def runs_kraft(self) -> bool | None:
+        """Whether its broker runs with KRaft; None where nothing here tells.
+
+        Without a meta.properties (before 0.9, or lost) a broker's checkpoint beside partitions without any topic id
+        shows ZooKeeper. Source: MetaPropertiesVersion, LogManager (KIP-516: every partition has a partition.metadata).
+        """
+        partitions = self.listing.partitions()
+        if self.is_kraft or any(os.path.basename(one).startswith(f"{METADATA_TOPIC}-") for one in partitions):
+            return True
+        if "version" in self.properties:
+            return False
+        is_of_broker = any(map(self.listing.has, (FileKind.RECOVERY_POINT.value, FileKind.REPLICATION.value)))
+        has_ids = any(exists(os.path.join(one, FileKind.PARTITION_METADATA.value)) for one in partitions)
+        return False if is_of_broker and len(partitions) > 1 and not has_ids else None
 
     def offset(self, kind: FileKind, partition: tuple[str, int]) -> int | None:
         """Return what a checkpoint says of a partition (topic and number), None where it has no entry."""
