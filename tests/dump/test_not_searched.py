@@ -178,6 +178,15 @@ def test_what_supersedes_a_record_may_be_in_a_batch_that_cannot_be_read(tmp_path
     assert [line.replace(LOG, "orders-0") for line in lines if "newer" in line] == [f"kdump: {place}"]
 
 
+def test_what_cannot_be_read_ends_before_the_next_true_batch_whatever_the_damaged_one_says(tmp_path: Path) -> None:
+    wrong = with_bytes(batch(EACH), 23, b"\0\x55\0\0")  # lastOffsetDelta
+    logdir(tmp_path, wrong)
+    lines = said(tmp_path, "--key", "k3", "--fate")
+    assert [line for line in lines if "newer" in line] == [
+        f"kdump: {LOG}: offsets 20..39 cannot be read: a newer record of a key may be there"
+    ]
+
+
 def test_a_batch_in_sectors_that_cannot_be_read_is_named_once() -> None:
     seen = Searched(Selection(keys=(b"k",)))
     values: dict[str, int | str | None] = {"why": "Input/output error", "batchStart": 391, "batchEnd": 812}
