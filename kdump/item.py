@@ -76,7 +76,13 @@ class TrailingBytes(Value):
 
 
 class RecordsUnread(Value):
-    """The records of a batch cannot be read to their end; the finding says which batch, and what is wrong with it."""
+    """Records that cannot be read; the finding says what is wrong, and was said already where that is its own line.
+
+    Those of a batch, to their end, or those of offsets that are lost.
+
+    Args:
+        finding: about the batch, or the offsets.
+    """
 
     finding: Finding
 

@@ -79,11 +79,12 @@ class DirectoryCheck:
         return None if node is None else ((named.get("cluster.id"), node), named.get("directory.id"))
 
 
-def duplicates(directories: list[DirectoryCheck]) -> Iterator[Item]:
+def duplicates(directories: list[DirectoryCheck], *, are_replicas: bool = False) -> Iterator[Item]:
     """Yield the partitions that lie in two log directories of one broker.
 
     Args:
         directories: that the user named.
+        are_replicas: the user says that they are replicas or copies: only two directory ids show that they are not.
 
     Reports: F12.
     """
@@ -97,7 +98,8 @@ def duplicates(directories: list[DirectoryCheck]) -> Iterator[Item]:
                 continue
             key = (broker, check.name.topic, check.name.partition)
             other, its_directory = seen.setdefault(key, (check.path, directory))
-            is_copy = directory is not None and directory == its_directory
+            is_known = None not in (directory, its_directory)  # older brokers, and those of ZooKeeper, have none
+            is_copy = directory == its_directory if is_known else are_replicas
             if not is_copy and os.path.realpath(other) != os.path.realpath(check.path):
                 yield Finding(Code.F12, check.path, values={"other": other})
                 yield Checked((), 0, 0)

@@ -80,7 +80,7 @@ def compare(paths: Sequence[str], options: VerifyOptions, engine: LocalReplicas 
     """
     engine = engine or LocalReplicas()
     known = _KnownLosses()
-    yield from known.through(verify(paths, options, engine))
+    yield from known.through(verify(paths, options, engine, are_replicas=True))
     replicas: dict[tuple[str, int], list[PartitionCheck]] = {}
     for check in partitions_of(paths):
         if check.name is not None and not check.name.state and check.sizes:
@@ -156,6 +156,8 @@ class _KnownLosses:
                     continue
             elif isinstance(item, PartitionChecked) and item.start_offset is not None and item.end_offset is not None:
                 self._replicas[item.path].start, self._replicas[item.path].end = item.start_offset, item.end_offset
+            elif isinstance(item, Finding) and item.code is Code.F12:
+                pass  # that a broker does not start with both makes neither a worse source
             elif isinstance(item, Finding) and (item.severity is Severity.ERROR or item.code in NOT_ALL_READ):
                 self._unsound.update((item.file, parent(item.file)))
                 if item.code is Code.F15 and item.expected is None:  # else it is of this partition, under a wrong name

@@ -45,7 +45,9 @@ class LocalVerify:
                 yield check.check(lambda _: next(segments), options)
 
 
-def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | None = None) -> Iterator[Item]:
+def verify(
+    paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | None = None, *, are_replicas: bool = False
+) -> Iterator[Item]:
     """Yield what is wrong with files, partition directories and log directories.
 
     The order is the same for any number of processes: path by path, partition by partition, segment by segment; the
@@ -55,6 +57,7 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | N
         paths: as the user wrote them; a pattern where nothing has that name is expanded.
         options: what was asked for.
         engine: judges the partitions.
+        are_replicas: the user says that the same partition under two paths is meant to be there.
 
     Yields:
         What was judged and found, predictions, and at the end the steps to mend it, numbered through.
@@ -63,7 +66,7 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | N
     """
     groups: list[list[Step]] = [[]]  # of what lies in no partition, and of each partition
     persons = PersonSteps()
-    for item, is_of_partition in _judged(paths, options, engine or LocalVerify()):
+    for item, is_of_partition in _judged(paths, options, engine or LocalVerify(), are_replicas=are_replicas):
         if isinstance(item, Step):
             if item.n == 1:
                 groups.append([])
@@ -80,7 +83,9 @@ def verify(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify | N
         first += len(group)
 
 
-def _judged(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify) -> Iterator[tuple[Item, bool]]:
+def _judged(
+    paths: Sequence[str], options: VerifyOptions, engine: LocalVerify, *, are_replicas: bool
+) -> Iterator[tuple[Item, bool]]:
     """Yield the items, and whether their partition has told what to do about them."""
     directories: list[DirectoryCheck] = []
     for path, is_directory in expanded(paths):
@@ -91,7 +96,7 @@ def _judged(paths: Sequence[str], options: VerifyOptions, engine: LocalVerify) -
             directories.append(directory)
         else:
             yield no_kafka_files(path), False
-    for item in duplicates(directories):
+    for item in duplicates(directories, are_replicas=are_replicas):
         yield item, False
     checks = [check for directory in directories for check in directory.partitions]
     with closing(engine.partitions(checks, options)) as judged:  # type: ignore[type-var]

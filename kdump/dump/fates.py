@@ -32,6 +32,7 @@ from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from kdump.broker.config import Config
     from kdump.compat.dump_log_segments_options import DumpOptions
@@ -153,6 +154,11 @@ class _NotRead(NamedTuple):
         is_known = not (self.what or other.what)
         return is_known and self.first <= other.last and other.first <= self.last
 
+    def before(self, path: str, offset: int) -> _NotRead:
+        """Return what of it lies before an offset of a log; itself where that begins before it, or elsewhere."""
+        is_over = not self.what and self.path == path and self.first < offset <= self.last
+        return self._replace(last=offset - 1) if is_over else self
+
     def joined(self, other: _NotRead) -> _NotRead:
         """Return one place for both."""
         path = min(self.path, other.path, key=len)  # the directory, where one is only known to be in that
@@ -252,7 +258,7 @@ class RecordFates:
                 self._outcomes.see_holes(window, findings)
                 self._outcomes.see_misplaced(log.path, window, findings)
                 lost = {window.cell(k, layout.POSITION) for k in unplaced(window, findings)}
-                self._pass_over(findings)
+                self._pass_over(findings, log.path, window, lost)
                 for chunk in reader.chunks(_sound(self._outcomes.window(log.path, window, COMMITTED), lost)):
                     for at, key in enumerate(_keys_of(chunk)):
                         if key is not None and key in self._found.keys:
@@ -260,15 +266,27 @@ class RecordFates:
                             shift = self._outcomes.shift(log.path, chunk.window, chunk.rows[row + layout.R_BATCH])
                             offset = as_long(chunk.rows[row + layout.R_OFFSET] + shift)
                             self._found.learn(key, _place(chunk, at, number), offset)
-            self._pass_over(findings)
+            self._pass_over(findings, log.path)
             behind = self._outcomes.lost_behind(log, walk.checks.offsets.last, source.size)
             if behind is not None:
                 self._cannot_read(_NotRead(os.path.dirname(log.path) or log.path, *behind))
         except OSError:
             self._cannot_read(_NotRead(log.path, what=log.path))
 
-    def _pass_over(self, findings: list[Finding]) -> None:
-        """Remember where nothing is learnt of keys."""
+    def _pass_over(
+        self, findings: list[Finding], path: str, window: Window | None = None, lost: AbstractSet[int] = frozenset()
+    ) -> None:
+        """Remember where nothing is learnt of keys; what damage says of its end does not reach over a true batch.
+
+        Args:
+            findings: about a log, since the last window.
+            path: of the log.
+            window: the batches that they are about; None behind the last.
+            lost: positions of those whose offsets nobody knows.
+        """
+        true = self._true(path, window, lost) if window is not None and (findings or self._not_read) else []
+        if true and self._not_read:
+            self._not_read[-1] = self._not_read[-1].before(path, true[0][1])
         for one in findings:
             if not (one.gap or one.is_unplaced or one.code in (Code.B01, Code.B02)):
                 continue
@@ -276,8 +294,18 @@ class RecordFates:
                 place = _NotRead(one.file, what=f"byte {one.position} on of {one.file}")
             else:
                 place = _NotRead(one.file, one.offset, one.offset if one.last_offset is None else one.last_offset)
+                behind = next((offset for position, offset in true if position > (one.position or 0)), None)
+                place = place if behind is None else place.before(path, behind)
             self._cannot_read(place)
         findings.clear()
+
+    def _true(self, path: str, window: Window, lost: AbstractSet[int]) -> list[tuple[int, int]]:
+        """The position and the first offset of each batch of a window that is right."""
+        sound = _sound(window, set(lost))
+        return [
+            (sound.cell(k, layout.POSITION), sound.cell(k, layout.BASE_OFFSET) + self._outcomes.shift(path, sound, k))
+            for k in range(sound.count)
+        ]
 
     def _cannot_read(self, place: _NotRead) -> None:
         """Remember a place in which a newer record may be; damage of several kinds may be about the same offsets."""

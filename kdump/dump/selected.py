@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from kdump.dump.checked import CheckedRecords, check_end, cut, drain, log_head, open_walk, range_ends
+from kdump.dump.holes import HolesMet, HoleWatch, not_searched
 from kdump.dump.index_seek import Starts
 from kdump.dump.input_file import identify, input_files
 from kdump.dump.selection import Filter, Selection
@@ -66,6 +67,11 @@ class SelectedLog:
         wanted: leaves what is selected.
         outcomes: of transactions; None where they do not matter.
         fates: of records; None where they are not asked for.
+
+    Attributes:
+        file, path: the log.
+        is_cut_short: nothing that follows in it is in the range of offsets.
+        holes: knows which offsets are missing in what was read.
     """
 
     def __init__(
@@ -86,6 +92,7 @@ class SelectedLog:
         self._fates = fates
         self._records = CheckedRecords(self.path, options) if options.deep else None
         self.is_cut_short = False
+        self.holes = HoleWatch(file)
 
     def items(self, source: Source, tail: Tail | None) -> Iterator[Item]:
         """Yield what is selected, with a header before it, and what is wrong with what is read.
@@ -111,6 +118,7 @@ class SelectedLog:
             for item in self.wanted(window):
                 if isinstance(item, Chunk) and not is_announced:
                     is_announced = True
+                    self.holes.found()
                     yield from self.head(source)
                 yield item
             if self._filter.is_full:
@@ -119,7 +127,19 @@ class SelectedLog:
             starts.settle()
         yield from drain(findings)
         if not self.is_cut_short and self._options.max_bytes >= source.size:
-            yield from check_end(self.file, walk)
+            yield from self.end(walk)
+
+    def end(self, walk: CheckedWalk) -> Iterator[Finding]:
+        """Yield what is wrong at the end of the log.
+
+        Args:
+            walk: over all of it.
+
+        Reports: as `check_end`.
+        """
+        for finding in check_end(self.file, walk):
+            self.holes.see((finding,))
+            yield finding
 
     def head(self, source: Source) -> Iterator[Item]:
         """Yield what stands before the first that is selected."""
@@ -188,11 +208,16 @@ class SelectedLog:
             stop: end of the range that is read; None for all ranges.
         """
         to_offset, end = self._selection.to_offset, min(self._options.max_bytes, source.size)
+        is_begin = walk.border.position == 0
         for one in self.stops(source, walk.border.position) if stop is None else [stop]:
             for window in walk.windows(one):
                 starts.pass_window(window)
                 for finding in findings:
                     starts.pass_damage(finding)
+                self.holes.see(findings)
+                if is_begin:
+                    self.holes.begin(window)
+                    is_begin = False
                 cut(window, end)
                 yield window
                 if to_offset is not None and walk.border.floor >= to_offset - 1:
@@ -200,6 +225,7 @@ class SelectedLog:
                     return
         for finding in findings:
             starts.pass_damage(finding)
+        self.holes.see(findings)
 
     def _not_searched(self, chunk: Chunk, cut: CutRecord, offset: int) -> Finding:
         """What is said of a large record that is not wanted by its first bytes."""
@@ -304,6 +330,7 @@ class SelectedDump:
         self._selection = selection
         self._filter = Filter(selection, deep=options.deep)
         self._stopped = False
+        self._holes = HolesMet()
 
     def files(self, paths: list[str]) -> Iterator[Item]:
         """Yield the items of all logs, in order; what cannot be read is a OpenFailure among them.
@@ -317,7 +344,10 @@ class SelectedDump:
             if isinstance(part, OpenFailure):
                 yield part
             else:
+                self._holes = HolesMet()
                 yield from self._partition(part)
+                if not self._stopped:
+                    yield from not_searched(self._holes, part, self._options, self._selection)
             if self._stopped:
                 return
 
@@ -336,6 +366,7 @@ class SelectedDump:
         for log in logs[first:]:
             one = SelectedLog(log, self._options, self._selection, self._filter, outcomes, fates)
             yield from self._read(one, tail)
+            self._holes = self._holes.joined(one.holes.met)
             tail = None
             if self._filter.is_full:
                 self._stopped = True

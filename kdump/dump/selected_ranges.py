@@ -8,7 +8,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kdump.dump.checked import check_end, drain, open_walk
+from kdump.dump.checked import drain, open_walk
+from kdump.dump.holes import HolesMet, not_searched
 from kdump.dump.input_file import size_of
 from kdump.dump.selected import SelectedLog, selected_logs
 from kdump.dump.selection import Filter
@@ -59,6 +60,7 @@ class SelectedState(Value):
         announced: what stands before the first that is selected of the log was shown.
         cut_short: nothing that follows in the log is in the range of offsets.
         met: what was left out of the directory as neither committed nor aborted.
+        holes: what was met of holes in the directory.
     """
 
     left: int
@@ -66,6 +68,7 @@ class SelectedState(Value):
     announced: bool = False
     cut_short: bool = False
     met: Met = Met({}, {})
+    holes: HolesMet = HolesMet()
 
 
 def can_share(selection: Selection) -> bool:
@@ -215,7 +218,8 @@ class SelectedReading:
         walk = None if self._walk is None else self._walk.state
         cut_short = self._log is not None and self._log.is_cut_short
         announced = self._is_announced or (true.announced and not unit.is_first)
-        return SelectedState(self._filter.left, walk, announced, cut_short, met)
+        holes = true.holes if self._log is None else true.holes.joined(self._log.holes.met)
+        return SelectedState(self._filter.left, walk, announced, cut_short, met, holes)
 
     def shows(self, item: Item) -> bool:
         """Tell whether an item is to be shown: what stands before the first that is selected, once in a log."""
@@ -284,9 +288,11 @@ class SelectedReading:
         if unit.log is None:
             if isinstance(part, OpenFailure):
                 yield part
-            elif self._outcomes is not None:
+                return
+            if self._outcomes is not None:
                 self._outcomes.met(state.met)
                 yield from self._outcomes.left_out()
+            yield from not_searched(state.holes, part, self._ranges.options, self._ranges.selection)
             return
         findings: list[Finding] = []
         source = self._open(findings)
@@ -346,6 +352,7 @@ class SelectedReading:
                 for item in log.wanted(window):
                     if isinstance(item, Chunk) and not self._is_announced:
                         self._is_announced = True
+                        log.holes.found()
                         if self._true is None or unit.is_first or not self._true.announced:
                             self._heads = list(log.head(source))
                             yield from self._heads
@@ -354,7 +361,7 @@ class SelectedReading:
                     return
             yield from drain(findings)
             if unit.is_last and not log.is_cut_short and self._ranges.options.max_bytes >= source.size:
-                yield from check_end(log.file, walk)
+                yield from log.end(walk)
         except OSError as error:
             self._walk = None
             yield OpenFailure(log.path, "read", f"{log.path}: cannot be read further: {error.strerror}")

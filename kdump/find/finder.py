@@ -298,7 +298,7 @@ class Finder:
 
     @cached_property
     def _lost_hole(self) -> Finding | None:
-        from kdump.find.holes import lost_hole  # the walk over damage: most questions do not need it
+        from kdump.broker.lost_hole import lost_hole  # the walk over damage: most questions do not need it
 
         try:
             return lost_hole(self._partition, self._limits)

@@ -50,7 +50,8 @@ def steps_after(
     if standing.is_sound or work.parts:
         return ()
     better = (*_steps_beside(standing, result.partition), *_steps_of_names(work))
-    return (*better, *steps_for(result, path, log_start, has_id=has_id))
+    needs_id = False if has_id else work.runs_kraft
+    return (*better, *steps_for(result, path, log_start, needs_id=needs_id))
 
 
 def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
@@ -142,14 +143,15 @@ def _steps_of_names(work: PartitionSalvage) -> Iterator[SalvageStep]:
         )
 
 
-def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: bool) -> Iterator[SalvageStep]:
+def steps_for(result: Salvaged, path: str, log_start: int | None, *, needs_id: bool | None) -> Iterator[SalvageStep]:
     """Yield what a person does with a partition that was salvaged.
 
     Args:
         result: what it comes to.
         path: where it is.
         log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
-        has_id: it has a partition.metadata.
+        needs_id: it needs a partition.metadata that it does not have; None where only brokers with KRaft need it, and
+            nobody knows whether these are.
 
     Source: LogManager.isStrayKraftReplica (a log without a topic id is a stray).
     """
@@ -175,10 +177,11 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, has_id: boo
         f"stop every broker that has a replica of {result.partition}; on each move its directory out of the "
         "log.dir, damaged or not: there a broker looks at every directory, whatever its name",
     )
-    if not has_id:
+    if needs_id is not False:
+        where = "" if needs_id else "where the brokers run KRaft: "
         yield SalvageStep(
             None,
-            f"no source has the topic id, and a KRaft broker renames a directory without it to -stray: write "
+            f"{where}no source has the topic id, and a KRaft broker renames a directory without it to -stray: write "
             f"{path}/{FileKind.PARTITION_METADATA.value}, two lines, `version: 0` and `topic_id: ID`, the ID as "
             f"kdump cluster tells it of __cluster_metadata-0 (topic {topic} topicId=ID)",
         )

@@ -482,6 +482,12 @@ class PartitionSalvage:
         return all(copy.is_run for copy in self._copies)
 
     @property
+    def runs_kraft(self) -> bool | None:
+        """Whether the brokers of its copies run with KRaft; None where no log.dir tells."""
+        told = {copy.directory.log_dir.runs_kraft for copy in self._copies if not copy.is_run}
+        return next((one for one in (True, False) if one in told), None)
+
+    @property
     def whole_sources(self) -> tuple[str, ...]:
         """The paths of the user, with the directory in place of the files where those are not all of it."""
         paths = [copy.path if copy.unread else log.source for copy in self._copies for log in copy.logs]

@@ -80,6 +80,7 @@ class _Group:
     """A group: its newest values as they lie on disk.
 
     Args:
+        name: its group id.
         group_type: Classic, Consumer, Share or Streams.
 
     Attributes:
@@ -88,9 +89,10 @@ class _Group:
         offset, timestamp: of the newest record about it.
     """
 
-    __slots__ = ("group_type", "members", "offset", "parts", "timestamp")
+    __slots__ = ("group_type", "members", "name", "offset", "parts", "timestamp")
 
-    def __init__(self, group_type: str) -> None:
+    def __init__(self, name: str, group_type: str) -> None:
+        self.name = name
         self.group_type = group_type
         self.parts: dict[str, bytes] = {}
         self.members: dict[str, bytes | None] = {}
@@ -101,7 +103,7 @@ class GroupCoordinator:
     """Loads one partition.
 
     Args:
-        doubt: takes a record that cannot be read, and why.
+        doubt: takes a record that cannot be read, and why: see `Doubt`.
         partition: TOPIC-N.
         keep_gone: remember where what is deleted was deleted.
 
@@ -110,7 +112,7 @@ class GroupCoordinator:
         gone: offset and timestamp of what deleted a group or a commit, by its identity.
     """
 
-    def __init__(self, doubt: Callable[[CommitPlace, str], None], partition: str, *, keep_gone: bool = False) -> None:
+    def __init__(self, doubt: Callable[..., None], partition: str, *, keep_gone: bool = False) -> None:
         self._doubt = doubt
         self._partition = partition
         self._keep_gone = keep_gone
@@ -195,7 +197,7 @@ class GroupCoordinator:
             return
         group = self._groups.get(identity[0])
         if group is None:
-            group = self._groups[identity[0]] = _Group(_CLASSIC)
+            group = self._groups[identity[0]] = _Group(identity[0], _CLASSIC)
             group.offset, group.timestamp = place.offset, place.timestamp
             self._admit(identity[0])
         if producer < 0:
@@ -293,7 +295,7 @@ class GroupCoordinator:
         if value is None:
             self._remove(name, place)
             return
-        group = self._put(name, _Group(_CLASSIC))
+        group = self._put(name, _Group(name, _CLASSIC))
         group.parts["metadata"] = pack(value)
         group.offset, group.timestamp = place.offset, place.timestamp
 
@@ -319,14 +321,15 @@ class GroupCoordinator:
         """
         group = self._groups.get(name)
         if group is None:
-            return None if is_tombstone else self._put(name, _Group(group_type))
+            return None if is_tombstone else self._put(name, _Group(name, group_type))
         if group.group_type == group_type:
             return group
         if not self._is_simple(group) or group_type == _SHARE:
             if is_tombstone:
                 return None
-            self._doubt(place, f"group {name} is a {group.group_type} group: a coordinator does not load this")
-        return self._put(name, _Group(group_type))
+            why = f"group {name} is a {group.group_type} group: a coordinator does not load this"
+            self._doubt(place, why, group=name, is_state=True)
+        return self._put(name, _Group(name, group_type))
 
     def _is_simple(self, group: _Group) -> bool:
         """Whether only commits made a group."""
@@ -363,7 +366,7 @@ class GroupCoordinator:
             return {}
         read = read_value(message, value)
         if isinstance(read, Unreadable):
-            self._doubt(CommitPlace("", -1, 0, group.offset, group.timestamp), read.why)
+            self._doubt(CommitPlace("", -1, 0, group.offset, group.timestamp), read.why, group=group.name)
             return {}
         return read
 
@@ -440,7 +443,8 @@ class GroupCoordinator:
     ) -> Iterator[tuple[CommitRow, int, int]]:
         read = read_value("OffsetCommitValue", value)
         if isinstance(read, Unreadable):
-            self._doubt(CommitPlace("", -1, 0, offset, timestamp), f"commit of {identity[0]}: {read.why}")
+            why, group = f"commit of {identity[0]}: {read.why}", identity[0]
+            self._doubt(CommitPlace("", -1, 0, offset, timestamp), why, group=group)
             return
         row = CommitRow(
             *identity,

@@ -177,7 +177,7 @@ class _Run:
         if chosen is not None:
             yield chosen
         log = PartitionLog(directory, self._options.limits, self._held.append)
-        doubt = Doubt(log, self._held.append, OFFSETS_TOPIC)
+        doubt = Doubt(log, self._held.append, OFFSETS_TOPIC, self._options.wants)
 
         def begin() -> GroupCoordinator:
             return GroupCoordinator(doubt, log.name, keep_gone=self._options.diff is not None)

@@ -123,6 +123,7 @@ class PartitionLog:
         self.bases = directory.log_bases
         self._limits = limits
         self._report = report
+        self._unread: list[tuple[str, int, Code]] = []  # logs, positions and codes of what was not read
         self._told: set[tuple[Code, str, int | None]] = set()
         self._is_salvage_told = False
         self._damage: set[_Damage] = set()
@@ -406,7 +407,19 @@ class PartitionLog:
         place = finding.code, finding.file, finding.position
         if finding.severity is not Severity.NOTE and place not in self._told:
             self._told.add(place)
+            if finding.is_not_read or finding.code in (Code.B01, Code.B02):
+                self._unread.append((finding.file, finding.position or 0, finding.code))
             self._report(finding)
+
+    def damage_before(self, path: str, position: int) -> Code | None:
+        """Return the code of the last damage before a place, as far as the log was walked; None for none.
+
+        Args:
+            path: of a log.
+            position: in it, bytes.
+        """
+        before = [one for one in self._unread if one[:2] < (path, position)]
+        return max(before, key=lambda one: one[:2])[2] if before else None
 
     def _lose(self, number: int, position: int, since: int) -> None:
         """Bytes were lost: what follows is no hole that compaction made."""

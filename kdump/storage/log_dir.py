@@ -146,6 +146,22 @@ class LogDir:
         """Whether the metadata log lies here: it is the metadata.log.dir of its broker."""
         return METADATA_LOG in self.listing.followed_directories()
 
+    @cached_property
+    def runs_kraft(self) -> bool | None:
+        """Whether its broker runs with KRaft; None where nothing here tells.
+
+        Without a meta.properties (before 0.9, or lost) a broker's checkpoint beside partitions without any topic id
+        shows ZooKeeper. Source: MetaPropertiesVersion, LogManager (KIP-516: every partition has a partition.metadata).
+        """
+        partitions = self.listing.partitions()
+        if self.is_kraft or self.has_metadata_log:
+            return True
+        if "version" in self.properties:
+            return False
+        is_of_broker = any(map(self.listing.has, (FileKind.RECOVERY_POINT.value, FileKind.REPLICATION.value)))
+        has_ids = any(exists(os.path.join(one, FileKind.PARTITION_METADATA.value)) for one in partitions)
+        return False if is_of_broker and len(partitions) > 1 and not has_ids else None
+
     def offset(self, kind: FileKind, partition: tuple[str, int]) -> int | None:
         """Return what a checkpoint says of a partition (topic and number), None where it has no entry."""
         return self.file(kind).offsets.get(partition)

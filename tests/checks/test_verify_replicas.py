@@ -12,6 +12,7 @@ import kdump
 from kdump.checks import replicas
 from kdump.checks.options import VerifyOptions
 from kdump.checks.replicas import compare
+from kdump.checks.run import verify
 from kdump.finding import Finding, Severity
 from kdump.item import Loss, Step
 from kdump.storage.open_files import open_source
@@ -254,6 +255,45 @@ def test_the_first_step_names_the_replica_that_is_sound(tmp_path: Path) -> None:
     assert salvage.command == f"kdump salvage {one} {other} --to DIR"
     assert (cut.command or "").startswith("kdump truncate ")
     assert (restore.instead, salvage.instead, cut.instead) == ((2, 3), (3,), ())
+
+
+def backed_up(tmp_path: Path) -> tuple[Path, Path]:
+    """A log.dir without a directory.id, with one damaged log, and a backup of it from before the damage."""
+    here, backup = (copy_tree(FIXTURES / "releases/3.9.2/logs", tmp_path / name) for name in ("here", "backup"))
+    log = here / "plain-0" / ZERO
+    data = bytearray(log.read_bytes())
+    data[300] ^= 1
+    log.write_bytes(data)
+    return here, backup
+
+
+@pytest.mark.parametrize("partition", ["plain-0", ""])
+def test_with_replicas_a_backup_of_the_same_broker_is_no_duplicate_but_the_source(
+    partition: str, tmp_path: Path
+) -> None:
+    here, backup = (root / partition for root in backed_up(tmp_path))
+    items = list(compare([str(here), str(backup)], VerifyOptions()))
+    errors = [one for one in items if isinstance(one, Finding) and one.severity is Severity.ERROR]
+    assert [one.code.name for one in errors] == ["B01"]
+    first, *_ = (one for one in items if isinstance(one, Step))
+    damaged, sound = tmp_path / "here" / "plain-0", tmp_path / "backup" / "plain-0"
+    assert first.why.startswith(f"restore {damaged} from {sound}, in which nothing is wrong")
+
+
+def test_without_replicas_a_broker_has_each_partition_once(tmp_path: Path) -> None:
+    here, backup = backed_up(tmp_path)
+    found = [one for one in verify([str(here), str(backup)], VerifyOptions()) if isinstance(one, Finding)]
+    assert sum(one.code.name == "F12" for one in found) == sum(path.is_dir() for path in backup.iterdir())
+
+
+def test_two_directories_of_one_broker_are_told_with_replicas_too_and_each_is_a_source(tmp_path: Path) -> None:
+    here, backup = backed_up(tmp_path)
+    for root, end in ((here, "Q"), (backup, "g")):
+        with (root / "meta.properties").open("a") as properties:
+            properties.write(f"directory.id=AAAAAAAAAAAAAAAAAAAAA{end}\n")
+    duplicate, restore, *_ = steps_of(here / "plain-0", backup / "plain-0")
+    assert duplicate.why.startswith(f"{backup / 'plain-0'}: F12 duplicate: ")
+    assert restore.why.startswith(f"restore {here / 'plain-0'} from {backup / 'plain-0'}, in which nothing is wrong")
 
 
 def test_a_replica_with_sound_logs_and_a_warning_is_called_just_that(tmp_path: Path) -> None:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kdump.api.log import Log
+from kdump.compat.dump_log_segments_options import DumpOptions
 from kdump.dump.searched import Searched
+from kdump.dump.selected import SelectedDump
 from kdump.dump.selection import Selection
 from kdump.finding import Code, Finding
 from kdump.item import RecordsUnread
+from kdump.storage.open_files import CachedFile
 from tests.support import segments
 from tests.support.partitions import segment, write
 from tests.support.runs import run_kdump
@@ -175,6 +178,15 @@ def test_what_supersedes_a_record_may_be_in_a_batch_that_cannot_be_read(tmp_path
     assert [line.replace(LOG, "orders-0") for line in lines if "newer" in line] == [f"kdump: {place}"]
 
 
+def test_what_cannot_be_read_ends_before_the_next_true_batch_whatever_the_damaged_one_says(tmp_path: Path) -> None:
+    wrong = with_bytes(batch(EACH), 23, b"\0\x55\0\0")  # lastOffsetDelta
+    logdir(tmp_path, wrong)
+    lines = said(tmp_path, "--key", "k3", "--fate")
+    assert [line for line in lines if "newer" in line] == [
+        f"kdump: {LOG}: offsets 20..39 cannot be read: a newer record of a key may be there"
+    ]
+
+
 def test_a_batch_in_sectors_that_cannot_be_read_is_named_once() -> None:
     seen = Searched(Selection(keys=(b"k",)))
     values: dict[str, int | str | None] = {"why": "Input/output error", "batchStart": 391, "batchEnd": 812}
@@ -200,3 +212,124 @@ def test_rows_of_json_are_those_of_the_batches_that_can_be_read(tmp_path: Path) 
     rows = [json.loads(line) for line in run.stdout.splitlines()]
     assert [row["offset"] for row in rows if row["type"] == "record"] == [*range(25), *range(40, 60)]
     assert [row["code"] for row in rows if row["type"] == "finding"] == ["B01"]
+
+
+# --- offsets that are missing ---------------------------------------------------------------------------------
+EACH_LOG = 40  # records of a segment
+
+
+def logs(where: Path, *, without: tuple[int, ...] = (), short: bool = False) -> None:
+    """A partition of segments of two batches each, some of their batches missing; `short`: one has lost a record."""
+    files: dict[str, bytes] = {}
+    for base in range(0, 4 * EACH_LOG, EACH_LOG):
+        parts = [batch(first) for first in (base, base + EACH) if first not in without]
+        if short and base == 3 * EACH_LOG:
+            parts[-1] = segments.batch(base + EACH, [Record(b"v", b"odd")], last_delta=EACH - 1)
+        files |= segment(base, parts) if parts else {}
+    write(where, {f"orders-0/{name}": data for name, data in files.items()})
+
+
+def searched(where: Path, *args: str) -> list[str]:
+    """What `dump` says behind a search that ends with 0, without what the clock of `--fate` says."""
+    runs = [run_kdump(["dump", *args, "-j", jobs], where) for jobs in ("1", "2")]
+    assert runs[0].stderr == runs[1].stderr
+    assert [run.exit for run in runs] == [0, 0]
+    lines = runs[0].stderr.decode().splitlines()
+    return [line.removeprefix("kdump: not searched: ") for line in lines if line.startswith("kdump: not searched")]
+
+
+LOST_LOG = f"orders-0/{EACH_LOG:020}.log"
+
+
+@pytest.mark.parametrize("fate", [[], ["--fate", "--set", "retention.ms=-1"]], ids=["", "fate"])
+@pytest.mark.parametrize("key", ["odd", "k85", "nowhere"])
+@pytest.mark.parametrize(
+    ("without", "place"),
+    [
+        ((80, 100), f"{LOST_LOG}, offsets 80..119 (O07 segment-gap)"),
+        ((60,), f"{LOST_LOG}, offsets 60..79 (O07 segment-gap)"),
+        ((80,), f"orders-0/{80:020}.log, offsets 80..99 (O04 offset-gap)"),
+    ],
+)
+def test_offsets_that_a_dense_log_has_lost_were_not_searched(
+    without: tuple[int, ...], place: str, key: str, fate: list[str], tmp_path: Path
+) -> None:
+    logs(tmp_path, without=without)
+    assert searched(tmp_path, "orders-0", "--key", key, *fate) == [place]
+    nothing = run_kdump(["dump", "orders-0", "--key", key, *fate], tmp_path)
+    assert (b"kdump: nothing found for --key " in nothing.stderr) == (nothing.stdout == b"")
+    assert searched(tmp_path, "orders-0", "--key", key, "--quiet", *fate) == []
+
+
+def test_a_range_in_lost_offsets_was_not_searched(tmp_path: Path) -> None:
+    logs(tmp_path, without=(80, 100))
+    place = [f"{LOST_LOG}, offsets 80..119 (O07 segment-gap)"]
+    assert searched(tmp_path, "orders-0", "--from-offset", "90", "--to-offset", "95") == place
+    assert searched(tmp_path, "orders-0", "--from-offset", "90", "--print-data-log") == []  # that is shown, not sought
+    for outside in (["--to-offset", "80"], ["--from-offset", "120"]):
+        assert searched(tmp_path, "orders-0", "--key", "k85", *outside) == []
+
+
+def test_of_one_log_that_is_named_no_hole_behind_it_is_told(tmp_path: Path) -> None:
+    logs(tmp_path, without=(80, 100))
+    names = sorted(str(path.relative_to(tmp_path)) for path in (tmp_path / "orders-0").glob("*.log"))
+    assert searched(tmp_path, LOST_LOG, "--key", "k85") == []
+    assert searched(tmp_path, *names, "--key", "k85") == [f"{LOST_LOG}, offsets 80..119 (O07 segment-gap)"]
+
+
+def test_a_hole_below_the_log_start_hides_no_loss_above_it(tmp_path: Path) -> None:
+    logs(tmp_path, without=(20, 80, 100))
+    assert searched(tmp_path, "orders-0", "--key", "k85") == []
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 40\n")
+    assert searched(tmp_path, "orders-0", "--key", "k85") == [f"{LOST_LOG}, offsets 80..119 (O07 segment-gap)"]
+
+
+@pytest.mark.parametrize(("without", "short"), [((20, 80), False), ((80, 100), True)], ids=["holes", "records"])
+def test_holes_that_compaction_explains_were_searched(without: tuple[int, ...], short: bool, tmp_path: Path) -> None:
+    logs(tmp_path, without=without, short=short)
+    assert searched(tmp_path, "orders-0", "--key", "k85") == []
+
+
+def bytes_read(where: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many bytes of its files a search for a key reads."""
+    count = 0
+    read_into, read_at = CachedFile.read_into, CachedFile.read_at
+
+    def counted_into(self: CachedFile, position: int, target: memoryview) -> int:
+        nonlocal count
+        count += (size := read_into(self, position, target))
+        return size
+
+    def counted_at(self: CachedFile, position: int, length: int) -> bytes:
+        nonlocal count
+        count += len(data := read_at(self, position, length))
+        return data
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CachedFile, "read_into", counted_into)
+        patched.setattr(CachedFile, "read_at", counted_at)
+        for _ in SelectedDump(DumpOptions(deep=True), Selection(keys=(b"nowhere",))).files([str(where / "orders-0")]):
+            pass
+    return count
+
+
+def test_a_hole_costs_one_walk_more_and_what_compaction_made_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = {}
+    for name, without in {"dense": (), "lost": (80, 100), "compacted": (20, 80)}.items():
+        logs(tmp_path / name, without=without)
+        sizes = [path.stat().st_size for path in (tmp_path / name / "orders-0").glob("*.log")]
+        read[name] = bytes_read(tmp_path / name, monkeypatch) / sum(sizes)
+    assert read["compacted"] == pytest.approx(read["dense"], rel=0.1)
+    assert 1.8 * read["dense"] < read["lost"] < 2.5 * read["dense"]
+
+
+def test_the_walk_ends_at_the_first_trace_of_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = segments.batch(0, [Record(b"v", b"k")], last_delta=EACH - 1)
+    many = [segments.batch(EACH * number, [Record(bytes(2000), b"k")] * EACH) for number in range(1, 400)]
+    for name, parts in {"dense": many, "compacted": [first, *many[1:]]}.items():
+        files = segment(0 if name == "compacted" else EACH, parts)
+        write(tmp_path / name, {f"orders-0/{file}": data for file, data in files.items()})
+    read = {name: bytes_read(tmp_path / name, monkeypatch) for name in ("dense", "compacted")}
+    assert read["compacted"] < 1.2 * read["dense"]

@@ -569,7 +569,7 @@ def test_every_broker_gets_the_copy_as_an_empty_one_may_be_elected(tmp_path: Pat
     assert "kdump transactions --hanging" in steps[5]
     assert steps[5].endswith(": before you abort one, look at what it wrote")
     ended = done.salvaged.replace(open_transactions=())
-    assert [step.why for step in steps_for(ended, done.path, 1, has_id=True)] == [
+    assert [step.why for step in steps_for(ended, done.path, 1, needs_id=False)] == [
         *(steps[0], steps[2]),
         f"on each see that {START_AT_1}",
         *steps[3:5],
@@ -599,6 +599,40 @@ def test_a_partition_without_topic_id_is_a_stray_until_somebody_writes_it(tmp_pa
         items = list(salvage([source], Wanted(str(tmp_path / f"out{len(ident)}"), None, ()), OPTIONS, Quick()))
         done = next(item for item in items if isinstance(item, SalvageDone))
         assert any(f"write {done.path}/partition.metadata" in step.why for step in done.steps) == (not ident)
+
+
+VERSION = {"zookeeper": b"broker.id=0\nversion=0\n", "kraft": b"node.id=0\nversion=1\n"}
+CHECKPOINT = {"replication-offset-checkpoint": b"0\n1\nplain 0 1\n"}
+
+
+@pytest.mark.parametrize(
+    ("beside", "told"),
+    [
+        ({"meta.properties": VERSION["zookeeper"]}, None),
+        ({**CHECKPOINT, "other-0/x": b""}, None),
+        ({"meta.properties": VERSION["kraft"]}, "no source has the topic id, and a KRaft broker renames "),
+        (
+            {"meta.properties": VERSION["zookeeper"], f"__cluster_metadata-0/{name(0)}": b""},
+            "no source has the topic id, and a KRaft broker renames ",
+        ),
+        ({}, "where the brokers run KRaft: no source has the topic id, and "),
+        (CHECKPOINT, "where the brokers run KRaft: no source has the topic id, and "),
+        (
+            {**CHECKPOINT, "other-0/partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"},
+            "where the brokers run KRaft: no source has the topic id, and ",
+        ),
+    ],
+    ids=["zookeeper", "before 0.9", "kraft", "migrated", "no log.dir", "no sibling", "sibling with id"],
+)
+def test_a_topic_id_is_asked_for_only_where_brokers_may_run_kraft(
+    beside: dict[str, bytes], told: str | None, tmp_path: Path
+) -> None:
+    write(tmp_path / "data", {**beside, f"plain-0/{name(0)}": batch(0, [b"a"]) + TORN})
+    for _ in ("made", "kept from the first run"):
+        items = run(tmp_path, [str(tmp_path / "data" / "plain-0")])
+        (done,) = (item for item in items if isinstance(item, SalvageDone))
+        found = [step.why for step in done.steps if "no source has" in step.why]
+        assert [one.startswith(told) for one in found] == [True] if told else found == []
 
 
 @pytest.mark.parametrize("other", [False, True])

@@ -17,7 +17,7 @@ from tests.format.test_kernels import both
 from tests.support.coordinator_records import at, classic, commit, ended
 from tests.support.partitions import checkpoint, write
 from tests.support.partitions import name as file_name
-from tests.support.runs import FIXTURES, run_kdump
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import Record
 from tests.support.terminal import run_in_terminal
 from tests.support.verify_runs import held
@@ -188,6 +188,49 @@ def test_a_record_that_cannot_be_read_is_a_finding_and_the_rest_is_folded(tmp_pa
     assert of(found, "commit", "partition") == [1]
     assert set(of(found, "finding", "code")) == {"R07"}
     assert found[-1]["warnings"] == 3, "a type of record that nobody knows is what a coordinator passes over"
+
+
+def with_lost_batch(tmp_path: Path) -> Path:
+    """A log.dir whose `__consumer_offsets-1` has lost what made room for another type of the group grp-up."""
+    path = copy_tree(FIXTURES / "kafka-4.3.1/clean/node1", tmp_path / "data")
+    log = path / "__consumer_offsets-1" / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[9000] ^= 1
+    log.write_bytes(data)
+    return path
+
+
+def test_what_damage_before_a_record_explains_is_told_as_its_effect(tmp_path: Path) -> None:
+    path = with_lost_batch(tmp_path)
+    damage, effect = (one for one in groups(path, exit_status=3) if one["type"] == "finding")
+    assert (damage["code"], damage["offset"], damage["because"]) == ("B01", 77, None)
+    assert (effect["code"], effect["offset"], effect["because"]) == ("R07", 87, "B01")
+    assert effect["message"].endswith(
+        "a coordinator does not load this, as B01 before it may have lost what changed that"
+    )
+    assert "newer Kafka" not in effect["remedy"]
+
+
+def test_findings_about_groups_that_were_not_asked_for_stay_out(tmp_path: Path) -> None:
+    path = with_lost_batch(tmp_path)
+    assert of(groups(path, "--group", "grp-new", exit_status=3), "finding", "code") == ["B01"]
+    assert of(groups(path, "--group", "grp-up", exit_status=3), "finding", "code") == ["B01", "R07"]
+
+
+@pytest.mark.parametrize("layout", [[], ["--reset-csv"]])
+def test_what_text_does_not_write_out_is_counted(layout: list[str], tmp_path: Path) -> None:
+    path = with_lost_batch(tmp_path)
+    run = run_kdump(["groups", str(path), "--group", "grp-up", *layout], tmp_path)
+    assert sum(b" count=1 because=B01: " in line for line in run.stderr.splitlines()) == 1
+
+
+def test_without_damage_before_it_a_record_of_another_type_is_no_effect(tmp_path: Path) -> None:
+    path = with_lost_batch(tmp_path)
+    log = path / "__consumer_offsets-1" / f"{0:020}.log"
+    data = log.read_bytes()
+    log.write_bytes(data[:8859] + data[9249:])  # as if the batch had never been there
+    (effect,) = (one for one in groups(path) if one["type"] == "finding" and one["code"] == "R07")
+    assert (effect["because"], "newer Kafka" in effect["remedy"]) == (None, True)
 
 
 # --- copies ---------------------------------------------------------------------------------------------------

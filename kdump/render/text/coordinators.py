@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from kdump.finding import Finding
+from kdump.item import PartitionChecked
 from kdump.render.escape import escape
 from kdump.render.terminal.numbers import counted
 from kdump.render.text.cluster import cluster_line, shown
@@ -163,6 +164,8 @@ class CoordinatorText:
                 self._write("".join(f"{more}\n" for more in abort_lines(item)))
         elif isinstance(item, Finding):
             self._findings(item)
+        elif isinstance(item, PartitionChecked):
+            self._findings.end_of_file()
         elif isinstance(item, OpenFailure):
             self._error(f"kdump: {item.sentence}")
         elif isinstance(item, CopyChosen):
@@ -171,7 +174,8 @@ class CoordinatorText:
             self._error(f"kdump: {item.sentence}")
 
     def end(self, _status: int) -> None:
-        """Write nothing more: each line stands for itself."""
+        """Write how many findings are not written out; else each line stands for itself."""
+        self._findings.end_of_file()
 
 
 class ResetCsv:
@@ -204,6 +208,8 @@ class ResetCsv:
             self._commit(item)
         elif isinstance(item, Finding):
             self._findings(item)
+        elif isinstance(item, PartitionChecked):
+            self._findings.end_of_file()
         elif isinstance(item, OpenFailure):
             self._error(f"kdump: {item.sentence}")
         elif isinstance(item, CopyChosen):
@@ -211,6 +217,7 @@ class ResetCsv:
 
     def end(self, _status: int) -> None:
         """Say what is left out, and how far the file can be trusted: it has no room for that."""
+        self._findings.end_of_file()
         for name in sorted(self._shares):
             self.refused |= self._asked > 0
             self._error(f"kdump: group {escape(name)}: a share group is left out: {_RESET_SHARE}")

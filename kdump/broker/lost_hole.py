@@ -1,4 +1,4 @@
-"""Offsets that are missing before an answer: whether they are lost, by the rule of verify.
+"""The offsets that a partition lacks though no file shows a loss: whether they are lost, by the rule of verify.
 
 One hole that stands alone, in a log whose batches have as many records as offsets, is no work of compaction. To know
 that takes the headers of all batches; in a compacted log the walk ends at the first thing that compaction explains.
@@ -18,6 +18,8 @@ from kdump.item import Certainty
 from kdump.storage.lost_logs import lost_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from kdump.broker.losses import LostRange
     from kdump.format.read_limits import ReadLimits
     from kdump.storage.partition_dir import PartitionDir
@@ -35,13 +37,13 @@ def lost_hole(partition: PartitionDir, limits: ReadLimits) -> Finding | None:
     losses = PartitionLosses(partition.path, partition.name, partition.start_offset)
     for number in range(len(partition)):
         log = partition.path_of(partition.bases[number], FileKind.LOG)
-        ranges, is_short = _ranges(partition, number, limits)
-        if is_short:
-            return None
-        for _ in losses.take(log, ranges):
-            pass
-        if losses.explains_holes:
-            return None
+        for ranges in _ranges(partition, number, limits):
+            if ranges is None:
+                return None
+            for _ in losses.take(log, ranges):
+                pass
+            if losses.explains_holes:
+                return None
     lone = next(losses.rest(), None)
     if lone is None or lone.certainty is not Certainty.LOST or lone.file is None:
         return None
@@ -61,8 +63,8 @@ def lost_hole(partition: PartitionDir, limits: ReadLimits) -> Finding | None:
     )
 
 
-def _ranges(partition: PartitionDir, number: int, limits: ReadLimits) -> tuple[list[LostRange], bool]:
-    """What a reader of one log does not get, and whether a batch has fewer records than offsets: then that is all."""
+def _ranges(partition: PartitionDir, number: int, limits: ReadLimits) -> Iterator[Sequence[LostRange] | None]:
+    """Yield what a reader of one log does not get, in order; None where a batch has fewer records than offsets."""
     segment, base = partition.segment(number), partition.bases[number]
     log, following = segment.log, partition.next_base(base)
     sizes = limits.max_uncompressed_bytes, limits.max_batch_bytes
@@ -79,9 +81,10 @@ def _ranges(partition: PartitionDir, number: int, limits: ReadLimits) -> tuple[l
     walk.checks.offsets.when_free = fold.settle
     for window in walk.windows():
         if window.cell(0, layout.MAGIC) >= layout.MAGIC_V2 and _scan.lacks_records(window.rows, window.count):
-            return [], True
+            yield None
         fold.window(lambda _position: None)
+        yield below(fold.ranges(), following)
     last = walk.checks.offsets.last
     if following is not None:
         fold.finish(base if last is None else last + 1, following - 1, (), is_last=False)
-    return list(below(fold.ranges(), following)), False
+    yield below(fold.ranges(), following)

@@ -1,0 +1,121 @@
+"""Offsets that are missing in what `dump` searches: those that are lost were not searched.
+
+Strategy: what is read tells the holes in it. Where there is one only, in a whole directory, it may be a loss: then the
+batches of all its logs are walked over once more, as the rule of verify needs. What compaction has made costs nothing,
+or ends that walk at its first trace.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from kdump.finding import Code, Severity
+from kdump.format.batch.offset_order import header_facts
+from kdump.format.read_limits import ReadLimits
+from kdump.item import RecordsUnread
+from kdump.storage.segment import UnreadableError
+from kdump.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.dump.input_file import InputFile
+    from kdump.dump.selection import Selection
+    from kdump.finding import Finding
+    from kdump.format.batch.window import Window
+
+_HOLES = (Code.O04, Code.O07)
+_COMPACTED = 2  # holes from which on compaction explains them
+
+
+class _Hole(NamedTuple):
+    """Offsets that are missing, inclusive, in a log or behind it."""
+
+    path: str
+    first: int
+    last: int
+
+
+class HolesMet(Value):
+    """What a selection has met in the logs of one directory; goes from process to process.
+
+    Args:
+        is_found: something that is selected.
+        holes: the first holes.
+    """
+
+    is_found: bool = False
+    holes: tuple[_Hole, ...] = ()
+
+    def joined(self, other: HolesMet) -> HolesMet:
+        """Return this, and what was met behind it."""
+        holes = dict.fromkeys((*self.holes, *other.holes))
+        return HolesMet(self.is_found or other.is_found, tuple(holes)[:_COMPACTED])
+
+
+class HoleWatch:
+    """Watches what is read of one log.
+
+    Args:
+        log: it.
+
+    Attributes:
+        met: what was met.
+    """
+
+    def __init__(self, log: InputFile) -> None:
+        self._log = log
+        self.met = HolesMet()
+
+    def begin(self, window: Window) -> None:
+        """Take the first batches of the log into account: no finding says that others are missing before them."""
+        first, base = header_facts(window, 0), self._log.log_base
+        if base is not None and first.first is not None and first.first > base and first.trusted:
+            self._add(_Hole(self._log.path, base, first.first - 1))
+
+    def see(self, findings: Iterable[Finding]) -> None:
+        """Take what was found into account; findings may come again."""
+        for one in findings:
+            if one.code in _HOLES and one.severity is Severity.NOTE:
+                self._add(_Hole(one.file, one.offset or 0, one.last_offset or 0))
+
+    def found(self) -> None:
+        """Note that something is selected."""
+        self.met = self.met.joined(HolesMet(is_found=True))
+
+    def _add(self, hole: _Hole) -> None:
+        """Keep a hole, unless it lies below the log start offset."""
+        if len(self.met.holes) < _COMPACTED and hole.last >= self._log.directory.log_start:
+            self.met = self.met.joined(HolesMet(holes=(hole,)))
+
+
+def not_searched(
+    met: HolesMet, logs: Sequence[InputFile], options: DumpOptions, selection: Selection
+) -> Iterator[RecordsUnread]:
+    """Yield the offsets that are lost, where what is selected may have been there.
+
+    Args:
+        met: in the logs.
+        logs: of one directory, all that were to be searched.
+        options, selection: what was asked for.
+
+    Reports: O04, O07, as what was not searched.
+    """
+    if len(met.holes) != 1 or (met.is_found and not selection.is_search):
+        return
+    from kdump.broker.lost_hole import lost_hole  # the walk over damage: most selections do not need it
+
+    (hole,), directory = met.holes, logs[0].directory
+    try:
+        lost = lost_hole(directory, ReadLimits(options.max_batch_bytes, options.max_uncompressed_bytes))
+    except (UnreadableError, OSError):  # compaction may explain the hole in the log that cannot be read
+        return
+    if lost is None or os.path.basename(lost.file) != os.path.basename(hole.path):
+        return
+    first, last = lost.offset or 0, lost.last_offset or 0
+    is_listed = lost.code is Code.O04 or not logs[0].follow
+    is_asked = is_listed or any(log.base == directory.next_base(first) for log in logs)  # not where one log is named
+    if is_asked and first <= hole.last and hole.first <= last:
+        yield RecordsUnread(lost.replace(file=hole.path))
