@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from kdump.format.read_limits import ReadLimits
     from kdump.format.record.chunk import Chunk
     from kdump.format.source import Source
+    from kdump.rescue.sources import SourceLog
+    from kdump.storage.tolerant import TolerantSource
 
 _RENAMED = 2  # batches below the base offset of the name, or too far above it
 _ROUNDS = 8  # a field that is put right can show the next one
@@ -215,6 +217,16 @@ class LogFacts(Value):
     def overlay(self, source: Source) -> Source:
         """Return the log as its stretches count on it."""
         return Overlay(source, self.patches) if self.patches else source
+
+
+class ReadLog(NamedTuple):
+    """A log that was read: which, of which copy, through what, and what it has."""
+
+    log: SourceLog
+    copy: int
+    raw: TolerantSource
+    source: Source
+    facts: LogFacts
 
 
 def read_log(

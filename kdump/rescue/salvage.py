@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
+from kdump.rescue.line_writer import ChangedError, LineWriter
 from kdump.rescue.next_steps import notes_if_sound, steps_after, steps_before
-from kdump.rescue.partition import ChangedError, LineWriter, PartitionSalvage, RefusalError, SalvageOptions
+from kdump.rescue.partition import PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of, name_of
 from kdump.rescue.sources import find_copies, is_partition_name
 from kdump.rescue.standing import Standing, standing_by

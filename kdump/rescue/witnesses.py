@@ -1,0 +1,166 @@
+"""What the indexes and other files of copies, and bytes beside their batches, tell of what the copies lack."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kdump.broker.producer.end_markers import LARGEST_MARKER
+from kdump.broker.producer.transaction_fates import Aborts, told_by_index
+from kdump.format.batch import layout
+from kdump.format.kinds import FileKind
+from kdump.rescue.log_facts import STRETCH, Place, batches_of
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.lost_logs import lost_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kdump.rescue.line import Line
+    from kdump.rescue.log_facts import ReadLog
+    from kdump.rescue.sources import Copy
+    from kdump.storage.open_files import OpenFileCache
+
+
+class Witnesses:
+    """What the files of the copies tell beside their batches.
+
+    Args:
+        copies: of the partition.
+        read: their logs, but for those of other partitions.
+        cache: opens their files.
+        max_batch_bytes: a batch over this is not held in memory.
+    """
+
+    def __init__(
+        self, copies: Sequence[Copy], read: Sequence[ReadLog], cache: OpenFileCache, max_batch_bytes: int
+    ) -> None:
+        self._copies = copies
+        self._read = read
+        self._cache = cache
+        self._max_batch_bytes = max_batch_bytes
+
+    def known_end(self, line: Line) -> int:
+        """Return the offset up to which anything knows of records of the line.
+
+        What a copy knows behind the point where it leaves the line is of another branch.
+        """
+        ends = [line.last + 1]
+        for number, copy in enumerate(self._copies):
+            end = 0
+            for one in self._read:
+                if one.copy == number:
+                    start = end if one.log.base is None or one.facts.is_renamed else max(end, one.log.base)
+                    end = one.facts.end(start, line.last)
+                    if one.log.next_base is None:
+                        end = max([end, *(offset for offset, _ in self._known_by_indexes(one))])
+            ends.append(min(copy.known_end(end), line.cuts[number]))
+        return max(ends)
+
+    def cut_end(self, one: ReadLog) -> Place | None:
+        """Return where the end of a log before another one is cut off; None where nothing shows that.
+
+        Compaction leaves offsets out before the next log, but neither a torn batch nor an index that goes on.
+        """
+        facts, after = one.facts, one.log.next_base
+        if after is None or one.log.base is None or facts.is_renamed or self._copies[one.copy].is_run:
+            return None
+        last = facts.end(one.log.base, layout.LARGEST_OFFSET) - 1
+        codes: tuple[str, ...] = ("L02",) if facts.places and "L02" in facts.places[-1].codes else ()
+        codes = tuple(code for offset, code in self._known_by_indexes(one) if last + 1 < offset <= after) or codes
+        return Place(one.raw.size, 0, None, None, None, False, codes, False) if codes else None
+
+    def _known_by_indexes(self, one: ReadLog) -> list[tuple[int, str]]:
+        """The offsets that a log must have reached by its indexes, and the codes of what they show."""
+        facts, base = one.facts, one.log.base
+        if base is None or facts.is_renamed or self._copies[one.copy].is_run:
+            return []
+        last = facts.last if facts.last is not None else base - 1
+        with suppress(OSError):
+            segment, end = (
+                self._copies[one.copy].segment(one.log, self._cache),
+                max(facts.stretches[1::STRETCH], default=0),
+            )
+            known = list(segment.known_ends(end - 1, last, None))
+            if len(known) == 1 and known[0][1] == "T04":  # without the offset index its timestamp counts
+                known = list(segment.known_ends(end - 1, last, self._latest(one)))
+            return known
+        return []
+
+    def _latest(self, one: ReadLog) -> int | None:
+        """The largest timestamp of the batches of a log that are well."""
+        rows, limit = one.facts.stretches, self._max_batch_bytes
+        stretches = (batches_of(one.source, rows[at], rows[at + 1], limit) for at in range(0, len(rows), STRETCH))
+        return max((max(window.column(layout.MAX_TIMESTAMP)) for found in stretches for window in found), default=None)
+
+    def lacks_log(self, first: int, last: int) -> bool:
+        """Tell whether the log of a segment is missing that begins in a range: another hole than compaction makes."""
+        copies = [copy for copy in self._copies if not copy.is_run]
+        return any(first <= base <= last for copy in copies for base in lost_of(copy.directory).logs)
+
+    def has_no_marker(self, first: int, last: int, ends: Sequence[int]) -> bool:
+        """Tell whether all bytes that a log has in the place of a hole are batches too large for a marker.
+
+        Args:
+            first, last: offsets of the hole.
+            ends: up to which offset (exclusive) each copy is of the line.
+        """
+        for one in self._read:
+            if self._copies[one.copy].is_run or last >= ends[one.copy]:
+                continue
+            rows, base = one.facts.stretches, one.log.base
+            lasts = rows[3::STRETCH]
+            row = (bisect_left(lasts, first - 1) + 1) * STRETCH  # of the stretch behind the hole
+            if row <= len(rows) and rows[row - 1] == first - 1:
+                begin = rows[row - 3]
+            elif base == first and not one.facts.is_renamed:
+                begin = row = 0
+            else:
+                continue
+            if row < len(rows):
+                after, end = rows[row + 2], rows[row]
+            else:  # the next log that is here is not the one behind it where that is lost
+                after, end = one.facts.end(base or 0, first - 1), one.raw.size
+            if after == last + 1 and _are_large(one.facts.places, begin, end):
+                return True
+        return False
+
+    def aborts(self, ends: Sequence[int], last: int) -> Iterator[Aborts]:
+        """Yield what the transaction indexes of the copies say, also of those whose logs are lost.
+
+        Args:
+            ends: up to which offset (exclusive) each copy is of the line.
+            last: offset of the line.
+        """
+        for number, copy in enumerate(self._copies):
+            if copy.is_run:
+                continue
+            logs = {one.log.base: one.facts for one in self._read if one.copy == number}
+            for base, files in sorted(copy.directory.by_base.items()):
+                facts, path = logs.get(base), files.get(FileKind.TXNINDEX)
+                opened = None if path is None else self._cache.open(path)
+                if opened is None or isinstance(opened, OpenFailure) or (facts is not None and facts.is_renamed):
+                    continue
+                is_whole = facts is not None and bool(facts.stretches) and facts.stretches[0] == 0
+                first = facts.stretches[2] if facts is not None and is_whole else None
+                end = None if facts is None else facts.end(base, last)
+                with suppress(OSError):
+                    found = told_by_index(opened, base, copy.directory.next_base(base), first, end)
+                    if found is not None:
+                        reached = min(found.last, ends[number] - 1)
+                        entries = [entry for entry in found.entries if entry.last_offset <= reached]
+                        yield Aborts(entries, found.first, reached)
+
+
+def _are_large(places: Sequence[Place], begin: int, end: int) -> bool:
+    """Whether bytes of a log are whole batches that stay out, each too large for a marker; not where there are none."""
+    start = begin
+    for at in range(bisect_left(places, begin, key=lambda one: one.position), len(places)):
+        place = places[at]
+        if place.position != begin or begin >= end:
+            break
+        if place.length <= LARGEST_MARKER or not place.is_whole:
+            return False
+        begin += place.length
+    return start < begin == end
