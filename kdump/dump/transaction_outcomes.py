@@ -325,7 +325,7 @@ class Outcomes:
         walk, is_first = open_walk(log, source, self._options, findings), True
         walk.checks.follow_producers = False
         with suppress(OSError):
-            for window in walk.windows():
+            for window in settled_windows(walk, findings):
                 self._see_missing(log, window, findings, is_first=is_first)
                 is_first = False
                 findings.clear()

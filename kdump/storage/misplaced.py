@@ -246,6 +246,7 @@ class _Search:
             if first is not None and last is not None and first <= last:
                 if any(one.code in _WRONG_OFFSET for one in found):
                     return None
+                lacks = lacks or any(one.code is Code.O04 for one in found)
                 return _Whole(_Span(name, first, last + 1), lacks, (epochs[0], epochs[-1]))
         return None
 

@@ -203,6 +203,14 @@ def assert_same(expected: Walked, found: Walked) -> None:
     assert found.told == expected.told
 
 
+# A wrapper waits for the batch behind it, wherever a window ends.
+WRAPPERS = Mutant(
+    "v0 v1 v2",
+    [Edit("flip", 0, 1, 0, b"\0"), Edit("splice", 65, 1000, 623, b"\0")],
+    "v0 v1 v2",
+    based=True,
+    hints="none",
+)
 # An offset that is the number for "nothing before" was no neighbour to the scan, but one to the folds.
 LEAST_OFFSET = Mutant(
     "hand-made",
@@ -216,6 +224,7 @@ LEAST_OFFSET = Mutant(
 @searching
 @given(mutants, st.lists(st.integers(0, 9000), max_size=3))
 @example(LEAST_OFFSET, [188])
+@example(WRAPPERS, [156, 981])
 def test_reading_in_ranges_is_reading_whole(mutant: Mutant, stops: list[int]) -> None:
     whole = mutant.walked()
     assert_same(whole, mutant.walked(sorted(stops)))

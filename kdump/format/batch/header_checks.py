@@ -30,10 +30,12 @@ _HEADER = layout.ODD_CODEC | layout.ODD_ATTRIBUTES | layout.ODD_DELTA | layout.O
 _SEAM = 3  # rows after which nothing of the window before is in doubt
 
 
-def _one_format(window: Window) -> bool:
-    """Whether all batches have leader epochs, or none: the scan compares only those that have one."""
+def _is_plain(window: Window) -> bool:
+    """Whether the scan has compared all batches with each other: all have leader epochs or none, and a first offset."""
     lowest, highest = _scan.extremes(window.rows, window.count, layout.MAGIC)
-    return lowest >= layout.MAGIC_V2 or highest < layout.MAGIC_V2
+    if lowest >= layout.MAGIC_V2:
+        return True
+    return highest < layout.MAGIC_V2 and _scan.extremes(window.rows, window.count, layout.BASE_OFFSET)[0] >= 0
 
 
 class HeaderChecks:
@@ -97,11 +99,11 @@ class HeaderChecks:
         if self.follow_producers and (bits & (layout.HAS_PRODUCER | layout.GAP) or not all_trusted):
             self._sequences.step(window)
         start = 0
-        if window.count > _SEAM and not bits & _ORDER and all_trusted and _one_format(window):
+        if window.count > _SEAM and not bits & _ORDER and all_trusted and _is_plain(window):
             start = window.count - 1
             last = header_facts(window, start)
             goes_on = self.offsets.is_next(window.cell(0, layout.BASE_OFFSET)) and self.epochs.is_same(last.epoch)
-            if goes_on and last.first is not None:
+            if goes_on:
                 self._skip(window, start)
                 return
             for k in range(_SEAM):
