@@ -19,7 +19,6 @@ from kdump.checks.state_files import check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.checks.why_gone import why_gone
 from kdump.finding import Code, Finding
-from kdump.format.batch.epoch_order import ascend
 from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
 from kdump.storage.directory import SEGMENT_KINDS
@@ -93,7 +92,7 @@ class PartitionCheck:
 
     @cached_property
     def _usable_epochs(self) -> Sequence[EpochEntry]:
-        return self.directory.epochs if ascend(self.directory.epochs) else ()
+        return self.directory.sound_epochs
 
     @cached_property
     def _lost_logs(self) -> dict[int, int]:
@@ -304,8 +303,9 @@ class PartitionCheck:
 
     def _without_files(self) -> Iterator[Finding]:
         """Logs that are lost with all their files: no index speaks of them."""
-        for finding in lost_of(self.directory).findings():
-            if self._only is None and finding.offset not in self.directory.by_base:
+        lost = lost_of(self.directory)
+        for finding in lost.findings():
+            if self._only is None and finding.offset is not None and not lost.has_index(finding.offset):
                 yield finding
 
     def _without_log(self, path: str, base: int) -> Finding:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -121,6 +123,7 @@ class _SegmentCheck:
         self._gap_end: int | None = None  # of the last gap
         self._epoch_range: tuple[int, int] | None = None
         self._is_sure_of_last = True
+        self._late: deque[Window] = deque()  # rows of batches that the indexes are still held against
         self._off_epochs = self._holes_inside = False
         self._is_whole = True
         self._first_offset: int | None = None
@@ -359,11 +362,40 @@ class _SegmentCheck:
         if odd:
             last = self._job.base_offset - 1 if offsets.last is None else offsets.last
             self._gap_for_indexes()
-        sure = not odd and offsets.is_settled
         k = window.count - 1
         self._is_sure_of_last = not odd and window.cell(k, layout.CRC) == window.cell(k, layout.COMPUTED_CRC)
         self._last_offset = window.cell(k, layout.LAST_OFFSET)
-        return self._to_indexes(lambda fold: fold.step(window, last, sure=sure))
+        return self._index_steps(window, last, offsets, sure=not odd)
+
+    def _index_steps(self, window: Window, last: int, offsets: OffsetFold, *, sure: bool) -> Iterator[None]:
+        """Hold batches against the indexes, but those that wait to be judged by the ones behind them.
+
+        Args:
+            window: the batches.
+            last: the last offset that is believed after them.
+            offsets: judges their offsets.
+            sure: these can be.
+        """
+        edge = offsets.waits_from
+        yield from self._late_steps(edge)
+        if not sure or edge is None:
+            yield from self._to_indexes(lambda fold: fold.step(window, last, sure=sure and edge is None))
+            return
+        k = bisect_left(window.column(layout.POSITION), edge, 0, window.count)
+        self._late.extend(window.row_alone(row) for row in range(k, window.count))
+        if k:
+            part = window.part(0, k)
+            last = part.cell(k - 1, layout.LAST_OFFSET)
+            yield from self._to_indexes(lambda fold: fold.step(part, last, sure=True))
+
+    def _late_steps(self, edge: int | None) -> Iterator[None]:
+        """Hold batches against the indexes that are judged by now: those before a position, or all."""
+        while self._late and (edge is None or self._late[0].cell(0, layout.POSITION) < edge):
+            one = self._late.popleft()
+            sure, last = one.cell(0, layout.POSITION) not in self._blamed, one.cell(0, layout.LAST_OFFSET)
+            yield from self._to_indexes(
+                lambda fold, one=one, last=last, sure=sure: fold.step(one, last, sure=sure)  # type: ignore[misc]
+            )
 
     def _gap_for_indexes(self) -> None:
         for fold in self._folds.values():
@@ -385,6 +417,7 @@ class _SegmentCheck:
                 self._report(finding)
         if not log.size:
             self._report(Finding(Code.F02, self._path))
+        yield from self._late_steps(None)
         yield from self._to_indexes(lambda fold: fold.finish(self._end, log.size, self._last_batch_at))
         self._missing_indexes(log.size)
         for finding in self._maybe_compaction:

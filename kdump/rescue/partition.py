@@ -485,8 +485,19 @@ class PartitionSalvage:
                     f"{copy.source}: the log start offset {offset} is above the end of its log (K02) and does not count"
                 )
             else:
+                self._note_tiered(copy, offset)
                 found.append(offset)
         return max(found, default=None)
+
+    def _note_tiered(self, copy: Copy, start: int) -> None:
+        """Say which offsets a copy lacks that only a tiered log may lack."""
+        first = min(copy.bases, default=start)
+        if start < first:
+            offsets = f"offset {start}" if start == first - 1 else f"offsets {start}..{first - 1}"
+            self.notes.append(
+                f"{copy.path}: the log start offset is {start}, and the first segment begins at {first}: {offsets} are "
+                "in remote storage if the topic is tiered, else they are lost: name a replica that has them as a source"
+            )
 
     # --- the line -------------------------------------------------------------------------------------------
     def line(self) -> Line:

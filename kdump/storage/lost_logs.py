@@ -21,7 +21,7 @@ from kdump.format.kinds import FileKind
 from kdump.ranges import RangeSet
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.misplaced import misplaced_in
-from kdump.storage.names import SALVAGE_ROWS
+from kdump.storage.names import SALVAGE_ROWS, parse_name
 from kdump.storage.segment import Segment, cut_off
 
 if TYPE_CHECKING:
@@ -81,9 +81,17 @@ def begin_by_epochs(directory: PartitionDir, first: int) -> int | None:
         return None
     starts = directory.log_dir.file(FileKind.LOG_START)
     is_known = starts.failure is None and not starts.findings and directory.key not in starts.offsets
-    on_its_way = tuple(f"{FileKind.LOG.value}.{suffix}" for suffix in _ON_ITS_WAY)
-    is_here = any(name.endswith(on_its_way) for name in directory.listing.names)
+    is_here = any(begin <= base < first for base in _on_their_way(directory))
     return begin if is_known and not is_here and not misplaced_in(directory) else None
+
+
+def _on_their_way(directory: PartitionDir) -> Iterator[int]:
+    """The base offsets of logs that a broker was about to remove, or to put in place."""
+    for name in directory.listing.names:
+        if name.endswith(tuple(f"{FileKind.LOG.value}.{suffix}" for suffix in _ON_ITS_WAY)):
+            base = parse_name(name.rpartition(".")[0]).base_offset
+            if base is not None:
+                yield base
 
 
 def known_ends(directory: PartitionDir, lost: Mapping[int, int]) -> Iterator[tuple[int, Code]]:
@@ -172,6 +180,10 @@ class LostOffsets:
         bases = sorted((*self.logs, *self._directory.log_bases))
         return [(base, next((one - 1 for one in bases if one > base), last)) for base, last in self.logs.items()]
 
+    def has_index(self, base: int) -> bool:
+        """Whether an index of a lost log is here; else the leader-epoch-checkpoint shows that it was."""
+        return bool(_INDEXES.keys() & self._directory.by_base.get(base, {}))
+
     def findings(self, first: int = 0, end: int | None = None) -> Iterator[Finding]:
         """Yield one for each log that is lost.
 
@@ -187,7 +199,7 @@ class LostOffsets:
                 f"its indexes have entries up to offset {self.logs[base]}",
                 "removes its indexes, the only witnesses",
             )
-            if base not in self._directory.by_base:
+            if not self.has_index(base):
                 why = f"{FileKind.EPOCHS.value} begins at offset {base}, and no broker has raised it to {until + 1}"
                 witness = f"raises {FileKind.EPOCHS.value}, the only witness"
             values = {"why": f"the log is missing: {why}", "remedy": f"{_RESTORE} {witness}"}

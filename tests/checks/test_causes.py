@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import kdump
 from kdump.finding import Code, Finding, Severity
 from kdump.item import Loss, Step
 from tests.support.damage_cases import Damage, damage_cases
-from tests.support.runs import FIXTURES, run_kdump
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.verify_runs import findings_of, items_of
 
 if TYPE_CHECKING:
@@ -321,3 +322,16 @@ def test_an_index_of_another_log_is_no_witness_of_where_its_own_ends(tmp_path: P
     [step] = [one for one in items if isinstance(one, Step)]
     assert step.command is not None
     assert step.command.startswith("kdump reindex ")
+
+
+def test_a_malformed_leader_epoch_checkpoint_judges_no_batch(tmp_path: Path) -> None:
+    """What is left of it says nothing: the file is damaged (K04), the logs are not."""
+    whole = FIXTURES / "damage" / "intact" / "epochs" / "logdir"
+    for size in (14, 9, 5):
+        directory = copy_tree(whole, tmp_path / str(size))
+        checkpoint = directory / "epochs-0" / "leader-epoch-checkpoint"
+        checkpoint.write_bytes(checkpoint.read_bytes()[:size])
+        found = kdump.verify([str(directory)]).findings
+        assert [(one.code.name, one.file) for one in found if one.severity is Severity.ERROR] == [
+            ("K04", str(checkpoint))
+        ]

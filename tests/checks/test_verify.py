@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kdump
 from kdump.finding import Code, Finding, Severity
 from kdump.format.index.offset_and_time import OffsetIndex
 from kdump.format.source import BytesSource
@@ -599,3 +600,17 @@ def test_a_checkpoint_that_cannot_be_read_names_no_other_directory_as_its_source
     (found,) = (one for one in findings_of(FIXTURES / "checkpoint-k03-malformed") if one.code is Code.K03)
     assert "that of another log directory does not fit" in found.remedy
     assert "a checkpoint of offsets, no other file, may be moved away" in found.remedy
+
+
+def test_an_index_is_held_against_batches_that_wait_for_those_behind_them(tmp_path: Path) -> None:
+    """In a compacted log nearly every batch waits: its offset does not follow from the one before it."""
+    for topic, base in (("compact-0", 636), ("tombstone-0", 611), ("compacttxn-0", 396)):
+        directory = copy_tree(FIXTURES / "kafka-4.3.1" / "clean" / "node1" / topic, tmp_path / topic)
+        index = directory / f"{base:020}.timeindex"
+        data = bytearray(index.read_bytes())
+        data[3] = 0xFF
+        index.write_bytes(data)
+        found = [one for one in kdump.verify([str(directory)]).findings if one.severity is Severity.ERROR]
+        assert {one.file for one in found} == {str(index)}
+        assert found[0].code is Code.T04
+        assert found[0].repair == f"kdump reindex {index}"

@@ -378,3 +378,19 @@ def test_first_segments_are_not_lost_where_a_broker_may_have_deleted_them(case: 
     notes = [one for one in kdump.verify([str(txnspan)]).findings if one.code.name == "L15"]
     assert [one.offset for one in notes] == ([] if case == "tiered" else [0])
     assert all(("begins at 0 still" in one.message) == (case == "killed") for one in notes)
+
+
+def test_a_segment_is_lost_though_older_ones_wait_for_their_deletion(tmp_path: Path) -> None:
+    """The .deleted files end below the offset at which the leader-epoch-checkpoint begins."""
+    directory = copy_tree(CLEAN / "node1", tmp_path / "node1") / "retention-0"
+    for kind in ("log", "index", "timeindex"):
+        (directory / name(437, kind)).unlink()
+    assert lost(directory) == [(437, 484, "lost")]
+    assert errors(directory) == [("F08", name(437))]
+
+
+def test_salvage_names_the_offsets_that_only_a_tiered_log_may_lack(tmp_path: Path) -> None:
+    for topic, said in (("tiered", "offsets 141..434 are in remote storage if the topic is tiered"), ("dense", None)):
+        made = run_kdump(["salvage", str(CLEAN / "node1" / f"{topic}-0"), "--to", str(tmp_path / "to")], FIXTURES)
+        assert ("in remote storage" in made.stdout.decode()) is (said is not None)
+        assert said is None or said in made.stdout.decode()

@@ -102,6 +102,12 @@ class Window:
         view = memoryview(bytes(self.view[start : start + size]) + _PAST_END)
         return Window(view, self.origin + start, self.row(k), 1, self.whole, before=self.offset_before(k))
 
+    def row_alone(self, k: int) -> Window:
+        """Return one batch alone without its bytes, for those who read its row only."""
+        return Window(
+            memoryview(b""), self.cell(k, layout.POSITION), self.row(k), 1, False, before=self.offset_before(k)
+        )
+
     def part(self, start: int, stop: int) -> Window:
         """Return rows [start, stop) while they are valid: this window where that is all."""
         if not start and stop == self.count:
