@@ -112,12 +112,13 @@ class Salvaged(Value):
 
 
 class LeftOutBatches(Value):
-    """Intact batches that stay out, as the end of their transaction may be in what is lost: neighbours are one.
+    """Intact batches that stay out, as the end of their transaction is lost, or may be: neighbours are one.
 
     Args:
         offset, last_offset: inclusive.
         records: how many.
         lost_offset, last_lost_offset: where the end of the transaction may be, inclusive.
+        fate: aborted or committed, where a transaction index tells; None where nothing does.
     """
 
     offset: int
@@ -125,6 +126,7 @@ class LeftOutBatches(Value):
     records: int
     lost_offset: int
     last_lost_offset: int
+    fate: str | None = None
 
 
 class SalvageStep(Value):

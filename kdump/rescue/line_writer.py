@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.broker.producer.transaction_fates import Hole, TransactionFates
+from kdump.broker.producer.transaction_fates import IN_DOUBT, Hole, TransactionFates
 from kdump.finding import Code
 from kdump.format.batch import layout
 from kdump.format.batch.window import Buffer, Window
@@ -277,8 +277,8 @@ class LineWriter:
             rule = None if below else self._rule(self._left_out, window, k)
             hole = None if rule is None else rule.hole
             out = self._out(one, window, k, () if hole is None else hole.codes, is_below=below)
-            if hole is not None:
-                self._tell_left_out(out, hole)
+            if hole is not None and rule is not None:
+                self._tell_left_out(out, hole, None if rule.fate == IN_DOUBT else rule.fate)
             start = k + 1
         self._part(writer, number, copies, window, start, window.count)
 
@@ -303,13 +303,14 @@ class LineWriter:
         producer, first = window.cell(k, layout.PRODUCER_ID), window.cell(k, layout.BASE_OFFSET)
         return next((rule for rule in rules if rule.producer == producer and rule.start <= first < rule.stop), None)
 
-    def _tell_left_out(self, out: Loss, hole: Hole) -> None:
+    def _tell_left_out(self, out: Loss, hole: Hole, fate: str | None) -> None:
         first, records = out.offset, out.records or 0
         before = self.left_out[-1] if self.left_out else None
-        if before is not None and (before.last_offset + 1, before.lost_offset) == (first, hole.first):
+        here = first, hole.first, fate
+        if before is not None and (before.last_offset + 1, before.lost_offset, before.fate) == here:
             first, records = before.offset, before.records + records
             self.left_out.pop()
-        self.left_out.append(LeftOutBatches(first, out.last_offset, records, hole.first, hole.last))
+        self.left_out.append(LeftOutBatches(first, out.last_offset, records, hole.first, hole.last, fate))
 
     def _part(self, writer: SegmentWriter, number: int, copies: int, window: Window, start: int, stop: int) -> None:
         """Write rows [start, stop), and say what became of each."""

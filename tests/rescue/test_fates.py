@@ -10,7 +10,7 @@ from kdump.rescue.salvage import Wanted, salvage
 from tests.support.fates import PARTITIONS, Damage, damages, salvaged_otherwise
 from tests.support.healing import OPTIONS, Quick, batches
 from tests.support.partitions import Files, aborted, marker, name, segment, write
-from tests.support.runs import FIXTURES
+from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import TRANSACTIONAL, batch
 
 if TYPE_CHECKING:
@@ -190,3 +190,15 @@ def test_what_was_aborted_in_a_lost_end_does_not_stay_open(tmp_path: Path) -> No
     }
     del files[name(2)]
     assert salvaged(tmp_path, files) == [1]
+
+
+def test_batches_that_the_index_tells_as_aborted_are_said_to_be_so(tmp_path: Path) -> None:
+    """Their marker is lost, so they stay out; but nothing is in doubt, as dump --fate says too."""
+    source = copy_tree(FIXTURES / "damage" / "intact" / "txn" / "logdir", tmp_path / "in") / "payments-0"
+    with (source / f"{224:020}.log").open("r+b") as log:
+        log.truncate(1712)
+    run = run_kdump(["salvage", str(source), "--to", str(tmp_path / "out")], tmp_path)
+    [line] = [line for line in run.stdout.decode().splitlines() if "left out: " in line]
+    assert "left out: offsets 199..200, " in line
+    assert "their transaction was aborted, as the transaction index tells, and its end is lost, at offset" in line
+    assert b"may be in what is lost" not in run.stdout

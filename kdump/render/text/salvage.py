@@ -175,8 +175,7 @@ class SalvageText:
             return
         yield head
         yield sentence
-        if item.left_out:
-            yield f"  {_left_out(item.left_out)}"
+        yield from (f"  {line}" for line in _left_out(item.left_out))
         if absent:
             yield f"  absent: {absent} offsets: cleaned away, below the log start, or never here"
         if item.diverged:
@@ -222,18 +221,20 @@ def _steps(steps: Iterable[SalvageStep]) -> Iterable[str]:
         yield f"  next {number}: {step.why}{'' if step.command is None else f': {step.command}'}"
 
 
-def _left_out(some: Sequence[LeftOutBatches]) -> str:
-    """Say which of the losses are intact, and why they stay out all the same."""
-    out, lost = Ranges(), Ranges()
-    for one in some:
-        out.add(one.offset, one.last_offset)
-    for first, last in sorted({(one.lost_offset, one.last_lost_offset) for one in some}):
-        lost.add(first, last)
-    records = counted(sum(one.records for one in some), "record")
-    return (
-        f"left out: {out} ({records}, intact): the end of their transaction may be in what is lost at {lost}; "
-        f"a copy that has {'it' if lost.offsets == 1 else 'these'} settles it"
-    )
+def _left_out(some: Sequence[LeftOutBatches]) -> Iterable[str]:
+    """Say which of the losses are intact, and why they stay out all the same: one line for each fate."""
+    for fate in dict.fromkeys(one.fate for one in some):
+        out, lost = Ranges(), Ranges()
+        told = [one for one in some if one.fate == fate]
+        for one in told:
+            out.add(one.offset, one.last_offset)
+        for first, last in sorted({(one.lost_offset, one.last_lost_offset) for one in told}):
+            lost.add(first, last)
+        records, them = counted(sum(one.records for one in told), "record"), "it" if lost.offsets == 1 else "these"
+        why = f"the end of their transaction may be in what is lost at {lost}; a copy that has {them} settles it"
+        if fate is not None:
+            why = f"their transaction was {fate}, as the transaction index tells, and its end is lost, at {lost}"
+        yield f"left out: {out} ({records}, intact): {why}"
 
 
 def _counted_names(names: list[str]) -> str:
