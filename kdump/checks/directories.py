@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING
 
 from kdump.checks.names import check_names
 from kdump.checks.partition import PartitionCheck
+from kdump.checks.raft_log import check_snapshot
 from kdump.checks.state_files import check_text
 from kdump.finding import Code, Finding
 from kdump.format.kinds import TEXT_KINDS, FileKind
 from kdump.item import Checked, CheckedFile
+from kdump.storage.names import BOOTSTRAP
 from kdump.storage.partition_dir import InputDirectory
+from kdump.storage.raft_snapshots import to_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kdump.checks.options import VerifyOptions
     from kdump.item import Item
+    from kdump.storage.directory import FoundFile
 
 _LOG_DIR_KINDS = tuple(kind for kind in TEXT_KINDS if kind not in (FileKind.EPOCHS, FileKind.PARTITION_METADATA))
 
@@ -40,8 +44,12 @@ class DirectoryCheck:
         self.partitions = [PartitionCheck(one) for one in directory.partitions]
         self.is_broker_directory = bool(self.partitions or directory.contents.files or directory.failure)
 
-    def check(self) -> Iterator[Item]:
-        """Yield what is wrong with the files of a log directory itself, and what its checkpoints say of partitions."""
+    def check(self, options: VerifyOptions) -> Iterator[Item]:
+        """Yield what is wrong with the files of a log directory itself, and what its checkpoints say of partitions.
+
+        Args:
+            options: what was asked for.
+        """
         for check in self.partitions:
             yield from check.checkpoint_findings
         if not self._directory.is_log_dir:
@@ -49,14 +57,22 @@ class DirectoryCheck:
                 yield Checked((), 0, 0)
             return
         shown: list[CheckedFile] = []
-        for kind in (file.name.kind for file in self._directory.contents.files):
-            for one in check_text(self.log_dir.file(kind)) if kind in _LOG_DIR_KINDS else ():
+        for file in self._directory.contents.files:
+            for one in self._judged(file, options):
                 if isinstance(one, CheckedFile):
                     shown.append(one)
                 else:
                     yield one
         yield from check_names(self._directory.contents)
         yield Checked(tuple(shown), 0, 0)
+
+    def _judged(self, file: FoundFile, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
+        """One file of the log directory itself."""
+        if file.name.kind in _LOG_DIR_KINDS:
+            yield from check_text(self.log_dir.file(file.name.kind))
+        elif os.path.basename(file.path) == BOOTSTRAP:
+            for one in check_snapshot(file.path, options):
+                yield to_copy(one) if isinstance(one, Finding) else one
 
     def predict(self, options: VerifyOptions, told: Mapping[str, str], lost: Mapping[str, int]) -> Iterator[Item]:
         """Yield what the next start of a broker does with the partitions.

@@ -11,7 +11,6 @@ from kdump.checks.indexes import index_fold
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.next_steps import PartitionSteps
 from kdump.checks.partition import PartitionCheck
-from kdump.checks.raft_log import snapshot_alone
 from kdump.checks.read_errors import judged
 from kdump.checks.segment import check_segment
 from kdump.checks.state_files import check_text, read_producers
@@ -25,6 +24,7 @@ from kdump.storage.names import parse_name
 from kdump.storage.open_files import OpenFileCache, open_source
 from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import above
+from kdump.storage.raft_snapshots import to_copy
 from kdump.storage.state_file import StateFile
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _by_kind(path: str, jobs: Sequence[SegmentJob], options: VerifyOptions) -> I
     elif name.kind is FileKind.CHECKPOINT:
         job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, path, is_alone=True)
         for one in _judged(job, options, FileKind.CHECKPOINT):
-            yield snapshot_alone(one) if isinstance(one, Finding) else one
+            yield to_copy(one) if isinstance(one, Finding) else one
     else:
         yield from _of_segment(path, name.kind, name.base_offset or 0, jobs, options)
 

@@ -12,9 +12,8 @@ from kdump.checks.causes import PartitionCauses
 from kdump.checks.job import LostInLog, SegmentJob, SegmentSummary
 from kdump.checks.names import check_names
 from kdump.checks.next_steps import PartitionSteps
-from kdump.checks.raft_log import for_node, snapshot_ahead
+from kdump.checks.raft_log import check_snapshot, for_node, snapshot_ahead
 from kdump.checks.replay import Replay
-from kdump.checks.segment import check_segment
 from kdump.checks.state_files import check_epochs, check_offsets, check_text
 from kdump.checks.transactions import open_transactions
 from kdump.checks.why_gone import why_gone
@@ -297,7 +296,7 @@ class PartitionCheck:
                     yield self._without_log(path, file.name.base_offset or 0)
                 yield CheckedFile(path, kind, _size(directory, path))
             elif kind is FileKind.CHECKPOINT:
-                yield from self._kraft_snapshot(path, options)
+                yield from check_snapshot(path, options)
             else:
                 yield from check_text(directory.file(name, kind))
 
@@ -315,17 +314,6 @@ class PartitionCheck:
         if last is not None and at and self._ends[at - 1] > (base if at < len(self._bases) else last):
             last = None
         return without_log(path, last)
-
-    def _kraft_snapshot(self, path: str, options: VerifyOptions) -> Iterator[Item | CheckedFile]:
-        """A snapshot of the metadata log: it has the format of a log, and offsets of its own."""
-        job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, is_alone=True)
-        for result in check_segment(job, options):
-            if isinstance(result, LostInLog):
-                continue
-            if not isinstance(result, SegmentSummary):
-                yield result
-            elif FileKind.LOG in result.sizes:
-                yield CheckedFile(path, FileKind.CHECKPOINT, result.sizes[FileKind.LOG])
 
 
 def _size(directory: PartitionDir, path: str) -> int:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kdump.checks.job import SegmentJob, SegmentSummary
+from kdump.checks.segment import check_segment
 from kdump.finding import Code, Finding, Severity
 from kdump.format.kinds import FileKind
-from kdump.storage.raft_snapshots import is_ahead, raft_snapshots
+from kdump.item import CheckedFile
+from kdump.storage.file_source import OpenFailure
+from kdump.storage.raft_snapshots import COPY, is_ahead, raft_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kdump.checks.options import VerifyOptions
     from kdump.storage.partition_dir import PartitionDir
 
 _ELSEWHERE = "restore from another controller or broker"
-_COPY = (
-    "while the broker is stopped, copy the file of this name, or a newer snapshot, from another controller or broker"
-)
 _DONE = "none for the file; compare with another controller what lay behind the snapshot: a broker goes on without it"
 
 
@@ -42,14 +44,21 @@ def for_node(finding: Finding, directory: PartitionDir, end: int, *, is_sound: b
     return finding.replace(values={**finding.values, "remedy": remedy, "once": None})
 
 
-def snapshot_alone(finding: Finding) -> Finding:
-    """Return a finding about a snapshot that was named alone, with what mends it.
+def check_snapshot(path: str, options: VerifyOptions) -> Iterator[Finding | OpenFailure | CheckedFile]:
+    """Yield what is wrong with a snapshot, and the file: it has the format of a log, and offsets of its own.
 
     Args:
-        finding: it.
+        path: of it.
+        options: what was asked for.
+
+    Reports: what `check_segment` does.
     """
-    is_error = finding.severity is Severity.ERROR
-    return finding.replace(values={**finding.values, "remedy": _COPY, "once": None}) if is_error else finding
+    job = SegmentJob({FileKind.LOG: path}, 0, True, False, False, 0, (), None, False, is_alone=True)
+    for result in check_segment(job, options):
+        if isinstance(result, Finding | OpenFailure):
+            yield result
+        elif isinstance(result, SegmentSummary) and FileKind.LOG in result.sizes:
+            yield CheckedFile(path, FileKind.CHECKPOINT, result.sizes[FileKind.LOG])
 
 
 def _of_snapshot(name: str, directory: PartitionDir, end: int) -> str:
@@ -58,14 +67,14 @@ def _of_snapshot(name: str, directory: PartitionDir, end: int) -> str:
     snapshots = raft_snapshots(directory.listing.files)
     damaged = next((one for one in snapshots if one.name == name), None)
     if damaged is None:
-        return _COPY
+        return COPY
     if damaged is not snapshots[-1]:
-        return f"{_COPY}, or move this one away: no broker reads it while {snapshots[-1].name} is here"
+        return f"{COPY}, or move this one away: no broker reads it while {snapshots[-1].name} is here"
     others = [one for one in snapshots if one is not damaged and one.offset >= max(first, 0)]
     if first < 0 or end < damaged.offset or not (first == 0 or others):
-        return f"{_COPY}: nothing else here has all that is in it"
+        return f"{COPY}: nothing else here has all that is in it"
     have = f"the snapshot {others[-1].name} and the log behind it have" if others else "the log has"
-    return f"{_COPY}, or move this one away: {have} all that is in it"
+    return f"{COPY}, or move this one away: {have} all that is in it"
 
 
 def snapshot_ahead(directory: PartitionDir, end: int) -> Iterator[Finding]:

@@ -106,7 +106,7 @@ def _judged(
             for _ in directory.partitions:
                 for item in _noting(next(judged), told, lost):
                     yield item, True
-            for item in _noting(directory.check(), told, lost):
+            for item in _noting(directory.check(options), told, lost):
                 yield item, False
             if options.starts:
                 for item in directory.predict(options, told, lost):

@@ -17,12 +17,14 @@ from kdump.format.record.chunk import Chunk
 from kdump.item import FileStart, LogStart, RecordsUnread, SnapshotStart
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import OFFSETS_TOPIC, FileKind, java_file
+from kdump.storage.raft_snapshots import to_copy
 from kdump.storage.tolerant import TolerantSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kdump.compat.dump_log_segments_options import DumpOptions
+    from kdump.finding import Report
     from kdump.format.batch.walk import WalkState
     from kdump.format.batch.window import Window
     from kdump.format.source import Source
@@ -228,7 +230,7 @@ def open_walk(
     base = file.log_base or 0
     walk = CheckedWalk(
         source,
-        findings.append,
+        _with_copy(findings.append) if file.kind is FileKind.CHECKPOINT else findings.append,
         segment=base,
         next_base=file.directory.next_base(base) if file.name.is_live else None,
         known_end=known_end,
@@ -241,6 +243,11 @@ def open_walk(
     name = file.directory.parsed
     walk.checks.follow_producers = name is None or name.topic != OFFSETS_TOPIC
     return walk
+
+
+def _with_copy(report: Report) -> Report:
+    """A report for a KRaft snapshot: no replica mends it, a copy does."""
+    return lambda finding: report(to_copy(finding))
 
 
 def check_end(file: InputFile, walk: CheckedWalk) -> Iterator[Finding]:

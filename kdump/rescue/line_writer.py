@@ -49,6 +49,7 @@ class LineWriter:
     Attributes:
         result: what it has come to, once it is written.
         standing: how the copies stand beside that.
+        latest_epoch: the newest leader epoch in it, below 0 for none.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class LineWriter:
         self._refused: dict[int, str] = {}
         self.expected = 0
         self.records = 0
+        self.latest_epoch = -1
         self.offsets_lost = self.records_lost = self.ranges_unknown = self.diverged = 0
         self.first: int | None = None
 
@@ -234,6 +236,7 @@ class LineWriter:
             writer.finish()
         finally:
             writer.abandon()
+        self.latest_epoch = writer.latest_epoch
         data = self._work.metadata()
         if data is not None:
             writer.put_file(FileKind.PARTITION_METADATA.value, data)

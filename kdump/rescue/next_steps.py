@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.kinds import FileKind
-from kdump.render.shell import command_line, named, renaming
+from kdump.render.shell import command_line, named, renaming, shell_word
+from kdump.rescue.raft_files import raft_files
 from kdump.salvaged import SalvageStep
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS
@@ -14,10 +15,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kdump.rescue.partition import PartitionSalvage
+    from kdump.rescue.raft_files import RaftFiles
     from kdump.rescue.standing import Standing
     from kdump.salvaged import Salvaged
 
 _TOLD = 4  # names in a sentence
+
+
+class Beside(NamedTuple):
+    """What is beside the segments of a result.
+
+    Args:
+        has_id: it has a partition.metadata.
+        log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
+        latest_epoch: the newest entry of its leader-epoch-checkpoint, below 0 for none.
+    """
+
+    has_id: bool
+    log_start: int | None
+    latest_epoch: int
 
 
 def steps_before(
@@ -35,7 +51,7 @@ def steps_before(
 
 
 def steps_after(
-    work: PartitionSalvage, standing: Standing, result: Salvaged, path: str, log_start: int | None, *, has_id: bool
+    work: PartitionSalvage, standing: Standing, result: Salvaged, path: str, beside: Beside
 ) -> tuple[SalvageStep, ...]:
     """Return what comes next; nothing where no copy is damaged, or where a part of a partition is no copy of it.
 
@@ -44,14 +60,16 @@ def steps_after(
         standing: how its copies stand beside the result.
         result: what it comes to.
         path: where it is.
-        log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
-        has_id: it has a partition.metadata.
+        beside: what is beside its segments.
     """
     if standing.is_sound or work.parts:
         return ()
     better = (*_steps_beside(standing, result.partition), *_steps_of_names(work))
-    needs_id = False if has_id else work.runs_kraft
-    return (*better, *steps_for(result, path, log_start, needs_id=needs_id))
+    needs_id = False if beside.has_id else work.runs_kraft
+    raft = None
+    if result.partition.startswith(f"{METADATA_TOPIC}-"):
+        raft = raft_files(work.directories, result.log_start_offset, result.log_end_offset, beside.latest_epoch)
+    return (*better, *steps_for(result, path, beside.log_start, needs_id=needs_id, raft=raft))
 
 
 def _steps_of_part(work: PartitionSalvage, path: str) -> Iterator[SalvageStep]:
@@ -143,7 +161,9 @@ def _steps_of_names(work: PartitionSalvage) -> Iterator[SalvageStep]:
         )
 
 
-def steps_for(result: Salvaged, path: str, log_start: int | None, *, needs_id: bool | None) -> Iterator[SalvageStep]:
+def steps_for(
+    result: Salvaged, path: str, log_start: int | None, *, needs_id: bool | None, raft: RaftFiles | None = None
+) -> Iterator[SalvageStep]:
     """Yield what a person does with a partition that was salvaged.
 
     Args:
@@ -152,6 +172,7 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, needs_id: b
         log_start: what the log-start-offset-checkpoint must say; None where it needs no entry.
         needs_id: it needs a partition.metadata that it does not have; None where only brokers with KRaft need it, and
             nobody knows whether these are.
+        raft: what the sources have beside the metadata log; None for another partition.
 
     Source: LogManager.isStrayKraftReplica (a log without a topic id is a stray).
     """
@@ -163,9 +184,9 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, needs_id: b
         f"{end} on are lost; do not delete only the line: line 2 of the file counts the entries"
     )
     if topic == METADATA_TOPIC:
-        yield SalvageStep(
-            None, f"stop the broker that is to have {result.partition}; move its damaged directory out of the log.dir"
-        )
+        yield SalvageStep(None, f"stop the broker that is to have {result.partition}")
+        yield from _steps_of_raft(result, path, raft)
+        yield SalvageStep(None, "move its damaged directory out of the log.dir, and keep it")
         yield SalvageStep(None, f"copy {path} into its log.dir, owned by the user that the broker runs as")
         yield SalvageStep(None, lower)
         yield SalvageStep(None, "the other controllers: as after a disaster, only one log may go on; ask before you do")
@@ -200,6 +221,46 @@ def steps_for(result: Salvaged, path: str, log_start: int | None, *, needs_id: b
             "once they run: `kdump transactions --hanging LOGDIR...` (those of all brokers) tells which transactions "
             "nobody ends, and the command that aborts them: before you abort one, look at what it wrote",
         )
+
+
+def _steps_of_raft(result: Salvaged, path: str, raft: RaftFiles | None) -> Iterator[SalvageStep]:
+    """Yield what is to be copied beside a metadata log, file by file: the result has neither.
+
+    Source: KafkaRaftLog.truncateToLatestSnapshot, FileQuorumStateStore; Kafka 4.3.1.
+    """
+    if raft is None:
+        return
+    if raft.snapshot is not None:
+        why = (
+            f"the snapshot, which is sound, is not in the result: without it the state that offsets below {raft.offset}"
+            " had made is gone where they are lost"
+        )
+        if raft.empties_log:
+            why += (
+                f"; the log ends at {result.log_end_offset}, and the snapshot is ahead of it: a node of Kafka 4.3 then "
+                f"empties the log and goes on from the snapshot, at offset {raft.offset}"
+            )
+        yield SalvageStep(_copying(raft.snapshot, path), why)
+    elif result.log_start_offset:
+        yield SalvageStep(
+            None,
+            f"no source has a sound snapshot that reaches offset {result.log_start_offset}, where the log begins: copy "
+            f"one, <20 digits>-<10 digits>.checkpoint, from another controller or broker into {path}; without it the "
+            "state that the offsets below had made is gone",
+        )
+    vote = "without it the node may vote twice in one epoch"
+    if len(raft.quorum) == 1:
+        yield SalvageStep(_copying(raft.quorum[0], path), f"the quorum-state is not in the result: {vote}")
+    elif raft.quorum:
+        files = ", ".join(raft.quorum)
+        yield SalvageStep(None, f"copy to each node its own quorum-state, into its {result.partition}: {files}: {vote}")
+    else:
+        yield SalvageStep(None, f"no source has a sound quorum-state: {vote}; ask before you start it")
+
+
+def _copying(file: str, path: str) -> str:
+    """The command that puts a file of a source beside the segments of the result."""
+    return f"cp -p {shell_word(named(file))} {shell_word(named(path))}/"
 
 
 def _start_them(result: Salvaged, topic: str, path: str) -> str:

@@ -35,6 +35,7 @@ from kdump.storage.lost_logs import end_beside
 from kdump.storage.misplaced import first_in_header
 from kdump.storage.names import OFFSETS_TOPIC
 from kdump.storage.open_files import OpenFileCache
+from kdump.storage.paths import real
 from kdump.storage.tolerant import TolerantSource
 from kdump.value import Value
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from kdump.rescue.sources import Copy, SourceLog
     from kdump.salvaged import Salvaged
     from kdump.storage.misplaced import Misplaced
+    from kdump.storage.partition_dir import PartitionDir
 
 _ATTEMPTS = 8  # epochs that turn out to be wrong, one after the other
 _MODE = 0o644
@@ -119,6 +121,12 @@ class PartitionSalvage:
         """The logs with the names of other segments, by the paths of the copies."""
         logs = {copy.path: [log.misplaced for log in copy.logs if log.misplaced is not None] for copy in self._copies}
         return {path: some for path, some in logs.items() if some}
+
+    @property
+    def directories(self) -> list[PartitionDir]:
+        """The directories of the copies, each once; not those of runs, beside which nothing of the partition lies."""
+        found = {real(copy.path): copy.directory for copy in self._copies if not copy.is_run}
+        return list(found.values())
 
     def is_run(self, copy: int) -> bool:
         """Return whether a copy is of runs that were carved, between which anything may be missing."""

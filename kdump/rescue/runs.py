@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _SECTOR = 512  # bytes: files begin at multiples of it
 _SAMPLES = 64  # batches of a run that are compared with what lies elsewhere
-_SNAPSHOT_HEADER, _SNAPSHOT_FOOTER = 3, 4  # Source: org.apache.kafka.common.record.ControlRecordType
+_SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 3, 4  # Source: org.apache.kafka.common.record.ControlRecordType
 
 
 class Run:
@@ -137,7 +137,7 @@ class RunBuilder:
         first, records = found.base_offset, found.records
         if found.magic < layout.MAGIC_V2 and found.attributes & layout.CODEC_MASK:
             first, records = self._inner(found)
-        kind = self._control_type(found) if is_control(found) else -1
+        kind = control_type(self._source, found.position) if is_control(found) else -1
         run = self._run
         if run is None or kind == _SNAPSHOT_HEADER or not _follows(run, found, first, strict=self._strict):
             run = self._elsewhere(found) if kind != _SNAPSHOT_HEADER else None
@@ -145,7 +145,7 @@ class RunBuilder:
                 run = Run(self._image, "snapshot" if kind == _SNAPSHOT_HEADER else "log")
                 self.runs.append(run)
         run.add(found, first, records)
-        run.ended = kind == _SNAPSHOT_FOOTER
+        run.ended = kind == SNAPSHOT_FOOTER
         self._run = run
         if run.key is not None:
             self._open.pop(run.key, None)
@@ -172,14 +172,22 @@ class RunBuilder:
                 records += chunk.filled
         return first, max(records, 1)
 
-    def _control_type(self, found: CarvedBatch) -> int:
-        """The type of a control batch's first record, -1 for none. Source: ControlRecordType.parse."""
-        data = memoryview(self._source.read_at(found.position + layout.RECORDS_AT, 64))
-        _, at = varint(data, 0, VARINT_BYTES)
-        _, at = varint(data, at + 1, VARLONG_BYTES)
-        _, at = varint(data, at, VARINT_BYTES)
-        size, at = varint(data, at, VARINT_BYTES)
-        return wire.i16(data, at + 2) if size >= layout.CONTROL_KEY_SIZE and at + 4 <= len(data) else -1
+
+def control_type(source: Source, position: int) -> int:
+    """Return the type of a control batch's first record, -1 for none.
+
+    Args:
+        source: has the batch.
+        position: where it begins.
+
+    Source: ControlRecordType.parse.
+    """
+    data = memoryview(source.read_at(position + layout.RECORDS_AT, min(64, source.size - position - layout.RECORDS_AT)))
+    _, at = varint(data, 0, VARINT_BYTES)
+    _, at = varint(data, at + 1, VARLONG_BYTES)
+    _, at = varint(data, at, VARINT_BYTES)
+    size, at = varint(data, at, VARINT_BYTES)
+    return wire.i16(data, at + 2) if size >= layout.CONTROL_KEY_SIZE and at + 4 <= len(data) else -1
 
 
 def _follows(run: Run, found: CarvedBatch, first: int, *, strict: bool) -> bool:

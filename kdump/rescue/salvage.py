@@ -10,7 +10,7 @@ from kdump.format.kinds import FileKind
 from kdump.item import Progress
 from kdump.rescue.doubtful import DoubtfulFile, doubtful_lines
 from kdump.rescue.line_writer import ChangedError, LineWriter
-from kdump.rescue.next_steps import notes_if_sound, steps_after, steps_before
+from kdump.rescue.next_steps import Beside, notes_if_sound, steps_after, steps_before
 from kdump.rescue.partition import PartitionSalvage, RefusalError, SalvageOptions
 from kdump.rescue.rows import lines_of, losses_of, name_of
 from kdump.rescue.sources import find_copies, is_partition_name
@@ -19,7 +19,9 @@ from kdump.rescue.target import Staging, Target, UnfitError
 from kdump.salvaged import OpenedTransaction, Salvaged, SalvagedCopy, SalvageDone, SalvageRefused
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.fsops import FileOps
+from kdump.storage.log_dir import LogDir
 from kdump.storage.names import log_bases
+from kdump.storage.partition_dir import PartitionDir
 from kdump.storage.paths import base_name
 from kdump.workers import in_order
 
@@ -235,7 +237,8 @@ def _written(
     has_id, start, is_part = work.metadata() is not None, writer.start_by_checkpoint, bool(work.parts)
     before = steps_before(work, writer.result, path, without)
     standing = Standing() if before else writer.standing
-    after = steps_after(work, standing, writer.result, path, start, has_id=has_id)
+    beside = Beside(has_id, start, writer.latest_epoch)
+    after = steps_after(work, standing, writer.result, path, beside)
     yield SalvageDone(
         writer.result,
         path,
@@ -280,7 +283,9 @@ def _as_before(target: Target, work: PartitionSalvage, unread: Sequence[OpenFail
     before = steps_before(work, result, path, without)
     standing = Standing() if before else standing_by(result.copies)
     start = _log_start_in(path, result)
-    steps = (*before, *steps_after(work, standing, result, path, start, has_id=has_id))
+    epochs = PartitionDir(path, LogDir(target.path)).epochs
+    beside = Beside(has_id, start, epochs[-1].epoch if epochs else -1)
+    steps = (*before, *steps_after(work, standing, result, path, beside))
     rows = target.rows_path(name)
     changed = tuple(work.changed_since(os.stat(rows).st_mtime_ns))
     note = f"{name}: kept from a former run, its sources were not read again"

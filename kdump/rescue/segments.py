@@ -106,6 +106,11 @@ class SegmentWriter:
         self._source_base = -1  # base offset of the source's segment that the one in hand was begun for
 
     @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch of the batches, below 0 for none."""
+        return self._epochs.latest
+
+    @property
     def producers(self) -> Producers:
         """What is known of producers after the last batch."""
         return self._producers if self._segment is None else self._segment.states.producers()

@@ -357,7 +357,7 @@ class _WholeReader(DataSourceReader):
                 if wanted.has_place(origins.of(check.path)):
                     work.append(Directory.of(check))
                     sizes.append(sum(check.sizes))
-        around = [*duplicates(places), *(item for place in places for item in place.check())]
+        around = [*duplicates(places), *(item for place in places for item in place.check(options.verify))]
         work.append(around)
         sizes.append(0)
         return _tasks(pack(work, sizes, options.split_size, options.tasks))

@@ -1,14 +1,25 @@
-"""The snapshots that lie in the metadata log of KRaft, by their names."""
+"""The snapshots that lie in the metadata log of KRaft, by their names, and what mends a damaged one."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.finding import Severity
 from kdump.format.kinds import FileKind
-from kdump.storage.names import parse_name
+from kdump.storage.names import BOOTSTRAP, parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from kdump.finding import Finding
+
+COPY = "while the broker is stopped, copy the file of this name, or a newer snapshot, from another controller or broker"
+"""What mends a damaged snapshot of the metadata log."""
+_COPY_BOOTSTRAP = (
+    "while the broker is stopped, copy the file of this name from another controller or broker of the same cluster, or "
+    "from a backup"
+)
 
 
 class RaftSnapshot(NamedTuple):
@@ -55,3 +66,15 @@ def is_ahead(snapshot: RaftSnapshot, end: int, latest_epoch: int) -> bool:
     """
     latest = max(latest_epoch, 0)
     return snapshot.epoch > latest or (snapshot.epoch == latest and snapshot.offset > end)
+
+
+def to_copy(finding: Finding) -> Finding:
+    """Return a finding about a snapshot, or the bootstrap snapshot of a log directory, with what mends it: a copy.
+
+    Args:
+        finding: it.
+    """
+    if finding.severity is not Severity.ERROR:
+        return finding
+    remedy = _COPY_BOOTSTRAP if os.path.basename(finding.file) == BOOTSTRAP else COPY
+    return finding.replace(values={**finding.values, "remedy": remedy, "once": None})

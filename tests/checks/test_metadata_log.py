@@ -221,3 +221,43 @@ def test_damage_of_the_log_that_a_snapshot_covers_is_told_with_the_snapshot(node
     (found,) = (one for one in findings_of(with_damage(node, 34000)) if one.offset and one.offset > 359)
     assert "snapshot" not in found.remedy
     assert "consumer" not in found.remedy
+
+
+# --- the bootstrap snapshot of a log directory ------------------------------------------------------------------
+@pytest.fixture
+def formatted(tmp_path: Path) -> Path:
+    """A log directory with the snapshot that it was formatted with, and nothing but the metadata log."""
+    node = FIXTURES / "kafka-4.3.1" / "clean" / "node1"
+    (tmp_path / "formatted").mkdir()
+    for name in ("bootstrap.checkpoint", "meta.properties"):
+        shutil.copy(node / name, tmp_path / "formatted")
+    shutil.copytree(node / LOG, tmp_path / "formatted" / LOG)
+    return tmp_path / "formatted"
+
+
+def test_the_bootstrap_snapshot_of_a_log_directory_is_judged_with_it(formatted: Path) -> None:
+    assert findings_of(formatted) == []
+    assert f"OK\t{formatted}/bootstrap.checkpoint" in run("verify", formatted).stdout.splitlines()
+
+
+@pytest.mark.parametrize(("harm", "code"), [("torn", "L02"), ("bit", "B01")])
+def test_a_damaged_bootstrap_snapshot_is_copied_from_the_same_cluster(formatted: Path, harm: str, code: str) -> None:
+    path = formatted / "bootstrap.checkpoint"
+    data = bytearray(path.read_bytes())
+    data[200] ^= harm == "bit"
+    path.write_bytes(data[: len(data) - 20 * (harm == "torn")])
+    told = []
+    for verb, given in (("verify", formatted), ("verify", path), ("dump", path), ("dump", formatted)):
+        found = [one for one in rows(verb, given) if one["type"] == "finding" and one["severity"] == "error"]
+        told += [(one["code"], one["file"], one["remedy"]) for one in found]
+    copy = "copy the file of this name from another controller or broker of the same cluster, or from a backup"
+    assert told == [(code, str(path), f"while the broker is stopped, {copy}")] * 4
+    (step,) = (one["why"] for one in rows("verify", formatted) if one["type"] == "step")
+    assert step.endswith(copy)
+    assert run("verify", formatted).exit_code == 3
+
+
+def test_dump_mends_a_snapshot_of_the_metadata_log_by_a_copy_too(node: Path) -> None:
+    found = [one for one in rows("dump", with_bad_snapshot(node) / LOG / SNAPSHOT) if one["type"] == "finding"]
+    assert [one["code"] for one in found] == ["B01"]
+    assert "copy the file of this name, or a newer snapshot, from another controller" in found[0]["remedy"]

@@ -684,6 +684,103 @@ def test_only_one_log_of_the_metadata_goes_on(tmp_path: Path) -> None:
     assert "only one log may go on" in done.steps[-1].why
 
 
+NEWEST, FIRST = "00000000000000000333-0000000001.checkpoint", "00000000000000000000-0000000000.checkpoint"
+
+
+def metadata_of(root: Path, *nodes: str, at: int = 4096) -> list[Path]:
+    """Copies of a metadata log with a hole."""
+    found = []
+    for node in nodes:
+        (root / node).mkdir()
+        one = root / node / "__cluster_metadata-0"
+        shutil.copytree(FIXTURES / "kafka-4.3.1" / "clean" / "node1" / one.name, one)
+        log = bytearray((one / name(0)).read_bytes())
+        log[at : at + 4096] = bytes(len(log[at : at + 4096]))
+        (one / name(0)).write_bytes(log)
+        found.append(one)
+    return found
+
+
+def steps_of(root: Path, sources: list[Path], to: str = "out") -> list[str]:
+    """The steps as text has them, which a second run prints too."""
+    command = ["salvage", *(str(one.relative_to(root)) for one in sources), "--to", to]
+    first, again = (
+        [line for line in run_kdump(command, root).stdout.decode().splitlines() if line.startswith("  next ")]
+        for _ in range(2)
+    )
+    assert first == again
+    return first
+
+
+def copied(steps: list[str]) -> list[str]:
+    """The files that the steps copy into the result, before the directory that has them is moved away."""
+    moved = next(at for at, step in enumerate(steps) if "move its damaged directory out of the log.dir" in step)
+    found = [(at, step.partition(": cp -p ")[2].split()) for at, step in enumerate(steps) if ": cp -p " in step]
+    assert all(at < moved and words[1] == "out/__cluster_metadata-0/" for at, words in found)
+    return [words[0] for _, words in found]
+
+
+def test_the_newest_sound_snapshot_and_the_quorum_state_of_a_metadata_log_are_copied_beside_the_result(
+    tmp_path: Path,
+) -> None:
+    (source,) = metadata_of(tmp_path, "a")
+    steps = steps_of(tmp_path, [source])
+    assert copied(steps) == [f"a/__cluster_metadata-0/{NEWEST}", "a/__cluster_metadata-0/quorum-state"]
+    assert "without it the state that offsets below 333 had made is gone" in steps[1]
+    assert "without it the node may vote twice in one epoch" in steps[2]
+    assert "empties the log" not in steps[1]
+    assert steps_of(tmp_path, [source]) == steps
+    for file in copied(steps):
+        shutil.copy(tmp_path / file, tmp_path / "out" / "__cluster_metadata-0")
+    whole = FIXTURES / "kafka-4.3.1" / "clean" / "node1" / "__cluster_metadata-0"
+    told = [
+        run_kdump(["cluster", str(one)], tmp_path).stdout.decode() for one in (tmp_path / "out" / whole.name, whole)
+    ]
+    state = [[row for row in one.splitlines() if row.startswith("topic ")] for one in told]
+    assert state[0] == state[1] != []
+
+
+@pytest.mark.parametrize("harm", ["bit", "torn", "no footer", "empty"])
+def test_a_snapshot_that_is_damaged_is_not_put_beside_a_salvaged_metadata_log(harm: str, tmp_path: Path) -> None:
+    (source,) = metadata_of(tmp_path, "a")
+    data = bytearray((source / NEWEST).read_bytes())
+    last = intact(bytes(data))[-1][1]
+    data[-200] ^= harm == "bit"
+    cut = {"bit": len(data), "torn": len(data) - 20, "no footer": len(data) - len(last), "empty": 0}[harm]
+    (source / NEWEST).write_bytes(data[:cut])
+    (source / "quorum-state").write_bytes(b"{")
+    steps = steps_of(tmp_path, [source])
+    assert copied(steps) == [f"a/__cluster_metadata-0/{FIRST}"]
+    assert "no source has a sound quorum-state: without it the node may vote twice" in steps[2]
+
+
+def test_a_snapshot_ahead_of_a_salvaged_metadata_log_is_told_to_empty_that(tmp_path: Path) -> None:
+    (source,) = metadata_of(tmp_path, "a")
+    log = (source / name(0)).read_bytes()
+    (source / name(0)).write_bytes(log[:15000])
+    (step,) = (one for one in steps_of(tmp_path, [source]) if NEWEST in one)
+    assert "a node of Kafka 4.3 then empties the log and goes on from the snapshot, at offset 333" in step
+
+
+def test_each_node_keeps_its_own_quorum_state_and_all_may_have_the_newest_snapshot(tmp_path: Path) -> None:
+    sources = metadata_of(tmp_path, "a", "b")
+    (sources[0] / NEWEST).unlink()
+    steps = steps_of(tmp_path, sources)
+    assert copied(steps) == [f"b/__cluster_metadata-0/{NEWEST}"]
+    files = ", ".join(f"{node}/__cluster_metadata-0/quorum-state" for node in "ab")
+    assert f"copy to each node its own quorum-state, into its __cluster_metadata-0: {files}" in steps[2]
+
+
+def test_a_metadata_log_that_begins_late_asks_for_a_snapshot_that_reaches_it(tmp_path: Path) -> None:
+    (source,) = metadata_of(tmp_path, "a")
+    parts = [(offset, data) for offset, data in intact((source / name(0)).read_bytes()) if offset >= 400]
+    (source / name(0)).unlink()
+    (source / name(parts[0][0])).write_bytes(b"".join(data for _, data in parts) + TORN)
+    steps = steps_of(tmp_path, [source])
+    assert copied(steps) == ["a/__cluster_metadata-0/quorum-state"]
+    assert f"no source has a sound snapshot that reaches offset {parts[0][0]}, where the log begins" in steps[1]
+
+
 # --- what it went on without --------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("other", "told", "status"),
