@@ -206,7 +206,8 @@ class LossFold:
             first, last: the offsets that the right batches leave free; `last` None where a legacy wrapper ends them.
             position: of the batch after them.
         """
-        pieces = sorted(one for one in self._pieces if one.start < position)  # a batch may be blamed late
+        early = [one for one in self._pieces if one.start < position]
+        pieces = sorted(early, key=lambda one: one.start)  # a batch may be blamed late
         self._pieces = [one for one in self._pieces if one.start >= position]
         if last is None:
             begins = self._first_offset(position)

@@ -481,8 +481,8 @@ class _Walk:
                 out.setdefault(finding.position or 0, []).append(finding)
         if out:
             stretches, bad = self._without(out)
-            places = sorted([*places, *bad])
-        places = sorted([*places, *_places_of_gaps(self._gaps)])
+            places = [*places, *bad]
+        places = sorted([*places, *_places_of_gaps(self._gaps)], key=lambda one: one.position)
         return LogFacts(
             stretches.rows,
             places,
