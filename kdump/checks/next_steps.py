@@ -279,7 +279,7 @@ class PartitionSteps:
         causes = [one.causes[0] for one in self._segments if one.causes]
         cause = self._lost or (causes[0] if causes and (cut is None or causes[0].file <= cut.log) else None)
         alternatives = [] if cause is None else [self._restored(_place(cause))]
-        if self._lost is not None and cut is None:
+        if self._lost is not None and cut is None and self._jobs:
             alternatives.append(self._salvaged("where no replica has the log that is lost: writes all that is intact"))
         if cut is not None:
             alternatives, last = self._of_cut(cut, cause or cut.damage[0])

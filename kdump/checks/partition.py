@@ -254,7 +254,7 @@ class PartitionCheck:
     @property
     def _last_end(self) -> int:
         """The log end offset, for those who ask whether something is beyond it; never, when it is not known."""
-        return self._end if self._is_read else _NEVER
+        return self._end if self._is_read and self._bases else _NEVER
 
     # --- the other files ------------------------------------------------------------------------------------
     def _rest(self, replay: Replay, options: VerifyOptions) -> Iterator[Item]:

@@ -340,7 +340,7 @@ def _without(problems: Iterable[OpenFailure]) -> tuple[str, ...]:
 
 def _reason(problem: OpenFailure) -> str:
     if problem.missing:
-        return "no partition here" if os.path.isdir(problem.path) else "no such file"
+        return "no log of a partition here" if os.path.isdir(problem.path) else "no such file"
     return "some bytes could not be read" if problem.kind == "read" else "could not be read"
 
 

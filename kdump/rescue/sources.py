@@ -16,7 +16,7 @@ from kdump.format.kinds import FileKind
 from kdump.storage.directory import DirectoryListing, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.log_dir import LogDir
-from kdump.storage.lost_logs import lost_of
+from kdump.storage.lost_logs import lost_of, no_logs
 from kdump.storage.misplaced import misplaced_in
 from kdump.storage.names import parse_name, parse_partition, run_base
 from kdump.storage.open_files import OpenFileCache, open_source
@@ -342,7 +342,13 @@ def _of_log_dir(
     log_dir = known.setdefault(real(source), LogDir(source))
     partitions = listing.partitions()
     if not partitions:
-        problems.append(_no_partition(source) if listing.contents(is_partition=False).files else no_kafka_files(source))
+        alone = PartitionDir(source, _log_dir(source, known), listing) if is_partition_name(base_name(source)) else None
+        if alone is not None and lost_of(alone).logs:
+            problems.append(no_logs(alone, "missing"))
+        elif listing.contents(is_partition=False).files:
+            problems.append(_no_partition(source))
+        else:
+            problems.append(no_kafka_files(source))
     for path in partitions:
         inner = DirectoryListing(path)
         if inner.failure is not None:
@@ -356,6 +362,8 @@ def _of_log_dir(
                 problems.append(OpenFailure(path, "skipped", f"{path}: {_why_out(name)}: name it alone, with --name"))
         elif logs:
             yield Copy(directory, logs, name)
+        elif lost_of(directory).logs:
+            problems.append(no_logs(directory, "missing"))
 
 
 _OUT = {

@@ -59,9 +59,28 @@ def _lost_logs(directory: PartitionDir) -> dict[int, int]:
         last = _last_entry(directory, base, files)
         if last is not None and last >= directory.log_start:
             found[base] = last
+    if not found and not directory.log_bases:
+        return _without_any(directory)
     first = min((*found, *directory.log_bases), default=0)
     begin = begin_by_epochs(directory, first) if directory.was_closed else None
     return found if begin is None else {begin: first - 1, **found}
+
+
+def _without_any(directory: PartitionDir) -> dict[int, int]:
+    """All logs of a partition that has none, as if they were one: as far as its snapshots and checkpoints go."""
+    if directory.is_leftover or directory.log_dir.is_held or list(_on_their_way(directory)):
+        return {}
+    begin = directory.log_start
+    if not begin and directory.sound_epochs:
+        begin = directory.sound_epochs[0].start_offset
+    end = _end_beside_logs(directory)
+    return {begin: end - 1} if begin < end else {}
+
+
+def _end_beside_logs(directory: PartitionDir) -> int:
+    """Where a log ended at least, by snapshots, checkpoints and leader epochs."""
+    known = [offset for offset, _ in known_ends(directory, {})]
+    return max([*known, *(one.start_offset for one in directory.sound_epochs)], default=0)
 
 
 def begin_by_epochs(directory: PartitionDir, first: int) -> int | None:
@@ -178,7 +197,11 @@ class LostOffsets:
     def ranges(self) -> list[tuple[int, int]]:
         """The offsets of each log that is lost, inclusive: up to the next log, else up to its last known one."""
         bases = sorted((*self.logs, *self._directory.log_bases))
-        return [(base, next((one - 1 for one in bases if one > base), last)) for base, last in self.logs.items()]
+        end = 0 if self._directory.log_bases else _end_beside_logs(self._directory)
+        return [
+            (base, next((one - 1 for one in bases if one > base), max(last, end - 1)))
+            for base, last in self.logs.items()
+        ]
 
     def has_index(self, base: int) -> bool:
         """Whether an index of a lost log is here; else the leader-epoch-checkpoint shows that it was."""
@@ -199,7 +222,10 @@ class LostOffsets:
                 f"its indexes have entries up to offset {self.logs[base]}",
                 "removes its indexes, the only witnesses",
             )
-            if not self.has_index(base):
+            if not (self.has_index(base) or self._directory.log_bases):
+                why = f"there is none, and snapshots and checkpoints know offsets up to {until}"
+                witness = "begins the log again at its start"
+            elif not self.has_index(base):
                 why = f"{FileKind.EPOCHS.value} begins at offset {base}, and no broker has raised it to {until + 1}"
                 witness = f"raises {FileKind.EPOCHS.value}, the only witness"
             values = {"why": f"the log is missing: {why}", "remedy": f"{_RESTORE} {witness}"}
@@ -280,6 +306,18 @@ def lost_of(directory: PartitionDir) -> LostOffsets:
     if not isinstance(found, LostOffsets):
         found = directory.learnt[LostOffsets] = LostOffsets(directory)
     return found
+
+
+def no_logs(directory: PartitionDir, kind: str) -> OpenFailure:
+    """Return why nothing can be read of a partition of which no log is left, with what is lost.
+
+    Args:
+        directory: of the partition; its other files know of offsets.
+        kind: of the failure.
+    """
+    lost = " and ".join(f"{first}..{last}" for first, last in lost_of(directory).ranges)
+    why = f"no log of it is here, and its other files know of offsets {lost}"
+    return OpenFailure(directory.path, kind, f"{directory.path}: {why}")
 
 
 def _last_entry(directory: PartitionDir, base: int, files: dict[FileKind, str]) -> int | None:

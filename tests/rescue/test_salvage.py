@@ -786,8 +786,8 @@ def test_a_metadata_log_that_begins_late_asks_for_a_snapshot_that_reaches_it(tmp
     ("other", "told", "status"),
     [
         ("typo/plain-0", "typo/plain-0 (no such file)", 10),
-        ("empty", "empty (no partition here)", 10),
-        ("unmounted", "unmounted (no partition here)", 10),
+        ("empty", "empty (no log of a partition here)", 10),
+        ("unmounted", "unmounted (no log of a partition here)", 10),
         ("shut/plain-0", "shut/plain-0 (could not be read)", 5),
         ("closed/plain-0", f"closed/plain-0/{name(0)} (could not be read)", 5),
     ],

@@ -394,3 +394,41 @@ def test_salvage_names_the_offsets_that_only_a_tiered_log_may_lack(tmp_path: Pat
         made = run_kdump(["salvage", str(CLEAN / "node1" / f"{topic}-0"), "--to", str(tmp_path / "to")], FIXTURES)
         assert ("in remote storage" in made.stdout.decode()) is (said is not None)
         assert said is None or said in made.stdout.decode()
+
+
+# --- all logs, with their indexes ------------------------------------------------------------------------------
+
+
+def test_a_partition_without_any_log_has_lost_what_its_other_files_know(tmp_path: Path) -> None:
+    home = copy_tree(CLEAN / "node1", tmp_path / "node1")
+    directory = home / "wide-0"
+    for kind in ("log", "index", "timeindex"):
+        (directory / name(0, kind)).unlink()
+    assert errors(directory) == [("F08", name(0))]
+    assert lost(directory) == [(0, 74, "lost")]
+    steps = kdump.verify([str(directory)]).steps
+    assert [one.command for one in steps] == [None], "salvage has nothing to write"
+    for verb, status in ((("dump", "--key", "none"), 5), (("salvage", "--to", str(tmp_path / "to")), 10)):
+        run = run_kdump([*verb, str(directory)], FIXTURES)
+        assert run.exit == status
+        assert b"no log of it is here, and its other files know of offsets 0..74" in run.stderr
+    both = run_kdump(["salvage", str(directory), str(CLEAN / "node1/wide-0"), "--to", str(tmp_path / "both")], FIXTURES)
+    assert b"went on without" in both.stdout
+    assert b"needs no rescue" not in both.stdout
+
+
+def test_groups_do_not_answer_for_a_partition_of_which_no_log_is_left(tmp_path: Path) -> None:
+    home = copy_tree(CLEAN / "node1", tmp_path / "node1")
+    for kind in ("log", "index", "timeindex"):
+        (home / "__consumer_offsets-1" / name(0, kind)).unlink()
+    run = run_kdump(["groups", str(home), "--group", "grp-new"], FIXTURES)
+    assert run.exit == 3
+    assert b"not searched: " in run.stderr
+
+
+def test_a_partition_that_never_had_a_record_has_lost_nothing(tmp_path: Path) -> None:
+    directory = copy_tree(CLEAN / "node1", tmp_path / "node1") / "empty-0"
+    for file in directory.glob(f"{0:020}.*"):
+        file.unlink()
+    assert errors(directory) == []
+    assert lost(directory) == []
