@@ -124,6 +124,7 @@ class _SegmentCheck:
         self._epoch_range: tuple[int, int] | None = None
         self._is_sure_of_last = True
         self._late: deque[Window] = deque()  # rows of batches that the indexes are still held against
+        self._late_wrong: set[int] = set()  # positions of those whose base offset is wrong
         self._off_epochs = self._holes_inside = False
         self._is_whole = True
         self._first_offset: int | None = None
@@ -392,7 +393,8 @@ class _SegmentCheck:
         """Hold batches against the indexes that are judged by now: those before a position, or all."""
         while self._late and (edge is None or self._late[0].cell(0, layout.POSITION) < edge):
             one = self._late.popleft()
-            sure, last = one.cell(0, layout.POSITION) not in self._blamed, one.cell(0, layout.LAST_OFFSET)
+            sure, last = one.cell(0, layout.POSITION) not in self._late_wrong, one.cell(0, layout.LAST_OFFSET)
+            self._late_wrong.discard(one.cell(0, layout.POSITION))
             yield from self._to_indexes(
                 lambda fold, one=one, last=last, sure=sure: fold.step(one, last, sure=sure)  # type: ignore[misc]
             )
@@ -460,7 +462,7 @@ class _SegmentCheck:
             assert self._producers is not None
             self._producers.gap()
         if finding.is_misplaced and finding.position is not None:
-            self._blamed.add(finding.position)
+            self._blame(finding.position)
         if code in _MISSING_OFFSETS:
             self._has_holes = True
             if self._options.contiguous and finding.severity is Severity.NOTE:
@@ -475,6 +477,12 @@ class _SegmentCheck:
             self._maybe_compaction.append(finding)
         else:
             self._found.append(finding)
+
+    def _blame(self, position: int) -> None:
+        """The base offset of a batch is wrong."""
+        self._blamed.add(position)
+        if self._late:
+            self._late_wrong.add(position)
 
     def _explained(self, finding: Finding) -> Finding:
         """Note what a finding says of where the files are from; return it with its cause where that is known."""
