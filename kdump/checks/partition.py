@@ -21,7 +21,7 @@ from kdump.finding import Code, Finding
 from kdump.format.kinds import FileKind
 from kdump.item import Certainty, Checked, CheckedFile, Loss, PartitionChecked
 from kdump.storage.directory import SEGMENT_KINDS
-from kdump.storage.lost_logs import known_ends, lost_of, without_log
+from kdump.storage.lost_logs import known_ends, known_without_logs, lost_of, without_log
 from kdump.storage.misplaced import misplaced_in
 
 if TYPE_CHECKING:
@@ -211,9 +211,8 @@ class PartitionCheck:
         first = self._bases[0] if self._bases else _NEVER
         before = {base: last for base, last in self._lost_logs.items() if base < first}
         for base, last in before.items():
-            known = [last + 1, *(offset for offset, _ in known_ends(self.directory, {}))]
-            known += [one.start_offset for one in self._usable_epochs]  # the log had got there when the epoch began
-            end = min([one for one in (*self._lost_logs, *self._bases) if one > base], default=max(known))
+            known = max(last + 1, known_without_logs(self.directory))
+            end = min([one for one in (*self._lost_logs, *self._bases) if one > base], default=known)
             lost = LostRange(0, 0, base, end - 1, None, Certainty.LOST, (Code.F08.name,))
             yield from self._losses.take(self.directory.path_of(base, FileKind.LOG), [lost])
 

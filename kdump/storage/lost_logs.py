@@ -73,12 +73,16 @@ def _without_any(directory: PartitionDir) -> dict[int, int]:
     begin = directory.log_start
     if not begin and directory.sound_epochs:
         begin = directory.sound_epochs[0].start_offset
-    end = _end_beside_logs(directory)
+    end = known_without_logs(directory)
     return {begin: end - 1} if begin < end else {}
 
 
-def _end_beside_logs(directory: PartitionDir) -> int:
-    """Where a log ended at least, by snapshots, checkpoints and leader epochs."""
+def known_without_logs(directory: PartitionDir) -> int:
+    """Return where a log ended at least, by snapshots, checkpoints and leader epochs; 0 where none tells.
+
+    Args:
+        directory: the partition.
+    """
     known = [offset for offset, _ in known_ends(directory, {})]
     return max([*known, *(one.start_offset for one in directory.sound_epochs)], default=0)
 
@@ -197,7 +201,7 @@ class LostOffsets:
     def ranges(self) -> list[tuple[int, int]]:
         """The offsets of each log that is lost, inclusive: up to the next log, else up to its last known one."""
         bases = sorted((*self.logs, *self._directory.log_bases))
-        end = 0 if self._directory.log_bases else _end_beside_logs(self._directory)
+        end = 0 if self._directory.log_bases else known_without_logs(self._directory)
         return [
             (base, next((one - 1 for one in bases if one > base), max(last, end - 1)))
             for base, last in self.logs.items()
@@ -224,7 +228,7 @@ class LostOffsets:
             )
             if not (self.has_index(base) or self._directory.log_bases):
                 why = f"there is none, and snapshots and checkpoints know offsets up to {until}"
-                witness = "begins the log again at its start"
+                witness = "makes an empty log"
             elif not self.has_index(base):
                 why = f"{FileKind.EPOCHS.value} begins at offset {base}, and no broker has raised it to {until + 1}"
                 witness = f"raises {FileKind.EPOCHS.value}, the only witness"
