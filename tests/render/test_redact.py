@@ -417,6 +417,7 @@ NOT_REDACTED = {  # rows of salvage and carve, which have no --redact
     *(
         "CarvedRun",
         "Kept",
+        "LeftOutBatches",
         "Diverged",
         "PatchedField",
         "Revived",
