@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import click
@@ -12,8 +13,10 @@ from kdump.cli.options.help import Command
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when, write
 from kdump.render.commentary import say
+from kdump.state.cluster_config import partition_count
 from kdump.state.empty_answer import Question
 from kdump.state.groups import GroupOptions, groups
+from kdump.storage.names import OFFSETS_TOPIC
 
 
 @click.command(
@@ -82,4 +85,6 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         time_words(*(diff or (options.at,))),
         is_diff=diff is not None,
     )
-    run(groups([os.fspath(path) for path in given["paths"]], options), given, bar, question, sink)
+    paths = [os.fspath(path) for path in given["paths"]]
+    count = partial(partition_count, OFFSETS_TOPIC, paths, options.limits)
+    run(groups(paths, options), given, bar, question, sink, count)

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 from kdump.cli.options.common import help_option
 from kdump.cli.options.help import Command
 from kdump.format.batch import layout
-from kdump.format.java_values import coordinator_partition
+from kdump.format.java_values import DEFAULT_PARTITIONS, coordinator_partition
 from kdump.render.commentary import answer, say
 
 
@@ -26,7 +26,7 @@ from kdump.render.commentary import answer, say
     "--partitions",
     type=click.IntRange(1, layout.MAX_INT),
     metavar="N",
-    default=50,
+    default=DEFAULT_PARTITIONS,
     show_default=True,
     help="How many partitions the internal topic has.",
 )

@@ -115,7 +115,12 @@ def to_list(verb: str, given: dict[str, Any]) -> str:
 
 
 def run(
-    items: Iterator[Any], given: dict[str, Any], bar: Bar | None, question: Question, sink: StateSink | None = None
+    items: Iterator[Any],
+    given: dict[str, Any],
+    bar: Bar | None,
+    question: Question,
+    sink: StateSink | None = None,
+    partitions: Callable[[], int | None] = lambda: None,
 ) -> None:
     """Write all items and end with the exit status.
 
@@ -125,6 +130,7 @@ def run(
         bar: shows how far it is; None where nobody looks at it.
         question: that they answer.
         sink: what writes them; None for the layout that was asked for.
+        partitions: see `EmptyAnswer`.
     """
     outcome = RunStatus(given["fail_on"], compat=False)
     redactor = redactor_of(given, [os.fspath(path) for path in (*given["paths"], *given.get("checks", ()))])
@@ -132,7 +138,7 @@ def run(
     if redactor is not None:
         sink = redactor.before(sink)
         question = question.without_names()
-    empty = EmptyAnswer()
+    empty = EmptyAnswer(partitions)
     try:
         for item in items:
             if isinstance(item, Progress):

@@ -93,6 +93,10 @@ def string_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
+DEFAULT_PARTITIONS = 50
+"""Of an internal topic: offsets.topic.num.partitions, transaction.state.log.num.partitions."""
+
+
 def coordinator_partition(id_: str, partitions: int) -> int:
     """Return the partition that has an id.
 

@@ -1,9 +1,9 @@
-"""The configurations that a metadata log among the paths of a user has, for verbs that ask what a broker will do."""
+"""What a metadata log among the paths of a user says at its end, for verbs that ask about other files."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.broker.config import ClusterSettings
 from kdump.state.metadata_image import BROKER_CONFIG, TOPIC_CONFIG
@@ -15,12 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kdump.format.read_limits import ReadLimits
+    from kdump.state.metadata_image import MetadataImage
 
 _DIRECTORY = f"{METADATA_TOPIC}-0"
 
 
+class _AtEnd(NamedTuple):
+    """The state at the end: the image, its file and last offset in words, and whether nothing of it is lost."""
+
+    image: MetadataImage
+    source: str
+    is_whole: bool
+
+
 def cluster_settings(paths: Iterable[str], limits: ReadLimits) -> ClusterSettings | None:
-    """Return what the metadata log says at its end, None where none is among the paths.
+    """Return the configurations, None where no metadata log is among the paths.
 
     What is wrong with it is told by the verb that reads the log itself; here it is part of the source.
 
@@ -28,6 +37,34 @@ def cluster_settings(paths: Iterable[str], limits: ReadLimits) -> ClusterSetting
         paths: partition directories and log directories, as the user wrote them.
         limits: what is read at most.
     """
+    known = _at_end(paths, limits)
+    if known is None:
+        return None
+    topics: dict[str, dict[str, str]] = {name: {} for name in known.image.topics()}
+    brokers: dict[str, dict[str, str]] = {}
+    for kind, resource, name, value in known.image.configs():
+        if kind == TOPIC_CONFIG and resource in topics:
+            topics[resource][name] = value
+        elif kind == BROKER_CONFIG:
+            brokers.setdefault(resource, {})[name] = value
+    return ClusterSettings(known.source if known.is_whole else f"{known.source} (damaged)", topics, brokers)
+
+
+def partition_count(topic: str, paths: Iterable[str], limits: ReadLimits) -> int | None:
+    """Return how many partitions a topic has; None where no metadata log tells, or a damaged one.
+
+    Args:
+        topic: its name.
+        paths: partition directories and log directories, as the user wrote them.
+        limits: what is read at most.
+    """
+    known = _at_end(paths, limits)
+    if known is None or not known.is_whole:
+        return None
+    return sum(name == topic for name, _, _ in known.image.partitions()) or None
+
+
+def _at_end(paths: Iterable[str], limits: ReadLimits) -> _AtEnd | None:
     having = [
         path
         for path, is_directory in expanded(paths)
@@ -49,13 +86,6 @@ def cluster_settings(paths: Iterable[str], limits: ReadLimits) -> ClusterSetting
     (cut,) = result_of(log.cuts([Until()]))
     begun = result_of(log.fold(result_of(log.begin(cut, keep_origins=False)), cut))
     directory.close()
-    topics: dict[str, dict[str, str]] = {name: {} for name in begun.image.topics()}
-    brokers: dict[str, dict[str, str]] = {}
-    for kind, resource, name, value in begun.image.configs():
-        if kind == TOPIC_CONFIG and resource in topics:
-            topics[resource][name] = value
-        elif kind == BROKER_CONFIG:
-            brokers.setdefault(resource, {})[name] = value
     source = f"{directory.path} up to offset {log.end_offset - 1}"
-    is_whole = begun.image.is_whole and log.log.is_whole(begun.place, cut)
-    return ClusterSettings(source if is_whole and not problems else f"{source} (damaged)", topics, brokers)
+    is_whole = begun.image.is_whole and log.log.is_whole(begun.place, cut) and not problems
+    return _AtEnd(begun.image, source, is_whole)

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from kdump.broker.losses import UNREADABLE
 from kdump.finding import Code, Finding
+from kdump.format.java_values import DEFAULT_PARTITIONS, coordinator_partition
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
 from kdump.render.shell import shell_word
-from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, OpenRow, TransactionRow
-from kdump.storage.names import OFFSETS_TOPIC
+from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.storage.names import OFFSETS_TOPIC, parse_partition
 from kdump.value import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _NOT_FOLDED = (Code.B01, Code.B02, *UNREADABLE)  # a batch whose header alone is wrong is read all the same
 _ROWS = (ChangeRow, ClusterRow, CommitRow, GroupRow, OpenRow, TransactionRow)
@@ -48,9 +49,15 @@ class Question(Value):
 
 
 class EmptyAnswer:
-    """Watches what a verb yields."""
+    """Watches what a verb yields.
 
-    def __init__(self) -> None:
+    Args:
+        partitions: tells how many partitions `__consumer_offsets` has, None where nothing here says it.
+    """
+
+    def __init__(self, partitions: Callable[[], int | None] = lambda: None) -> None:
+        self._partitions = partitions
+        self._read: set[int] = set()  # of `__consumer_offsets`
         self._is_found = False
         self._has_logs = False
         self._groups: dict[str, bool] = {}  # whether all of its rows are exact
@@ -63,6 +70,10 @@ class EmptyAnswer:
             self._is_found = True
             if isinstance(item, GroupRow | CommitRow):
                 self._groups[item.group] = item.exact and self._groups.get(item.group, True)
+        if isinstance(item, Horizon):
+            parsed = parse_partition(item.partition)
+            if parsed is not None and parsed.topic == OFFSETS_TOPIC:
+                self._read.add(parsed.partition)
         self._has_logs |= isinstance(item, PartitionChecked)
         self._chosen |= isinstance(item, CopyChosen)
         self._not_read.see(item, is_lost=isinstance(item, Finding) and item.code in _NOT_FOLDED)
@@ -110,5 +121,19 @@ class EmptyAnswer:
             next_step = f"; {'list them' if question.names else 'at the end of the log'}: {question.to_list}"
         yield f"no {what}{question.of} here{question.when}{next_step}"
         if question.kind == "group" and missing and not question.is_diff:
-            which = f"kdump partition-for {shell_word(missing[0])}"
-            yield f"a group is in one partition of {OFFSETS_TOPIC} ({which} tells in which): another broker may have it"
+            yield from self._where(missing)
+
+    def _where(self, groups: tuple[str, ...]) -> Iterator[str]:
+        """Yield which partition each group belongs to, and whether that was read."""
+        count = self._partitions()
+        command = f"kdump partition-for {shell_word(groups[0])} --partitions N"
+        if count is None and max(self._read, default=0) >= DEFAULT_PARTITIONS:
+            yield f"a group belongs to one partition of {OFFSETS_TOPIC}: {command} tells to which of N"
+            return
+        for group in groups:
+            number = coordinator_partition(group, count or DEFAULT_PARTITIONS)
+            is_read = "was read" if number in self._read else "is not here: name the log.dirs of a broker that has it"
+            of = f"{count} partitions" if count else f"{DEFAULT_PARTITIONS} partitions, Kafka's default"
+            yield f"group {group} belongs to {OFFSETS_TOPIC}-{number} (of {of}), which {is_read}"
+        if count is None:
+            yield f"where {OFFSETS_TOPIC} has another number of partitions: {command}"

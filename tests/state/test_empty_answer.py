@@ -53,13 +53,50 @@ def test_an_empty_answer_says_what_to_ask_on_a_terminal_and_in_a_log(args: list[
     assert " ".join(line.split()) in " ".join(" ".join(run_in_terminal(args, NODE).lines).split())
 
 
-def test_a_group_that_is_not_here_may_be_in_a_partition_of_another_broker() -> None:
+AWAY = "which is not here: name the log.dirs of a broker that has it"
+
+
+def said_of(args: list[str], where: Path) -> list[str]:
+    """The lines behind the one that says what is not here."""
+    lines = run_kdump(args, where).stderr.decode().splitlines()
+    return [one.removeprefix("kdump: ") for one in lines if "partition" in one]
+
+
+def test_a_group_that_is_not_here_belongs_to_a_partition_by_the_count_of_the_metadata_log() -> None:
+    read = "(of 3 partitions), which was read"
+    asked = ["groups", ".", "--group", "it's", "--group", "nobody"]
+    expected = [
+        f"group it's belongs to __consumer_offsets-0 {read}",
+        f"group nobody belongs to __consumer_offsets-1 {read}",
+    ]
+    assert said_of(asked, NODE) == expected
+    assert said_of([*asked, "--at", "1"], NODE) == expected
+    assert said_of(["groups", "."], NODE) == []
+    named = ["__consumer_offsets-1", "__cluster_metadata-0"]
+    assert said_of(["groups", *named, "--group", "it's", "--group", "nobody"], NODE) == [
+        f"group it's belongs to __consumer_offsets-0 (of 3 partitions), {AWAY}",
+        expected[1],
+    ]
+
+
+def test_without_the_metadata_log_a_group_is_looked_for_by_the_default_count(tmp_path: Path) -> None:
     """Each broker of a real cluster has some of the partitions only."""
-    lines = run_kdump(["groups", ".", "--group", "it's"], NODE).stderr.decode().splitlines()
-    where = "a group is in one partition of __consumer_offsets"
-    which = "kdump partition-for 'it'\"'\"'s' tells in which"
-    assert f"kdump: {where} ({which}): another broker may have it" in lines
-    assert not any(where in line for line in run_kdump(["groups", "."], NODE).stderr.decode().splitlines())
+    write(tmp_path, {f"__consumer_offsets-{n}/{file_name(0)}": at(0, T, commit("g", 0, 5)) for n in (4, 37)})
+    default = "(of 50 partitions, Kafka's default)"
+    others = "where __consumer_offsets has another number of partitions: kdump partition-for"
+    assert said_of(["groups", ".", "--group", "nope"], tmp_path) == [
+        f"group nope belongs to __consumer_offsets-4 {default}, which was read",
+        f"{others} nope --partitions N",
+    ]
+    assert said_of(["groups", ".", "--group", "it's"], tmp_path) == [
+        f"group it's belongs to __consumer_offsets-5 {default}, {AWAY}",
+        f"{others} 'it'\"'\"'s' --partitions N",
+    ]
+    write(tmp_path, {f"__consumer_offsets-50/{file_name(0)}": at(0, T, commit("g", 0, 5))})
+    command = "kdump partition-for nope --partitions N"
+    assert said_of(["groups", ".", "--group", "nope"], tmp_path) == [
+        f"a group belongs to one partition of __consumer_offsets: {command} tells to which of N"
+    ]
 
 
 def test_what_is_damaged_was_not_searched_and_an_answer_needs_no_word(tmp_path: Path) -> None:
