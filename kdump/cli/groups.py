@@ -83,6 +83,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
         given["groups_"] or given["topics"],
         f" with commits of topic {', '.join(given['topics'])}" if by_group and options.topics else "",
         time_words(*(diff or (options.at,))),
+        at=None if diff else options.at,
         is_diff=diff is not None,
     )
     paths = [os.fspath(path) for path in given["paths"]]

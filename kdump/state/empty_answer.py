@@ -10,6 +10,7 @@ from kdump.format.java_values import DEFAULT_PARTITIONS, coordinator_partition
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
 from kdump.render.shell import shell_word
+from kdump.render.times import iso
 from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.storage.names import OFFSETS_TOPIC, parse_partition
 from kdump.value import Value
@@ -31,6 +32,7 @@ class Question(Value):
         of: what else they are to have, as words behind them.
         when: the time or the times, as words behind that; empty for the end.
         is_diff: what changed, not what was there.
+        at: the time in ms; None for the end and for two times.
         to_list: the command that lists all that is there now; empty for none.
     """
 
@@ -40,6 +42,7 @@ class Question(Value):
     names: tuple[str, ...] = ()
     of: str = ""
     when: str = ""
+    at: int | None = None
     is_diff: bool = False
 
     def without_names(self) -> Question:
@@ -57,7 +60,7 @@ class EmptyAnswer:
 
     def __init__(self, partitions: Callable[[], int | None] = lambda: None) -> None:
         self._partitions = partitions
-        self._read: set[int] = set()  # of `__consumer_offsets`
+        self._read: dict[int, int | None] = {}  # of `__consumer_offsets`, and since when that is exact
         self._is_found = False
         self._has_logs = False
         self._groups: dict[str, bool] = {}  # whether all of its rows are exact
@@ -73,7 +76,7 @@ class EmptyAnswer:
         if isinstance(item, Horizon):
             parsed = parse_partition(item.partition)
             if parsed is not None and parsed.topic == OFFSETS_TOPIC:
-                self._read.add(parsed.partition)
+                self._read[parsed.partition] = item.exact_from
         self._has_logs |= isinstance(item, PartitionChecked)
         self._chosen |= isinstance(item, CopyChosen)
         self._not_read.see(item, is_lost=isinstance(item, Finding) and item.code in _NOT_FOLDED)
@@ -121,19 +124,27 @@ class EmptyAnswer:
             next_step = f"; {'list them' if question.names else 'at the end of the log'}: {question.to_list}"
         yield f"no {what}{question.of} here{question.when}{next_step}"
         if question.kind == "group" and missing and not question.is_diff:
-            yield from self._where(missing)
+            yield from self._where(missing, question.at)
 
-    def _where(self, groups: tuple[str, ...]) -> Iterator[str]:
+    def _where(self, groups: tuple[str, ...], at: int | None) -> Iterator[str]:
         """Yield which partition each group belongs to, and whether that was read."""
         count = self._partitions()
         command = f"kdump partition-for {shell_word(groups[0])} --partitions N"
         if count is None and max(self._read, default=0) >= DEFAULT_PARTITIONS:
             yield f"a group belongs to one partition of {OFFSETS_TOPIC}: {command} tells to which of N"
             return
+        of = f"{count} partitions" if count else f"{DEFAULT_PARTITIONS} partitions, Kafka's default"
         for group in groups:
             number = coordinator_partition(group, count or DEFAULT_PARTITIONS)
-            is_read = "was read" if number in self._read else "is not here: name the log.dirs of a broker that has it"
-            of = f"{count} partitions" if count else f"{DEFAULT_PARTITIONS} partitions, Kafka's default"
-            yield f"group {group} belongs to {OFFSETS_TOPIC}-{number} (of {of}), which {is_read}"
+            yield f"group {group} belongs to {OFFSETS_TOPIC}-{number} (of {of}), which {self._was_read(number, at)}"
         if count is None:
             yield f"where {OFFSETS_TOPIC} has another number of partitions: {command}"
+
+    def _was_read(self, number: int, at: int | None) -> str:
+        """Whether a partition was read, and whether it could have had what was there at a time."""
+        if number not in self._read:
+            return "is not here: name the log.dirs of a broker that has it"
+        since = self._read[number]
+        if at is None or since is None or at >= since:
+            return "was read"
+        return f"was read; compaction may have erased it, answers are exact from {iso(since)} on"

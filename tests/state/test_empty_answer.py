@@ -99,6 +99,15 @@ def test_without_the_metadata_log_a_group_is_looked_for_by_the_default_count(tmp
     ]
 
 
+def test_a_group_that_compaction_may_have_erased_at_that_time_is_not_just_missing(tmp_path: Path) -> None:
+    log = at(5, T, commit("g", 0, 5)) + at(9, T + 1000, commit("g", 0, 6))
+    write(tmp_path, {f"__consumer_offsets-4/{file_name(0)}": log})
+    line = "group nope belongs to __consumer_offsets-4 (of 50 partitions, Kafka's default), which was read"
+    erased = "; compaction may have erased it, answers are exact from 2023-11-14T22:13:20.000Z on"
+    for when, said in ((T - 1, line + erased), (T, line), ("end", line)):
+        assert said in said_of(["groups", ".", "--group", "nope", "--at", str(when)], tmp_path)
+
+
 def test_what_is_damaged_was_not_searched_and_an_answer_needs_no_word(tmp_path: Path) -> None:
     batches = [at(n, T, commit("g", 0, n)) for n in range(3)]
     batches[1] = batches[1][:-1] + bytes([batches[1][-1] ^ 1])
