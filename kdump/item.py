@@ -494,7 +494,7 @@ class Planned(Value):
         arguments: what to write after the command to have it done.
         is_refused: it will not be done.
         unread: files that could not be read, so that nobody knows whether they need it.
-        lacks: the option without which it is refused; empty for none.
+        goes_on: what to write after the command for what can be done where this is refused; empty for nothing.
     """
 
     command: str
@@ -513,7 +513,7 @@ class Planned(Value):
     offsets_lost: int = 0
     log_end_before: int | None = None
     unread: int = 0
-    lacks: str = ""
+    goes_on: tuple[str, ...] = ()
 
 
 class SegmentFate(Value):

@@ -202,7 +202,7 @@ class Repair:
         try:
             check_files(plan)
         except RefusedError as error:
-            return plan.replace(refused=(*plan.refused, error.sentence))
+            return plan.replace(refused=(*plan.refused, error.sentence), alone=())
         return plan
 
     def _is_other(self, plan: Plan) -> bool:
@@ -231,7 +231,7 @@ class Repair:
             say(f"kdump: warning: {who} could not be looked at: the files may be open there")
 
     def _show(self, plan: Plan, paths: Sequence[str], journal: str | None, unread: int = 0) -> None:
-        shown = plan.shown((*map(named, paths), *options_of(self._given)), journal, unread)
+        shown = plan.shown(tuple(map(named, paths)), tuple(options_of(self._given)), journal, unread)
         if self._is_of_several and not (self._json or plan.changes or plan.refused or unread):
             return  # the last line counts it
         if self._json:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from kdump.item import Item
 
 
+_MOST_KNOWN = 4096  # batches
+
+
 class Searched:
     """Watches what a dump yields; goes from process to process.
 
@@ -33,6 +36,7 @@ class Searched:
         self._bad_sectors: set[tuple[str, int | str | None]] = set()  # file and start of the batches that lie there
         self._not_searched = NotSearched()
         self._not_read = NotSearched("not all records can be read")
+        self._wrong: dict[tuple[str, int | None], Finding] = {}  # batches that were searched, by file and position
 
     def see(self, item: Item) -> None:
         """Take one item into account."""
@@ -44,14 +48,20 @@ class Searched:
         if isinstance(finding, Finding) and (self._is_outside(finding) or self._is_known(finding)):
             return
         self._not_searched.see(item)
-        if isinstance(item, RecordsUnread) and item.finding.code in (Code.B01, Code.B02):  # others say it themselves
-            self._not_read.see(item)
+        if isinstance(finding, Finding) and finding.code in (Code.B01, Code.B02):
+            place = finding.file, finding.position
+            if isinstance(item, RecordsUnread):  # others say it themselves
+                self._not_read.see(item)
+                self._wrong.pop(place, None)
+            elif len(self._wrong) < _MOST_KNOWN:
+                self._wrong[place] = finding
 
     def lines(self) -> Iterator[str]:
         """Yield what to say, once all is done.
 
         Where nothing was found: that, and what was not searched; where a file was not even there, nothing. Where a
-        search has found something: what was not searched, for there may be more. Else the batches whose records were
+        search has found something: what was not searched, for there may be more. Behind both the batches with a wrong
+        CRC that were searched. Else the batches whose records were
         to be shown and cannot be read, as far as their findings do not say that.
         """
         one = self._selection
@@ -69,6 +79,15 @@ class Searched:
             wanted = f" for {self._asked}" if self._asked else ""
             yield f"nothing found{wanted}" + (f"; searched was only {', '.join(ranges)}" if ranges else "")
         yield from self._not_searched.lines()
+        if one.is_search:
+            yield from self._not_trusted()
+
+    def _not_trusted(self) -> Iterator[str]:
+        """Yield the batches that were searched, where a wrong byte may be what the search goes by."""
+        doubtful = NotSearched("searched, but not to be trusted")
+        for finding in self._wrong.values():
+            doubtful.see(finding, is_lost=True)
+        yield from doubtful.lines()
 
     def _is_known(self, finding: Finding) -> bool:
         """Whether F06 has said already that a batch cannot be read."""

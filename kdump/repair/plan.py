@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from kdump.item import Operation, Planned
+from kdump.render.shell import named
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kdump.storage.directory import DirectoryListing
 
 _ID_DIGITS = 16
+_MOST_NAMED = 20  # files in a command to paste
 
 
 class Content(Protocol):
@@ -112,6 +114,7 @@ class Plan(Value):
         kept: sound files of the kinds that the command is about.
         refused: why parts were left out, a sentence each: with one of them nothing is applied.
         lacks: the option without which it is refused; empty for none.
+        alone: names of logs: where these alone are named, the plan is not refused.
     """
 
     command: str
@@ -127,6 +130,7 @@ class Plan(Value):
     refused: tuple[str, ...] = ()
     log_end_before: int | None = None
     lacks: str = ""
+    alone: tuple[str, ...] = ()
 
     @property
     def offsets_lost(self) -> int:
@@ -152,14 +156,21 @@ class Plan(Value):
         text = json.dumps(facts, sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_DIGITS]
 
-    def shown(self, arguments: tuple[str, ...], journal: str | None = None, unread: int = 0) -> Planned:
+    def shown(
+        self, paths: tuple[str, ...], options: tuple[str, ...], journal: str | None = None, unread: int = 0
+    ) -> Planned:
         """Return what users see of it.
 
         Args:
-            arguments: what to write after the command to have it done.
+            paths, options: what to write after the command to have it done.
             journal: path of the journal, when it is done.
             unread: files that could not be read when it was made.
         """
+        goes_on: tuple[str, ...] = ()
+        if self.lacks:
+            goes_on = (*paths, *options, self.lacks)
+        elif 0 < len(self.alone) <= _MOST_NAMED:
+            goes_on = (*(named(os.path.join(self.directory, name)) for name in self.alone), *options)
         return Planned(
             self.command,
             self.plan_id,
@@ -172,12 +183,12 @@ class Plan(Value):
             self.announces,
             self.kept,
             journal,
-            arguments,
+            (*paths, *options),
             bool(self.refused),
             self.offsets_lost,
             self.log_end_before,
             unread,
-            self.lacks,
+            goes_on,
         )
 
     @property

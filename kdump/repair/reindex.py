@@ -242,6 +242,7 @@ class _Planner:
             announces=tuple(announces),
             kept=self._kept,
             refused=tuple(self._refused),
+            alone=tuple(dict.fromkeys(one.like for one in self._changes)) if self._refused else (),
         )
 
     def _unsound(self, base: int) -> list[FileKind]:

@@ -143,7 +143,8 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
         why = "would go too, as a broker does not see a hole before them"
         lacks = "--with-later-segments"
         refused.append(f"{directory}: {what} {why}; say so: {lacks}")
-    announces = _announces(partition, facts, outcome, assumed) if changes else ()
+    before = _end_before(facts, bases)
+    announces = _announces(partition, facts, outcome, assumed, before) if changes else ()
     log = f"{cut.base_offset:020}.log"
     state = states[log]
     inputs = {} if state is None or any(one.name == log for one in changes) else {log: state}
@@ -158,7 +159,7 @@ def plan_truncate(directory: str, target: CutTarget, damage: LogDamage, settings
         outcome.log_end_offset,
         announces,
         refused=tuple(refused),
-        log_end_before=_end_before(facts, bases),
+        log_end_before=before,
         lacks=lacks,
     )
 
@@ -276,7 +277,7 @@ def _all(source: Source) -> bytes:
 
 
 def _announces(
-    partition: PartitionDir, facts: PartitionFacts, outcome: Outcome, assumed: Iterable[str]
+    partition: PartitionDir, facts: PartitionFacts, outcome: Outcome, assumed: Iterable[str], before: int
 ) -> tuple[str, ...]:
     found = ["another replica may hold these records: if one does, move this directory away and let it be replicated"]
     found += [f"assumed: {one}" for one in assumed]
@@ -285,14 +286,16 @@ def _announces(
     end = outcome.log_end_offset or 0
     if partition.parsed is not None and partition.parsed.is_raft_log:
         found += _beyond(partition, outcome, end)
-    log_dir, is_ahead = partition.log_dir, False
+    log_dir, told = partition.log_dir, end
     for kind, what in _CHECKPOINTS.items():
         offset = log_dir.offset(kind, (facts.topic, facts.partition))
         if offset is not None and offset > end:
             found.append(f"{kind.value}: {what} is {offset}, and a broker lowers it to {end}")
-            is_ahead = True
-    if is_ahead:
-        found.append("until a broker has started here, verify counts what is cut as lost (K01)")
+            told = max(told, offset)
+    if told > end:
+        beyond = f"by these the log had ended at {told}, not at {before}; " if told > before else ""
+        what = f"offset {end}" if told == end + 1 else f"offsets {end}..{told - 1}"
+        found.append(f"{beyond}until a broker has started here, verify tells {what} as lost (K01)")
     if log_dir.is_clean:
         found.append(f"{FileKind.CLEAN_SHUTDOWN.value} exists: a broker will load the files without recovery")
     found += outcome.notes

@@ -13,6 +13,7 @@ from kdump.render.shell import shell_word
 from kdump.render.times import iso
 from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.storage.names import OFFSETS_TOPIC, parse_partition
+from kdump.storage.paths import above, real
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class EmptyAnswer:
 
     def __init__(self, partitions: Callable[[], int | None] = lambda: None) -> None:
         self._partitions = partitions
-        self._read: dict[int, int | None] = {}  # of `__consumer_offsets`, and since when that is exact
+        self._read: dict[int, Horizon] = {}  # of `__consumer_offsets`
         self._is_found = False
         self._has_logs = False
         self._groups: dict[str, bool] = {}  # whether all of its rows are exact
@@ -76,7 +77,7 @@ class EmptyAnswer:
         if isinstance(item, Horizon):
             parsed = parse_partition(item.partition)
             if parsed is not None and parsed.topic == OFFSETS_TOPIC:
-                self._read[parsed.partition] = item.exact_from
+                self._read[parsed.partition] = item
         self._has_logs |= isinstance(item, PartitionChecked)
         self._chosen |= isinstance(item, CopyChosen)
         self._not_read.see(item, is_lost=isinstance(item, Finding) and item.code in _NOT_FOLDED)
@@ -144,7 +145,10 @@ class EmptyAnswer:
         """Whether a partition was read, and whether it could have had what was there at a time."""
         if number not in self._read:
             return "is not here: name the log.dirs of a broker that has it"
-        since = self._read[number]
+        horizon = self._read[number]
+        if any(real(above(file)) == real(horizon.path) for file in self._not_read.files):
+            return "is damaged: not all of it could be read"
+        since = horizon.exact_from
         if at is None or since is None or at >= since:
             return "was read"
         return f"was read; compaction may have erased it, answers are exact from {iso(since)} on"

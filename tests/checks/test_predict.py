@@ -137,6 +137,16 @@ def test_torn_end_is_said_with_the_offsets_that_are_given_out_again(tmp_path: Pa
     assert prediction_line(unclean).endswith(f": the log ended at 6; {again}")
 
 
+def test_a_torn_end_is_not_where_the_log_ended_where_a_checkpoint_knows_more(tmp_path: Path) -> None:
+    files = partition()
+    logs = log_dir(tmp_path, t_0={**files, name(4): files[name(4)][:-7]})
+    (logs / "recovery-point-offset-checkpoint").write_text("0\n1\nt 0 9\n")
+    for row in predicted(logs):
+        assert row.reused_offsets == (5, 8)
+        assert prediction_line(row).endswith("; offsets 5..8 will be given out again")
+        assert ": the log ended at 9; " in prediction_line(row)
+
+
 def test_offsets_of_a_damaged_end_are_given_out_again_too(tmp_path: Path) -> None:
     clean, *others = predicted(log_dir(tmp_path, t_0=with_flipped_end(partition(), 4)))
     assert (clean.log_end_offset, clean.reused_offsets) == (6, None)

@@ -222,7 +222,11 @@ def test_where_one_segment_is_refused_nothing_is_done_to_the_others_unless_they_
     status, out, said = run("reindex", partition, *args)
     assert status == 12
     assert "--up-to-damage" in said
-    assert out.splitlines()[-1] == f"nothing is changed in {partition}, with --apply or without"
+    *_, nothing, goes_on = out.splitlines()
+    assert nothing == f"nothing is changed in {partition}, with --apply or without"
+    assert goes_on == f"to go on: kdump reindex {partition / name(10)} --index-interval-bytes 0"
+    assert "would " not in out
+    assert f"refused: rebuild topic-0/{name(10, 'index')} " in out
     assert seen(partition) == before
     assert run("reindex", partition / name(10), *args)[0] == 3  # the damage is still there
     assert (partition / name(10, "index")).read_bytes() == segment(10, BATCHES[5:], interval=0)[name(10, "index")]
@@ -521,6 +525,12 @@ def test_a_cut_says_what_it_costs_and_needs_a_word_for_later_segments(tmp_path: 
     assert (plan["bytesLost"], plan["recordsLost"], plan["logEndOffset"]) == (5 * size, 10, 6)
     assert {"file": name(0), "action": "truncate", "from": 5 * size, "to": 3 * size} in plan["operations"]
     assert any("high watermark is 16, and a broker lowers it to 6" in one for one in plan["announces"])
+    lost = "until a broker has started here, verify tells offsets 6..15 as lost (K01)"
+    assert lost in plan["announces"]
+    (tmp_path / "logs" / "replication-offset-checkpoint").write_text("0\n1\ntopic 0 18\n")
+    out = run("truncate", partition, "--to-offset", 7, "--with-later-segments", "--format", "json")[1]
+    lost = "until a broker has started here, verify tells offsets 6..17 as lost (K01)"
+    assert f"by these the log had ended at 18, not at 16; {lost}" in json.loads(out.splitlines()[0])["announces"]
     assert (plan["logEndOffsetBefore"], plan["offsetsLost"]) == (16, 10)
     assert list(plan) == [
         "type", "command", "planId", "partition", "operations", "bytesLost", "recordsLost", "offsetsLost",

@@ -12,7 +12,7 @@ from kdump.render.not_searched import NotSearched
 from kdump.state.empty_answer import EmptyAnswer, Question
 from tests.support.coordinator_records import at, commit
 from tests.support.partitions import name as file_name
-from tests.support.partitions import write
+from tests.support.partitions import segment, write
 from tests.support.runs import FIXTURES, run_kdump
 from tests.support.terminal import run_in_terminal
 
@@ -106,6 +106,20 @@ def test_a_group_that_compaction_may_have_erased_at_that_time_is_not_just_missin
     erased = "; compaction may have erased it, answers are exact from 2023-11-14T22:13:20.000Z on"
     for when, said in ((T - 1, line + erased), (T, line), ("end", line)):
         assert said in said_of(["groups", ".", "--group", "nope", "--at", str(when)], tmp_path)
+
+
+@pytest.mark.parametrize("there", ["log is gone", "batch is damaged"])
+def test_a_damaged_partition_does_not_count_as_read(there: str, tmp_path: Path) -> None:
+    damaged = bytearray(at(0, T, commit("g", 0, 5)))
+    damaged[-1] ^= there == "batch is damaged"
+    files = segment(0, [bytes(damaged)], interval=0)
+    if there == "log is gone":
+        del files[file_name(0)]
+    write(tmp_path, {f"__consumer_offsets-4/{one}": data for one, data in files.items()})
+    default = "(of 50 partitions, Kafka's default)"
+    said = said_of(["groups", "./__consumer_offsets-4/", "--group", "nope"], tmp_path)
+    damaged_one = f"group nope belongs to __consumer_offsets-4 {default}, which is damaged: not all of it could be read"
+    assert said[0] == damaged_one
 
 
 def test_what_is_damaged_was_not_searched_and_an_answer_needs_no_word(tmp_path: Path) -> None:

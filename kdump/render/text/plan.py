@@ -69,8 +69,8 @@ def plan_lines(plan: Planned, *, grouped: bool, quarantine: str | None = None) -
         yield f"note: {escape(announced)}"
     if plan.is_refused:
         yield f"nothing is changed in {escape(plan.directory)}, with --apply or without"
-        if plan.lacks:
-            yield f"to go on: kdump {plan.command} {again} {plan.lacks}"
+        if plan.goes_on:
+            yield f"to go on: {command_line(plan.command, *plan.goes_on)}"
     elif not plan.operations and plan.unread:
         what = f"{counted(plan.unread, 'file')} could not be read"
         yield f"not judged: {what} in {escape(plan.directory)}; run as the owner of the files"
@@ -109,7 +109,8 @@ def _ends(plan: Planned, *, done: bool) -> str:
 
 
 def _operation(plan: Planned, one: Operation, *, done: bool, grouped: bool) -> str:
-    word = _WORDS[one.action][1] if done else f"would {_WORDS[one.action][0]}"
+    would = "refused:" if plan.is_refused else "would"
+    word = _WORDS[one.action][1] if done else f"{would} {_WORDS[one.action][0]}"
     sizes = " -> ".join(_size(size, grouped=grouped) for size in (one.before, one.after))
     more = "".join(f" ({escape(part)})" for part in (one.detail, one.why) if part)
     return f"{word} {escape(plan.partition)}/{escape(one.file)} {sizes} bytes{more}"

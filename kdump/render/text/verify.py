@@ -200,7 +200,8 @@ def prediction_line(one: Prediction) -> str:
         parts.append(f'reason="{escape(one.reason)}"')
     said = []
     if one.torn is not None:
-        said.append(f"the log ended at {one.torn.last_offset + 1}")
+        ends = [one.torn.last_offset, *(one.reused_offsets or ())]  # checkpoints know more of the end
+        said.append(f"the log ended at {max(ends) + 1}")
     said += filter(None, (_torn(one), hidden_sentence(one)))
     return " ".join(parts) + (f": {'; '.join(said)}" if said else "")
 
