@@ -26,15 +26,16 @@ from kdump.cli.options.redact import redact_options, redactor_of
 from kdump.cli.options.terminal import bar_of, color_option, console_of
 from kdump.compat.dump_log_segments_options import MAX_BATCH_BYTES, MAX_UNCOMPRESSED_BYTES
 from kdump.exit_status import Exit, RunStatus
-from kdump.item import Checked, Progress, Scrubbed
+from kdump.item import Checked, PartitionChecked, Progress, Scrubbed, Step
 from kdump.render.commentary import fail_to_write, say
+from kdump.render.escape import escape
 from kdump.render.shell import command_line
 from kdump.render.shell import named as as_argument
 from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
-from kdump.storage.paths import is_remote
+from kdump.storage.paths import base_name, is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from kdump.export.origin import Root
     from kdump.export.verdict_files import Summary
 
+_MOST_PATHS = 4  # that a command to paste has
 _TABLES = ("findings", "segments", "losses")
 
 
@@ -183,11 +185,43 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
     disks: list[LogDirRow] = []
     if spark is not None or given["out"] is not None:
         items = _with_tables(items, named, roots, given["out"], disks, redactor)
-    _show(items, paths, given, outcome, bar, redactor, origin)
+    copies = _Copies()
+    _show(copies.through(items), paths, given, outcome, bar, redactor, origin)
+    hint = "" if given["replicas"] or redactor is not None else copies.hint(paths)
+    if hint and not given["quiet"] and given["layout"] == "text":
+        say(f"kdump: {hint}")
     if spark is not None and not given["quiet"] and given["layout"] == "text":
         for disk in disks:
             say(f"kdump: {disk.sentence}")
     return outcome
+
+
+class _Copies:
+    """Watches for a damaged partition that several of the paths have: what one has lost another may have."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}  # in how many directories a partition is
+        self._damaged: set[str] = set()
+
+    def through(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Yield items."""
+        for item in items:
+            if isinstance(item, PartitionChecked):
+                name = base_name(item.path)
+                self._places[name] = self._places.get(name, 0) + 1
+            elif isinstance(item, Step) and item.damaged is not None:
+                self._damaged.add(base_name(item.damaged))
+            yield item
+
+    def hint(self, paths: Sequence[str]) -> str:
+        """Return what to ask next; empty where no damaged partition has several copies."""
+        names = sorted(name for name in self._damaged if self._places.get(name, 0) > 1)
+        if not names:
+            return ""
+        few = len(paths) <= _MOST_PATHS
+        command = command_line("verify", "--replicas", *map(as_argument, paths)) if few else "kdump verify --replicas"
+        which = f"{escape(names[0])} is" if len(names) == 1 else f"{len(names)} damaged partitions are"
+        return f"{which} in several of these directories: {command} tells which copy has what another has lost"
 
 
 def _show(

@@ -439,3 +439,21 @@ def test_of_one_replica_alone_the_steps_stay_as_they_were(tmp_path: Path) -> Non
     restore, salvage, _ = steps_of(one, other)
     assert "from another replica, if one is sound" in restore.why
     assert salvage.command == f"kdump salvage {one} --to DIR"
+
+
+def test_without_replicas_a_damaged_partition_that_is_there_twice_is_said_to_be(tmp_path: Path) -> None:
+    for root in "ab":
+        replica(tmp_path / root, *log(0, 10))
+        replica(tmp_path / root, *log(0, 10), name="sound-0")
+    assert run_kdump(["verify", "a", "b"], tmp_path).stderr == b""
+    data = bytearray(b"".join(log(0, 10)))
+    data[-1] ^= 1
+    (tmp_path / "b" / "t-0" / ZERO).write_bytes(data)
+    hint = (
+        "kdump: t-0 is in several of these directories: kdump verify --replicas a b tells which copy has what another "
+    )
+    run = run_kdump(["verify", "a", "b"], tmp_path)
+    assert run.stderr.decode() == f"{hint}has lost\n"
+    assert run.exit == 3
+    for args in (["b"], ["--replicas", "a", "b"], ["--quiet", "a", "b"], ["--format=json", "a", "b"]):
+        assert b"several" not in run_kdump(["verify", *args], tmp_path).stderr
