@@ -311,7 +311,8 @@ class PartitionSteps:
     def _compare(self) -> tuple[str | None, str]:
         """The step about offsets that are missing where no other step brings them back."""
         command = command_line("verify", "--replicas", named(self._directory.path or "."), "OTHER")
-        return command, f"{self._are_missing}: shows whether another replica has them, and how to restore them"
+        what = "it" if self._missing.offsets == 1 else "them"
+        return command, f"{self._are_missing}: shows whether another replica has {what}, and how to restore {what}"
 
     def _restored(self, why: str) -> tuple[str | None, str]:
         """The step that is better than all others."""

@@ -157,6 +157,16 @@ def check_offsets(log_dir: LogDir, partition: tuple[str, int], directory: str, e
             yield finding.replace(last_offset=offset - 1) if code is Code.K01 else finding
 
 
+_MADE_AGAIN = "a broker makes it again from batches that it recovers, after a clean stop from none"
+_COPY_EPOCHS = (
+    "while the broker is stopped, copy the file of another replica of the partition to this place, or the one that "
+    "kdump salvage makes from the batches"
+)
+_END_IS_LOST = (
+    "leave it: what is missing is the end of the log; a broker drops the entry, as do a restore, salvage and truncate"
+)
+
+
 def check_epochs(file: StateFile, end: int, *, has_epochs: bool) -> Iterator[Finding]:
     """Yield what is wrong with a leader-epoch-checkpoint beside its log.
 
@@ -171,17 +181,20 @@ def check_epochs(file: StateFile, end: int, *, has_epochs: bool) -> Iterator[Fin
     if not epochs:
         if has_epochs:
             what = "is missing" if file.failure is not None and file.failure.missing else "has no entries"
-            why = f"the file {what}, and batches have leader epochs: a broker makes it again from them"
-            yield Finding(Code.K04, path, values={"why": why}, severity_override=Severity.NOTE)
+            why = f"the file {what}, and batches have leader epochs: {_MADE_AGAIN}"
+            values = {"why": why, "remedy": _COPY_EPOCHS}
+            yield Finding(Code.K04, path, values=values, severity_override=Severity.NOTE)
         return
     if not ascend(epochs):
         why = "epochs or their start offsets do not rise: a broker drops entries without a word"
-        yield Finding(Code.K04, path, values={"why": why}, severity_override=Severity.WARNING)
+        values = {"why": why, "remedy": _COPY_EPOCHS}
+        yield Finding(Code.K04, path, values=values, severity_override=Severity.WARNING)
     if epochs[-1].start_offset > end:
         beyond = epochs[-1]
         why = f"epoch {beyond.epoch} begins at offset {beyond.start_offset}, and the log ends at {end}"
-        offset, warning = beyond.start_offset, Severity.WARNING
-        yield Finding(Code.K04, path, offset=offset, found=offset, values={"why": why}, severity_override=warning)
+        offset, values = beyond.start_offset, {"why": why, "remedy": _END_IS_LOST}
+        warning = Severity.WARNING
+        yield Finding(Code.K04, path, offset=offset, found=offset, values=values, severity_override=warning)
 
 
 def read_producers(

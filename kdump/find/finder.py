@@ -217,7 +217,7 @@ class Finder:
         places.start()
         broker = self._by_broker(query)
         way.check_following(self._lookup, places.batch)
-        if not (self._scan or way.is_odd or way.by_file_time):
+        if not (self._scan or way.is_odd or way.untimed is not None):
             return self._with_end(query, broker, self._lookup.end_offset())
         batch, is_failure = places.batch, places.is_failure
         places.batch = None
@@ -316,7 +316,7 @@ class Finder:
         """
         if query.ask is not Ask.TIME:
             return answer
-        is_data = self._scan or self._way.is_odd or self._way.by_file_time
+        is_data = self._scan or self._way.is_odd or self._way.untimed is not None
         newest = self._data.newest() if is_data else self._newest
         return answer if newest < 0 else answer.replace(error=f"{answer.error}; the newest time known is {iso(newest)}")
 
@@ -373,7 +373,7 @@ class Finder:
             way.check_time(lookup, query.number, nothing=nothing)
             if found is None:
                 way.check_end(lookup)
-            if found is None and not (way.is_odd or way.by_file_time):
+            if found is None and not (way.is_odd or way.untimed is not None):
                 self._see_newest()
         return answer
 
@@ -457,7 +457,7 @@ class Finder:
                 "query": query.text.strip(),
                 "broker": answer,
                 "data": data.answer,
-                "remedy": self._remedies.of_other_answer(scan=self._scan, by_file_time=self._way.by_file_time),
+                "remedy": self._remedies.of_other_answer(scan=self._scan, untimed=self._way.untimed),
             },
             severity_override=None if self._told else Severity.WARNING,
         )

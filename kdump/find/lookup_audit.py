@@ -41,7 +41,8 @@ class LookupAudit:
 
     Attributes:
         is_odd: something on the way of this question is wrong: the data has to be asked.
-        by_file_time: an empty time index, not what the log has, decided which segment a broker searched.
+        untimed: the log whose time index is empty or missing: that, not what the log has, decided which segment a
+            broker searched; None where that is not so.
         reason: why a broker may find less than there is, where no damage is the reason; empty where none is known.
 
     Reports: X04, X05, X07, T02-T05, K02 and those of `check_header`.
@@ -60,7 +61,7 @@ class LookupAudit:
         self._times_seen = 0  # segments whose time index was judged, and the first of them that was odd
         self._first_odd_time: int | None = None
         self.is_odd = False
-        self.by_file_time = False
+        self.untimed: str | None = None
         self.reason = ""
 
     def start(self, lookup: Lookup) -> None:
@@ -69,7 +70,7 @@ class LookupAudit:
         Args:
             lookup: knows whether a broker has any segment left for it.
         """
-        self.is_odd = self.by_file_time = False
+        self.is_odd, self.untimed = False, None
         self.reason = ""
         self._doubtful = self._too_late = self._astray = None
         self._passed.clear()
@@ -224,9 +225,10 @@ class LookupAudit:
             self._check_time_entry(lookup, number, entry)
 
     def _without_times(self, number: int, effect: str) -> None:
-        """The time index of a segment is empty, although the log may not be."""
-        self.by_file_time = True
-        self.reason = self.reason or f"the time index of {self._partition.segment(number).path} is empty, {effect}"
+        """The time index of a segment is empty or missing, although the log may not be."""
+        self.untimed = self.untimed or self._partition.segment(number).path
+        what = "empty" if self._partition.has(self._bases[number], FileKind.TIMEINDEX) else "missing"
+        self.reason = self.reason or f"the time index of {self._partition.segment(number).path} is {what}, {effect}"
 
     def settle(self, data: LogScan, met: Remedies) -> None:
         """Judge the entries that were in doubt, now that the data has been looked at.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kdump.finding import REPAIRS, Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.header_fields import is_of_header
+from kdump.format.kinds import FileKind
 from kdump.ranges import RangeSet
 from kdump.storage.names import parse_name
 from kdump.storage.segment import sibling
@@ -68,12 +69,12 @@ class Remedies:
         once = self._before(finding)
         return finding.replace(values={**finding.values, "once": once}) if once else finding
 
-    def of_other_answer(self, *, scan: bool, by_file_time: bool) -> str:
+    def of_other_answer(self, *, scan: bool, untimed: str | None) -> str:
         """Return what to do about an answer of a broker that is not that of the data.
 
         Args:
             scan: the user has the answer of the data.
-            by_file_time: an empty time index is the reason.
+            untimed: the log whose time index is the reason, as it is empty or missing; None for another reason.
         """
         said = []
         wrong = [one for one in self._indexes if not self._is_witness(one)]
@@ -84,8 +85,11 @@ class Remedies:
             said.append(f"restore the header that is wrong {_COMMAND}")
         if any(not self._before(one) for one in wrong):
             said.append(f"rebuild the index that is wrong {_COMMAND}")
-        elif by_file_time and not wrong:
-            said.append("rebuild the time index that is empty (kdump reindex)")
+        elif untimed is not None and not wrong:
+            log = self._logs.get(untimed)
+            once = "" if log is None else log.state.before_reindex
+            name = os.path.basename(sibling(untimed, FileKind.TIMEINDEX.value))
+            said.append(f"rebuild {name}, {once}" if once else f"rebuild {name} (kdump reindex)")
         last = "a consumer gets the broker's answer" if scan else Code.L13.remedy
         if any(_log_of(one) in damaged for one in wrong):
             said.append(f"mend the damaged log before its index {_STEPS}")

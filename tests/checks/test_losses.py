@@ -282,10 +282,11 @@ def test_the_last_batch_is_lost_up_to_its_last_record_whatever_its_header_says(
     ("position", "wrong", "said"),
     [
         (300, "58", "a consumer can skip to the next batch, at offset 125"),
+        (100, "58", "a consumer can skip to the next batch, at offset 122"),
         (194 + 26, "05", "a consumer can skip to the next batch"),
         (194 + 60, "02", "a consumer can skip to the next batch"),
     ],
-    ids=["in a record", "in lastOffsetDelta", "in the count"],
+    ids=["in a record", "in the first batch", "in lastOffsetDelta", "in the count"],
 )
 def test_where_a_consumer_can_go_on_is_named_only_by_a_header_that_does_not_contradict_itself(
     position: int, wrong: str, said: str, tmp_path: Path

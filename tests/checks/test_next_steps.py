@@ -12,7 +12,7 @@ import kdump
 from kdump.checks import next_steps
 from kdump.finding import REPAIRS, Code, Severity
 from tests.support.damage_cases import apply_edit, damage_cases
-from tests.support.partitions import name
+from tests.support.partitions import below, name, segment, write
 from tests.support.repair_trees import PARTITION, broken_headers, broken_indexes, intact
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
 from tests.support.segments import batch
@@ -379,7 +379,9 @@ def test_the_step_of_an_epoch_file_says_all_that_a_person_does(tmp_path: Path) -
     said = run_kdump(["verify", str(tmp_path / "t-0")], tmp_path).stdout.decode()
     step = next(line for line in said.splitlines() if line.startswith("step "))
     assert "while the broker is stopped, copy the file of another replica of the partition over this one" in step
-    assert "without such a replica move this file away: a broker that starts makes it again" in step
+    assert (
+        "without such a replica take the one that kdump salvage makes from the batches, or move this file away" in step
+    )
 
 
 # --- a producer snapshot that is named -----------------------------------------------------------------------
@@ -410,3 +412,27 @@ def test_reindex_of_a_producer_snapshot_names_the_command_for_its_segment(tmp_pa
     assert refused.exit == 12
     log = partition / name.replace("snapshot", "log")
     assert f"kdump reindex {log} --snapshot" in refused.stderr.decode()
+
+
+def test_an_epoch_file_has_the_remedy_of_what_is_wrong_with_it(tmp_path: Path) -> None:
+    logs = write(
+        tmp_path,
+        below("t-0", segment(0, [batch(0, [b"v"], epoch=1), batch(1, [b"v"], epoch=1)])),
+    )
+    path = logs / "t-0" / "leader-epoch-checkpoint"
+
+    def remedy() -> str:
+        said = run_kdump(["verify", "t-0"], logs).stdout.decode()
+        (line,) = [one for one in said.splitlines() if " K04 " in one]
+        return line.partition(" -> ")[2]
+
+    missing = remedy()
+    assert missing.startswith(
+        "while the broker is stopped, copy the file of another replica of the partition to this place"
+    )
+    path.write_text("0\n2\n1 0\n2 7\n")
+    assert remedy().startswith("leave it: what is missing is the end of the log")
+    path.write_text("0\n2\n2 0\n1 1\n")
+    assert remedy() == missing
+    assert run_kdump(["salvage", "t-0", "--to", "out"], logs).exit == 0
+    assert (logs / "out" / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n1\n1 0\n"

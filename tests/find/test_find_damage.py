@@ -282,7 +282,21 @@ def test_nothing_found_by_a_file_time_is_said_so(build: Callable[[str], Path]) -
     assert answer.exit == 10
     assert answer.findings["L13"]["expected"] == 259
     assert answer.location["error"].startswith("a broker finds no record at or after 1700000119777: the time index of ")
-    assert answer.findings["L13"]["remedy"].startswith("rebuild the time index that is empty (kdump reindex); a con")
+    assert answer.findings["L13"]["remedy"].startswith("rebuild 00000000000000000119.timeindex (kdump reindex); a con")
+
+
+def test_a_time_index_is_rebuilt_after_its_damaged_log(plain: Path) -> None:
+    """reindex refuses a damaged log: it comes first."""
+    log = plain / MIDDLE
+    log.with_suffix(".timeindex").unlink()
+    data = bytearray(log.read_bytes())
+    data[300] ^= 1
+    log.write_bytes(data)
+    os.utime(log, (1, 1))
+    finding = Answer(["find-time", "plain-0", "1700000077328"], plain).findings["L13"]
+    assert f"the time index of {MIDDLE} is missing, and a broker goes by the time of the file" in finding["message"]
+    after = "after its log (B01): a restore, salvage or truncate does both"
+    assert finding["remedy"].startswith(f"rebuild 00000000000000000119.timeindex, {after}; ")
 
 
 def test_the_largest_timestamp_may_be_where_no_index_names_it(plain: Path) -> None:

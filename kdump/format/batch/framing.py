@@ -44,14 +44,16 @@ class Judge:
         source: the log.
         report: takes each finding.
         resync: searches the log.
+        segment: base offset of the file, layout.UNKNOWN when it has none.
 
     Reports: F06, F10, L01-L09, L12, B01-B04.
     """
 
-    def __init__(self, source: Source, report: Report, resync: Resync) -> None:
+    def __init__(self, source: Source, report: Report, resync: Resync, segment: int) -> None:
         self._source = source
         self._report = report
         self._resync = resync
+        self._segment = segment
         self._distrusted = layout.UNKNOWN, layout.UNKNOWN  # where the last batch with a wrong CRC ends, its last offset
 
     def wrong_crc(self, window: Window, k: int) -> None:
@@ -67,7 +69,7 @@ class Judge:
         values: dict[str, int | str | None] = {
             "why": f"stored {stored:#010x}, computed {computed:#010x}",
         }
-        following = _offset_behind(window, k)
+        following = _offset_behind(window, k, self._segment)
         if following is not None:
             values["once"] = f"at offset {following}"
         self._report(finding.replace(count=_records_of(window, k), values=values))
@@ -237,13 +239,14 @@ def _records_of(window: Window, k: int) -> int | None:
     return count if window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 and fits else None
 
 
-def _offset_behind(window: Window, k: int) -> int | None:
+def _offset_behind(window: Window, k: int, segment: int) -> int | None:
     """The offset behind a batch with a wrong CRC; None where its header cannot be trusted with it.
 
     A consumer that skips to it passes over the batch only: the number of records and the offsets must tell the same,
-    and the batch must follow the last right one.
+    and the batch must follow the last right one, or begin its segment with the offset in the name of the file.
     """
     count, delta = window.cell(k, layout.COUNT), window.cell(k, layout.LAST_OFFSET_DELTA)
     first, before = window.cell(k, layout.BASE_OFFSET), window.offset_before(k)
-    is_sure = count == delta + 1 > 0 and before == first - 1 != layout.UNKNOWN
+    is_first = window.cell(k, layout.POSITION) == 0 and first == segment
+    is_sure = count == delta + 1 > 0 and (is_first or before == first - 1 != layout.UNKNOWN)
     return first + count if is_sure and window.cell(k, layout.MAGIC) >= layout.MAGIC_V2 else None
