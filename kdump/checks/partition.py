@@ -85,6 +85,10 @@ class PartitionCheck:
         moved = {one.name for one in self._misplaced.values()}
         return sorted([*(base for base in self.directory.log_bases if base not in moved), *self._misplaced])
 
+    @property
+    def _is_raft_log(self) -> bool:
+        return self.name is not None and self.name.is_raft_log
+
     @cached_property
     def _start(self) -> int:
         return max(self._bases[0] if self._bases else 0, self.directory.log_start)
@@ -115,7 +119,7 @@ class PartitionCheck:
             None if self.name is None else self.name.topic,
             self.directory.is_leftover,
             self._only,
-            is_raft_log=self.name is not None and self.name.is_raft_log,
+            is_raft_log=self._is_raft_log,
             next_base=None if base == self._bases[-1] else self._bases[following],
             known_ends=self._known_ends() if base == self._bases[-1] else (),
             misplaced=misplaced,
@@ -145,7 +149,7 @@ class PartitionCheck:
 
     def _for_node(self, items: Iterator[Item]) -> Iterator[Item]:
         """What is judged, with what mends the metadata log, where it is that."""
-        if self.name is None or not self.name.is_raft_log:
+        if not self._is_raft_log:
             yield from items
             return
         for item in items:
@@ -265,9 +269,11 @@ class PartitionCheck:
             else:
                 has_sound_epochs = has_sound_epochs and not (isinstance(one, Finding) and one.file == epoch_file.path)
                 yield one
+        if self._only is None and self._is_read and self._bases and not self._is_raft_log:
+            yield from replay.without_snapshots(self._end)
         yield from check_names(self.directory.contents)
         yield from self._without_files()
-        if self.name is not None and self.name.is_raft_log and self._bases:
+        if self._is_raft_log and self._bases:
             yield from snapshot_ahead(self.directory, self._last_end)
         if has_sound_epochs:  # a broker does not start with others
             yield from check_epochs(epoch_file, self._last_end, has_epochs=self._has_epochs)

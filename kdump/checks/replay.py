@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 Result = Finding | OpenFailure | CheckedFile
 _NEVER = 2**63
+_ALL_MISSING = "the file is missing, and so are all other producer snapshots"
+_FORGETS = "that starts after this clean stop forgets the producers and the open transactions of the log"
+_READ_THE_LOG = (
+    "move .kafka_cleanshutdown out of the log directory before a broker starts: it then reads the logs, which takes "
+    "longer, and makes the snapshots again"
+)
 
 
 class Replay:
@@ -100,6 +106,23 @@ class Replay:
         elif offset == end and entries is not None:
             check_snapshot(entries, path, self.producers, found.append)
         yield from found
+
+    def without_snapshots(self, end: int) -> Iterator[Finding]:
+        """Yield that no snapshot is there, where a broker that has stopped in order has left one of these producers.
+
+        Such a broker begins with empty ones, for without any it reads no log. Source: UnifiedLog.rebuildProducerState
+        (reloadFromCleanShutdown).
+
+        Args:
+            end: the log end offset.
+
+        Reports: S01.
+        """
+        directory = self._directory
+        kinds = (directory.listing.name_of(name).kind for name in directory.listing.files)
+        if directory.log_dir.is_clean and self.producers.entries and FileKind.SNAPSHOT not in kinds:
+            path = directory.path_of(end, FileKind.SNAPSHOT)
+            yield Finding(Code.S01, path, values={"why": _ALL_MISSING, "does": _FORGETS, "remedy": _READ_THE_LOG})
 
     def _begin(self, base: int, entries: Sequence[ProducerStateEntry] | None) -> None:
         self._has_begun = True

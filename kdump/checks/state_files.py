@@ -9,6 +9,7 @@ from kdump.checks.read_errors import broken_off, not_opened
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.epoch_order import ascend
+from kdump.format.checkpoint.producer_snapshot import THROWN_AWAY
 from kdump.format.kinds import FileKind
 from kdump.item import CheckedFile
 
@@ -224,4 +225,7 @@ def read_producers(
         return None, [broken_off(error, file.path, file.size), checked]
     if snapshot is None:
         return None, [broken_off(file.error, file.path, file.size), checked] if file.error is not None else [checked]
-    return None, [Finding(Code.S01, file.path, 0, file.size, values={"why": snapshot.error}), checked]
+    return None, [
+        Finding(Code.S01, file.path, 0, file.size, values={"why": snapshot.error, "does": THROWN_AWAY}),
+        checked,
+    ]

@@ -372,7 +372,7 @@ def _transactions(path: str, source: Source, base: int) -> Iterator[Item]:
 
 
 def _snapshot(path: str, source: Source) -> Iterator[Item]:
-    from kdump.format.checkpoint.producer_snapshot import ENTRY_SIZE, read_snapshot
+    from kdump.format.checkpoint.producer_snapshot import ENTRY_SIZE, THROWN_AWAY, read_snapshot
 
     snapshot = read_snapshot(source)
     if source.size > layout.MAX_INT:
@@ -381,7 +381,7 @@ def _snapshot(path: str, source: Source) -> Iterator[Item]:
     else:
         yield from snapshot.salvaged
     if snapshot.error is not None:
-        yield Finding(Code.S01, path, 0, source.size, values={"why": snapshot.error})
+        yield Finding(Code.S01, path, 0, source.size, values={"why": snapshot.error, "does": THROWN_AWAY})
 
 
 def _text(kind: FileKind, source: Source) -> Iterator[Item]:

@@ -614,3 +614,22 @@ def test_an_index_is_held_against_batches_that_wait_for_those_behind_them(tmp_pa
         assert {one.file for one in found} == {str(index)}
         assert found[0].code is Code.T04
         assert found[0].repair == f"kdump reindex {index}"
+
+
+# --- producer snapshots -------------------------------------------------------------------------------------
+def test_a_clean_log_without_any_snapshot_is_told_as_a_broker_forgets_its_producers(tmp_path: Path) -> None:
+    """Kafka 4.3.1 wrote empty snapshots at such a start (fixtures/damage/starts.json, s05-all-missing)."""
+    logs = copy_tree(FIXTURES / "damage" / "intact" / "txn" / "logdir", tmp_path / "logs")
+    partition = logs / "payments-0"
+    for path in partition.glob("*.snapshot"):
+        path.unlink()
+    (found,) = [one for one in findings_of(logs) if one.code is Code.S01]
+    assert (found.severity, found.file) == (Severity.WARNING, str(partition / name(285, "snapshot")))
+    assert found.message.endswith("forgets the producers and the open transactions of the log")
+    marker = logs / ".kafka_cleanshutdown"
+    assert "S01" not in codes(findings_of(partition / name(0)))
+    (partition / name(224, "snapshot")).write_bytes(snapshot((7, 0, 1, 1, 1, TIME, -1, -1)))
+    assert "S01" not in codes(findings_of(logs))
+    (partition / name(224, "snapshot")).unlink()
+    marker.unlink()
+    assert "S01" not in codes(findings_of(logs))

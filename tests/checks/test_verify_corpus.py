@@ -47,6 +47,7 @@ ELSEWHERE = {
     "f09-timeindex-missing-mid": f"{MID}.timeindex",
     "f09-all-indexes-missing": f"{MID}.index",
     "f11-dir-without-number": "lost+found",
+    "s05-all-missing": "payments-0/00000000000000000285.snapshot",  # the one that a clean stop leaves
     "p03-abort-becomes-commit": f"{PAYMENTS}.txnindex",  # both are right by themselves
     "p03-commit-becomes-abort": f"{PAYMENTS}.txnindex",
     "k04-epochs-wrong-offset": "epochs-0/00000000000000000118.log",  # the file is right by itself

@@ -201,7 +201,6 @@ NOT_AS_NAMED: dict[str, tuple[str, str]] = {
     ),
     "s01-last-missing": ("", _REBUILT),
     "s01-mid-missing": ("", _REBUILT),
-    "s05-all-missing": ("", _REBUILT),
     "x-empty-last": ("", "the segment is so small that an index of the usual interval has no entry"),
     "k01-rp-in-mid-segment": ("", "a recovery point below the end of the log is normal"),
     "k02-logstart-checkpoint-lost": ("", "an empty checkpoint is legal"),

@@ -24,6 +24,8 @@ Release = str
 VERSION = 1
 CRC_FROM = 6  # the CRC covers everything from the count on, bytes after the last entry included
 MAX_INT = 2**31 - 1
+THROWN_AWAY = "deletes the file and uses an older one"
+"""What a broker does with a snapshot that it cannot read."""
 TOO_LARGE = "Required array size too large"  # Files.readAllBytes: an OutOfMemoryError in the broker
 
 _HEADER = Struct(">hIi")  # version, crc, count
