@@ -403,7 +403,7 @@ PROSE = {
     "Freeable": "why",
     "Usage": "waits assumed",
     "Operation": "why detail",
-    "Planned": "command plan_id announces journal arguments lacks",
+    "Planned": "command plan_id announces journal arguments goes_on",
     "Prediction": "reason assumed cause",
     "Unchecked": "reason",
     "Step": "command why once_compared",
