@@ -33,12 +33,14 @@ class Horizon(Value):
         path: of the directory that is read.
         exact_from: ms; None where compaction has erased nothing.
         offset: nothing is erased from here on.
+        is_whole: nothing that counts for the time that was asked for is erased or lost.
     """
 
     partition: str
     path: str
     exact_from: int | None
     offset: int
+    is_whole: bool = True
 
 
 class GroupRow(Value):

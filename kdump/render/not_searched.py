@@ -21,16 +21,12 @@ class NotSearched:
 
     Args:
         said: the words before a place.
-
-    Attributes:
-        files: paths of the files that the places are in.
     """
 
     def __init__(self, said: str = "not searched") -> None:
         self._said = said
         self._places: list[str] = []
         self._more = 0
-        self.files: set[str] = set()
 
     def see(self, item: object, *, is_lost: bool = False) -> None:
         """Take one item into account.
@@ -40,11 +36,11 @@ class NotSearched:
             is_lost: it is a finding about a batch that the verb does not look into for that.
         """
         if isinstance(item, RecordsUnread):
-            self._add(_place(item.finding), item.finding.file)
+            self._add(_place(item.finding))
         elif isinstance(item, Finding) and (is_lost or item.is_not_read or item.code in _WITHOUT_RECORDS):
-            self._add(_place(item), item.file)
+            self._add(_place(item))
         elif isinstance(item, OpenFailure) and item.kind != "skipped":
-            self._add(item.sentence.partition(DID_YOU_MEAN)[0], item.path)  # the hint may name what nobody may see
+            self._add(item.sentence.partition(DID_YOU_MEAN)[0])  # the hint may name what nobody may see
 
     def lines(self) -> Iterator[str]:
         """Yield what to say of it."""
@@ -53,8 +49,7 @@ class NotSearched:
         if self._more:
             yield f"{self._said}: {self._more} more places"
 
-    def _add(self, place: str, file: str) -> None:
-        self.files.add(file)
+    def _add(self, place: str) -> None:
         if len(self._places) < _NAMED:
             self._places.append(place)
         else:

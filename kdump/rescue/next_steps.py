@@ -9,7 +9,7 @@ from kdump.render.shell import command_line, named, renaming, shell_word
 from kdump.rescue.raft_files import raft_files
 from kdump.salvaged import SalvageStep
 from kdump.storage.misplaced import renamed
-from kdump.storage.names import METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS
+from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -206,10 +206,12 @@ def steps_for(
             f"{path}/{FileKind.PARTITION_METADATA.value}, two lines, `version: 0` and `topic_id: ID`, the ID as "
             f"kdump cluster tells it of __cluster_metadata-0 (topic {topic} topicId=ID)",
         )
+    rows = f", and {path}{SALVAGE_ROWS} beside it," if topic in COORDINATED and result.offsets_lost else ""
+    why = "; a broker passes over that file, kdump groups and transactions read in it what is lost" if rows else ""
     yield SalvageStep(
         None,
-        f"copy {path} into the log.dir of each of them, owned by the user that the broker runs as: into all, as a "
-        "leader without these records would make the others cut them",
+        f"copy {path}{rows} into the log.dir of each of them, owned by the user that the broker runs as: into all, as "
+        f"a leader without these records would make the others cut them{why}",
     )
     if log_start is not None:
         yield SalvageStep(None, f"on each see that {_checkpoint_of_start(result.partition, log_start)}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from kdump.broker.lost_hole import lost_hole
+from kdump.compat.dump_log_segments_options import MAX_UNCOMPRESSED_BYTES
 from kdump.finding import Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
 from kdump.format.batch.walk import Border, CheckedWalk, settled_windows
 from kdump.format.kinds import FileKind
+from kdump.format.read_limits import ReadLimits
 from kdump.state_rows import CopyChosen
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
@@ -17,6 +21,7 @@ from kdump.storage.lost_logs import lost_of
 from kdump.storage.open_files import open_source
 from kdump.storage.partition_dir import InputDirectory
 from kdump.storage.paths import parent, real
+from kdump.storage.segment import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -125,8 +130,9 @@ def _told(report: Callable[[Finding | OpenFailure], None], file: StateFile) -> N
 
 
 def _is_sound(directory: PartitionDir, limit: int) -> bool:
-    """Whether all batches of a copy can be trusted: of equal copies a damaged one is not read."""
-    if lost_of(directory).logs:
+    """Whether all batches of a copy are there and can be trusted: of equal copies a damaged one is not read."""
+    lost = lost_of(directory)
+    if lost.logs or lost.before_salvage:
         return False
     errors: list[Finding] = []
 
@@ -147,7 +153,9 @@ def _is_sound(directory: PartitionDir, limit: int) -> bool:
             return False
         if errors:
             return False
-    return True
+    with suppress(UnreadableError, OSError):
+        return lost_hole(directory, ReadLimits(limit, MAX_UNCOMPRESSED_BYTES)) is None
+    return False
 
 
 def last_epoch_and_end(

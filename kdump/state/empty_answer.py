@@ -13,7 +13,6 @@ from kdump.render.shell import shell_word
 from kdump.render.times import iso
 from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.storage.names import OFFSETS_TOPIC, parse_partition
-from kdump.storage.paths import above, real
 from kdump.value import Value
 
 if TYPE_CHECKING:
@@ -105,9 +104,13 @@ class EmptyAnswer:
             yield f"the answer may lack what was written there{then}; {again}"
 
     def _is_whole(self, question: Question) -> bool:
-        """Whether all groups that were asked for are exact: what was not read is of others, or of a later time."""
+        """Whether all groups that were asked for are exact: what was not read is of others, or of a later time.
+
+        One that is not here is, where all partitions that were read are: the log of none could have it.
+        """
         is_of_groups = question.kind == "group" and bool(question.names) and not question.is_diff
-        return is_of_groups and all(self._groups.get(one, False) for one in question.names)
+        are_whole = all(one.is_whole for one in self._read.values())
+        return is_of_groups and all(self._groups.get(one, are_whole) for one in question.names)
 
     def _nothing(self, question: Question) -> Iterator[str]:
         """Yield what is not here."""
@@ -146,9 +149,9 @@ class EmptyAnswer:
         if number not in self._read:
             return "is not here: name the log.dirs of a broker that has it"
         horizon = self._read[number]
-        if any(real(above(file)) == real(horizon.path) for file in self._not_read.files):
-            return "is damaged: not all of it could be read"
         since = horizon.exact_from
-        if at is None or since is None or at >= since:
+        if horizon.is_whole:
             return "was read"
-        return f"was read; compaction may have erased it, answers are exact from {iso(since)} on"
+        if at is not None and since is not None and at < since:
+            return f"was read; compaction may have erased it, answers are exact from {iso(since)} on"
+        return "is damaged: not all that was there could be read"

@@ -184,7 +184,7 @@ class _Run:
 
         whens = self._options.diff or (self._options.at,)
         states: list[dict[tuple[str, ...], _Entity]] = []
-        place, fold, rows = START, begin(), []
+        place, fold, rows, is_exact = START, begin(), [], True
         for cut in (yield from log.cuts(whens)):
             if cut[:2] < place[:2]:
                 place, fold = START, begin()
@@ -196,12 +196,13 @@ class _Run:
                 states.append(self._entities(fold))
             else:
                 rows = list(self._rows(fold, log.is_exact(cut), cut))
-                if not log.is_exact(cut):  # a value that cannot be read is met only now
+                is_exact = log.is_exact(cut)
+                if not is_exact:  # a value that cannot be read is met only now
                     rows = list(self._rows(fold, False, cut))
         directory.close()
         yield _TopicNames(fold.topics)
         yield from self.drain()
-        yield log.horizon
+        yield log.horizon.replace(is_whole=is_exact)
         yield from rows
         if self._options.diff is not None:
             yield from self._changes(states[0], states[1], fold.gone, log.name)

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from kdump.broker.lost_hole import lost_hole
 from kdump.finding import Code, Finding, Severity
 from kdump.format.batch import layout
 from kdump.format.batch.offset_order import put_right
@@ -28,7 +29,7 @@ from kdump.state import _fold
 from kdump.state_rows import Horizon
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.lost_logs import lost_of
-from kdump.storage.segment import Segment
+from kdump.storage.segment import Segment, UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -125,8 +126,10 @@ class PartitionLog:
         self._report = report
         self._unread: list[tuple[str, int, Code]] = []  # logs, positions and codes of what was not read
         self._told: set[tuple[Code, str, int | None]] = set()
-        self._is_salvage_told = False
+        self._told_lost: set[str] = set()
         self._damage: set[_Damage] = set()
+        self._lost_at: set[tuple[int, int]] = set()  # places of damage
+        self._breaks: set[int] = set()  # where batches of the log in hand have lost what was before them
         self._files: dict[int, CheckedFile] = {}
         self._batches = self._records = 0
         self._last_time = -1
@@ -325,6 +328,7 @@ class PartitionLog:
             begin = start.position if start and number == start.segment else 0
             end = stop.position if stop is not None and number == stop.segment else None
             path = self.path(number)
+            self._breaks.clear()
             source = self.directory.cache.open(path, follow=False)
             if isinstance(source, OpenFailure):
                 self._fail(number, 0, source)
@@ -363,15 +367,18 @@ class PartitionLog:
             self._read = before + (source.size if end is None else end) - begin
 
     def _runs(self, number: int, window: Window) -> Iterator[Window]:
-        """Yield the batches with the right CRC, those that adjoin together."""
-        if window.all_trusted:
+        """Yield the batches with the right CRC, those that adjoin together, and that have lost nothing in between."""
+        if window.all_trusted and not self._breaks:
             yield window
             return
         stored, computed = window.column(layout.CRC), window.column(layout.COMPUTED_CRC)
+        positions = window.column(layout.POSITION)
         k = 0
         while k < window.count:
             first = k
-            while k < window.count and stored[k] == computed[k]:
+            if positions[k] in self._breaks:
+                self._lose(number, positions[k], self._last_time)
+            while k < window.count and stored[k] == computed[k] and (k == first or positions[k] not in self._breaks):
                 k += 1
             if k > first:
                 yield window.part(first, k)
@@ -391,8 +398,8 @@ class PartitionLog:
         for finding in found:
             if self._is_unfinished(number, finding):
                 continue
-            if finding.code is Code.O04:
-                self._lose_if_salvaged(number, finding.position or 0, finding.offset or 0, finding.last_offset)
+            if finding.code is Code.O04 and self._is_lost(finding.offset or 0, finding.last_offset):
+                self._breaks.add(finding.position or 0)
             if finding.gap:
                 self._lose(number, finding.position or 0, self._last_time)
             self._tell(finding)
@@ -424,27 +431,54 @@ class PartitionLog:
     def _lose(self, number: int, position: int, since: int) -> None:
         """Bytes were lost: what follows is no hole that compaction made."""
         self._survey[_fold.LAST] = layout.UNKNOWN
-        self._damage.add(_Damage(number, position, since))
+        if (number, position) not in self._lost_at:  # a later walk may begin here, and know no time before it
+            self._lost_at.add((number, position))
+            self._damage.add(_Damage(number, position, since))
 
-    def _lose_if_salvaged(self, number: int, position: int, first: int, last: int | None) -> None:
-        """A hole that was there when salvage made the partition: a loss, and no compaction.
+    def _is_lost(self, first: int, last: int | None) -> bool:
+        """Tell whether the offsets of a hole are a loss, and no compaction.
+
+        By the rows of salvage; or as the hole stands alone, and the cleaner was not here.
 
         Args:
-            number, position: where it is.
-            first, last: its offsets, inclusive; `last` None for no end.
+            first, last: inclusive; `last` None for no end.
         """
+        if self.kind is not FileKind.LOG:
+            return False
+        until = layout.LARGEST_OFFSET if last is None else last
         lost = lost_of(self.directory).before_salvage
-        if not lost.has_any(first, layout.LARGEST_OFFSET if last is None else last):
-            return
-        self._lose(number, position, self._last_time)
-        if not self._is_salvage_told:  # once, of all: each hole may be one of them
-            self._is_salvage_told = True
+        if lost.has_any(first, until):  # told once, of all: each hole may be one of them
             named = ", ".join(span(*one, "offset") for one in islice(lost, _MOST_RANGES))
             more = f" and {counted(len(lost) - _MOST_RANGES, 'more range')}" if len(lost) > _MOST_RANGES else ""
-            said = (
-                f"{self.directory.path}: lost before salvage made this: {named}{more}: newer values may have been there"
-            )
+            self._tell_lost(f"lost before salvage made this: {named}{more}")
+            return True
+        lone = self._lone_hole
+        if lone is None or not (first <= until and lone[0] <= until and first <= lone[1]):
+            return False
+        are = "is" if lone[0] == lone[1] else "are"
+        self._tell_lost(f"{span(*lone, 'offset')} {are} lost, not compacted (cleaner-offset-checkpoint has no entry)")
+        return True
+
+    def _tell_lost(self, what: str) -> None:
+        if what not in self._told_lost:
+            self._told_lost.add(what)
+            said = f"{self.directory.path}: {what}: newer values may have been there"
             self._report(OpenFailure(self.directory.path, "skipped", said))
+
+    @cached_property
+    def _lone_hole(self) -> tuple[int, int] | None:
+        """The offsets of the one hole of the log that is lost; None where there is none, or compaction explains it.
+
+        Where the cleaner has no checkpoint, or one of this partition, it may have been here.
+        """
+        file = self.directory.log_dir.file(FileKind.CLEANER)
+        if file.failure is not None or self._survey[_fold.DIRTY] >= 0:
+            return None
+        with suppress(UnreadableError, OSError):  # compaction may explain it in the log that cannot be read
+            lost = lost_hole(self.directory, self._limits)
+            if lost is not None and lost.offset is not None and lost.last_offset is not None:
+                return lost.offset, lost.last_offset
+        return None
 
     def _lose_behind(self, number: int, last: int | None, trusted_to: int, size: int) -> None:
         """A log that is lost, or an end that is cut off, behind the last batch of a segment.
@@ -460,7 +494,8 @@ class PartitionLog:
         base = self.bases[number]
         end, following = base if last is None else last + 1, self.directory.next_base(base)
         is_told = any(one.segment == number and one.position >= trusted_to for one in self._damage)
-        self._lose_if_salvaged(number, size, end, None if following is None else following - 1)
+        if self._is_lost(end, None if following is None else following - 1):
+            self._lose(number, size, self._last_time)
         with suppress(OSError):  # an index that cannot be read is no witness
             behind = lost_of(self.directory).behind(base, end, size)
             if behind is not None:

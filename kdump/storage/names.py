@@ -41,6 +41,8 @@ METADATA_LOG = f"{METADATA_TOPIC}-0"
 REMOTE_TOPIC = "__remote_log_metadata"
 OWN_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC, METADATA_TOPIC, REMOTE_TOPIC))
 """Kafka's own."""
+COORDINATED = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC))
+"""Compacted ones that a coordinator loads: of each key the newest value counts."""
 BOOTSTRAP = "bootstrap.checkpoint"
 SALVAGE_ROWS = ".salvage.jsonl"
 """Behind the name of a partition that salvage has written: the file that says what became of its offsets."""

@@ -540,6 +540,8 @@ def test_nobody_resets_groups_for_an_internal_topic(topic: str, tmp_path: Path) 
         command = f"`kdump groups {done.path}` lists what groups have committed there"
         lost = f"; commits of groups may be lost: {command}" if is_lost and topic == "__consumer_offsets" else ""
         assert [step.why for step in done.steps if step.why.startswith("start")] == [f"start them{lost}"]
+        (copied,) = (step.why for step in done.steps if step.why.startswith("copy "))
+        assert (f", and {done.path}.salvage.jsonl beside it, into the log.dir" in copied) is is_lost
 
 
 def test_the_last_lines_name_the_partitions_with_losses(tmp_path: Path) -> None:

@@ -118,8 +118,22 @@ def test_a_damaged_partition_does_not_count_as_read(there: str, tmp_path: Path) 
     write(tmp_path, {f"__consumer_offsets-4/{one}": data for one, data in files.items()})
     default = "(of 50 partitions, Kafka's default)"
     said = said_of(["groups", "./__consumer_offsets-4/", "--group", "nope"], tmp_path)
-    damaged_one = f"group nope belongs to __consumer_offsets-4 {default}, which is damaged: not all of it could be read"
+    damaged_one = (
+        f"group nope belongs to __consumer_offsets-4 {default}, which is damaged: not all that was there could be read"
+    )
     assert said[0] == damaged_one
+
+
+def test_damage_of_a_later_time_is_nothing_to_a_group_that_was_not_there_before_it(tmp_path: Path) -> None:
+    damaged = bytearray(at(1, T + 50, commit("g", 1, 7)))
+    damaged[-1] ^= 1
+    write(tmp_path, {f"__consumer_offsets-4/{file_name(0)}": at(0, T, commit("g", 0, 5)) + bytes(damaged)})
+    run = run_kdump(["groups", ".", "--group", "nope", "--at", str(T + 49)], tmp_path).stderr.decode()
+    assert "group nope belongs to __consumer_offsets-4 (of 50 partitions, Kafka's default), which was read" in run
+    assert "not searched" not in run
+    run = run_kdump(["groups", ".", "--group", "nope", "--at", str(T + 50)], tmp_path).stderr.decode()
+    assert "which is damaged: not all that was there could be read" in run
+    assert "not searched: ./__consumer_offsets-4/" in run
 
 
 def test_what_is_damaged_was_not_searched_and_an_answer_needs_no_word(tmp_path: Path) -> None:

@@ -155,6 +155,54 @@ def test_a_table_on_a_terminal_ends_with_how_exact_it_is(tmp_path: Path) -> None
     assert "not exact: 1 of 1 line: newer values may be lost or erased" in seen.lines
 
 
+def with_hole(root: Path, **files: bytes) -> Path:
+    """A log directory whose offsets topic has lost offsets 2 to 4, of T + 10 or later."""
+    times = {0: T, 1: T + 10, 5: T + 30}
+    return log_dir(root, *(at(n, time, commit("g", n, n)) for n, time in times.items()), **files)
+
+
+NOT_CLEANED = {"cleaner-offset-checkpoint": checkpoint(("other", 0, 9))}
+ROWS = {f"{OFFSETS}.salvage.jsonl": b'{"type": "loss", "offset": 2, "lastOffset": 4, "certainty": "doubtful"}\n'}
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        (NOT_CLEANED, "offsets 2..4 are lost, not compacted (cleaner-offset-checkpoint has no entry)"),
+        (ROWS, "lost before salvage made this: offsets 2..4"),
+    ],
+    ids=["as the cleaner was not here", "by the rows of salvage"],
+)
+def test_a_hole_that_is_a_loss_is_no_compaction_and_what_was_before_it_is_exact(
+    files: dict[str, bytes], why: str, tmp_path: Path
+) -> None:
+    path = with_hole(tmp_path, **files)
+    assert of(groups(path), "horizon", "exactFrom", "offset") == [(None, 0)]
+    assert set(of(groups(path), "commit", "exact")) == {False}
+    for when, is_exact in ((T + 9, True), (T + 10, False), (T + 30, False)):
+        assert set(of(groups(path, "--at", str(when)), "commit", "exact")) == {is_exact}
+    run = run_kdump(["groups", "."], path)
+    (group,) = [line for line in run.stdout.decode().splitlines() if line.startswith("group ")]
+    assert group.endswith(" exact=false")
+    said = run.stderr.decode()
+    assert f"kdump: ./{OFFSETS}: {why}: newer values may have been there" in said.splitlines()
+
+
+def test_more_holes_than_one_are_compaction_also_where_the_cleaner_has_no_entry(tmp_path: Path) -> None:
+    """A new replica copies a log that the leader has cleaned."""
+    times = {0: T, 1: T + 10, 5: T + 30, 9: T + 40}
+    path = log_dir(tmp_path, *(at(n, time, commit("g", n, n)) for n, time in times.items()), **NOT_CLEANED)
+    assert of(groups(path), "horizon", "exactFrom", "offset") == [(T + 30, 9)]
+
+
+@pytest.mark.parametrize("files", [NOT_CLEANED, ROWS], ids=["hole", "rows"])
+def test_of_equal_copies_the_one_that_has_lost_nothing_is_read(files: dict[str, bytes], tmp_path: Path) -> None:
+    with_hole(tmp_path / "a", **files)
+    log_dir(tmp_path / "b", *(at(n, T + n, commit("g", n, n)) for n in range(6)))
+    run = run_kdump(["groups", "a", "b", "--group", "g", "--format", "json"], tmp_path)
+    assert of([json.loads(line) for line in run.stdout.splitlines()], "commit", "exact") == [True] * 6
+
+
 def test_a_batch_with_records_taken_out_is_a_hole_too(tmp_path: Path) -> None:
     first, last = commit("g", 0, 1), commit("g", 1, 2)
     path = log_dir(tmp_path, at(0, T, first, Record(last.value, last.key, delta=3)), at(4, T + 5, commit("g", 2, 3)))

@@ -55,7 +55,7 @@ def row_line(item: object) -> str | None:
         return (
             f"group {shown(item.group)} type={item.group_type} state={item.state} epoch={item.epoch} "
             f"protocol={shown(item.protocol)} members={item.members} timestamp={time(item.timestamp)} "
-            f"partition={item.partition}"
+            f"partition={item.partition}{'' if item.exact else ' exact=false'}"
         )
     if isinstance(item, Horizon):
         return _horizon(item)
