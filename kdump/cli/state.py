@@ -24,7 +24,7 @@ from kdump.format.read_limits import ReadLimits
 from kdump.item import Progress
 from kdump.render.commentary import fail_to_write, hidden, say
 from kdump.render.escape import escape
-from kdump.render.shell import command_line, named
+from kdump.render.shell import with_paths
 from kdump.render.times import iso
 from kdump.state.empty_answer import EmptyAnswer, Question
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from kdump.render.terminal.progress import Bar
 
 END = "end"  # of the log, as a time
-_MOST_PATHS = 4  # that a command to paste has
 
 at_option = click.option(
     "--at",
@@ -110,8 +109,7 @@ def time_words(first: int | None, *last: int | None) -> str:
 
 def to_list(verb: str, given: dict[str, Any]) -> str:
     """Return the command that lists all that is there at the end."""
-    paths = [os.fspath(path) for path in given["paths"]]
-    return command_line(verb, *map(named, paths)) if len(paths) <= _MOST_PATHS else f"kdump {verb} PATH..."
+    return with_paths(verb, [os.fspath(path) for path in given["paths"]])
 
 
 def run(

@@ -29,7 +29,7 @@ from kdump.exit_status import Exit, RunStatus
 from kdump.item import Checked, PartitionChecked, Progress, Scrubbed, Step
 from kdump.render.commentary import fail_to_write, say
 from kdump.render.escape import escape
-from kdump.render.shell import command_line
+from kdump.render.shell import command_line, with_paths
 from kdump.render.shell import named as as_argument
 from kdump.render.tally import Tally
 from kdump.render.terminal.numbers import counted
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from kdump.export.origin import Root
     from kdump.export.verdict_files import Summary
 
-_MOST_PATHS = 4  # that a command to paste has
 _TABLES = ("findings", "segments", "losses")
 
 
@@ -218,8 +217,7 @@ class _Copies:
         names = sorted(name for name in self._damaged if self._places.get(name, 0) > 1)
         if not names:
             return ""
-        few = len(paths) <= _MOST_PATHS
-        command = command_line("verify", "--replicas", *map(as_argument, paths)) if few else "kdump verify --replicas"
+        command = with_paths("verify", paths, "--replicas")
         which = f"{escape(names[0])} is" if len(names) == 1 else f"{len(names)} damaged partitions are"
         return f"{which} in several of these directories: {command} tells which copy has what another has lost"
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MOVES = 12  # files that are renamed in one line
+_MOST_PATHS = 4  # that a command to paste has
 
 
 def command_line(command: str, *arguments: str) -> str:
@@ -21,6 +22,18 @@ def command_line(command: str, *arguments: str) -> str:
         arguments: paths as the user wrote them, and options.
     """
     return " ".join(("kdump", command, *map(shell_word, arguments)))
+
+
+def with_paths(command: str, paths: Sequence[str], *options: str) -> str:
+    """Return a command of kdump with paths; PATH... for more of them than a command to paste should have.
+
+    Args:
+        command: its name.
+        paths: as the user wrote them.
+        options: before the paths.
+    """
+    few = len(paths) <= _MOST_PATHS
+    return command_line(command, *options, *map(named, paths)) if few else f"{command_line(command, *options)} PATH..."
 
 
 def named(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.broker.losses import UNREADABLE
@@ -67,6 +68,10 @@ class EmptyAnswer:
         self._chosen = False  # one of several copies was read
         self._not_read = NotSearched()
 
+    @cached_property
+    def _count(self) -> int | None:
+        return self._partitions()
+
     def see(self, item: object) -> None:
         """Take one item into account."""
         if isinstance(item, _ROWS):
@@ -106,11 +111,18 @@ class EmptyAnswer:
     def _is_whole(self, question: Question) -> bool:
         """Whether all groups that were asked for are exact: what was not read is of others, or of a later time.
 
-        One that is not here is, where all partitions that were read are: the log of none could have it.
+        One that is not here is, where its partition was read and is.
         """
         is_of_groups = question.kind == "group" and bool(question.names) and not question.is_diff
-        are_whole = all(one.is_whole for one in self._read.values())
-        return is_of_groups and all(self._groups.get(one, are_whole) for one in question.names)
+        return is_of_groups and all(
+            self._groups[one] if one in self._groups else self._is_surely_not_here(one) for one in question.names
+        )
+
+    def _is_surely_not_here(self, group: str) -> bool:
+        count = self._count
+        horizon = self._read.get(coordinator_partition(group, count or DEFAULT_PARTITIONS))
+        is_known = count is not None or all(one.is_whole for one in self._read.values())
+        return is_known and horizon is not None and horizon.is_whole
 
     def _nothing(self, question: Question) -> Iterator[str]:
         """Yield what is not here."""
@@ -132,7 +144,7 @@ class EmptyAnswer:
 
     def _where(self, groups: tuple[str, ...], at: int | None) -> Iterator[str]:
         """Yield which partition each group belongs to, and whether that was read."""
-        count = self._partitions()
+        count = self._count
         command = f"kdump partition-for {shell_word(groups[0])} --partitions N"
         if count is None and max(self._read, default=0) >= DEFAULT_PARTITIONS:
             yield f"a group belongs to one partition of {OFFSETS_TOPIC}: {command} tells to which of N"
