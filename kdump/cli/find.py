@@ -95,7 +95,7 @@ def find_offset(path: str, offset: str, **given: Any) -> None:  # noqa: ANN401 (
     PATH is a partition directory, one log, or a log.dir with --topic-partition. OFFSET is a number, earliest or latest,
     or - for one question on each line of stdin. The answer is the batch that a broker sends to a consumer who asks for
     this offset, and the first record in it at or after the offset. Exit status: 0 found, 10 nothing there, 3 damage or
-    an unsound index met on the way, 5 something could not be read, 2 wrong use.
+    an unsound index met on the way, 5 something could not be read, or a log.dir without --topic-partition, 2 wrong use.
     """
     _run("find-offset", path, offset, offset_query, given, times=False)
 
@@ -118,7 +118,7 @@ def find_time(path: str, time: str, **given: Any) -> None:  # noqa: ANN401 (clic
     PATH is a partition directory, one log, or a log.dir with --topic-partition. TIME is ms since the epoch, 2026-11-21,
     2026-11-21T14:03:00Z, 10:00, yesterday (all UTC unless a zone is written), now-2h, max, earliest or latest, or - for
     one question on each line of stdin. Exit status: 0 found, 10 nothing there, 3 damage or an unsound index met on the
-    way, 5 something could not be read, 2 wrong use.
+    way, 5 something could not be read, or a log.dir without --topic-partition, 2 wrong use.
     """
     _run("find-time", path, time, time_query, given, times=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from kdump.format.java_values import DEFAULT_PARTITIONS, coordinator_partition
 from kdump.item import PartitionChecked
 from kdump.render.not_searched import NotSearched
 from kdump.render.shell import shell_word
+from kdump.render.terminal.numbers import counted
 from kdump.render.times import iso
 from kdump.state_rows import ChangeRow, ClusterRow, CommitRow, CopyChosen, GroupRow, Horizon, OpenRow, TransactionRow
 from kdump.storage.names import OFFSETS_TOPIC, parse_partition
@@ -65,6 +67,8 @@ class EmptyAnswer:
         self._is_found = False
         self._has_logs = False
         self._groups: dict[str, bool] = {}  # whether all of its rows are exact
+        self._committed: set[str] = set()  # groups
+        self._pending: Counter[str] = Counter()  # commits of a group
         self._chosen = False  # one of several copies was read
         self._not_read = NotSearched()
 
@@ -78,6 +82,10 @@ class EmptyAnswer:
             self._is_found = True
             if isinstance(item, GroupRow | CommitRow):
                 self._groups[item.group] = item.exact and self._groups.get(item.group, True)
+            if isinstance(item, CommitRow) and item.pending:
+                self._pending[item.group] += 1
+            elif isinstance(item, CommitRow):
+                self._committed.add(item.group)
         if isinstance(item, Horizon):
             parsed = parse_partition(item.partition)
             if parsed is not None and parsed.topic == OFFSETS_TOPIC:
@@ -95,6 +103,8 @@ class EmptyAnswer:
         if not self._has_logs:
             return
         yield from self._nothing(question)
+        if question.kind == "group" and not question.is_diff:
+            yield from self._without_commits(question)
         if self._is_whole(question):
             return
         not_read = list(self._not_read.lines())
@@ -141,6 +151,20 @@ class EmptyAnswer:
         yield f"no {what}{question.of} here{question.when}{next_step}"
         if question.kind == "group" and missing and not question.is_diff:
             yield from self._where(missing, question.at)
+
+    def _without_commits(self, question: Question) -> Iterator[str]:
+        """Yield which of the groups that were asked for are here and have no commit that counts."""
+        for group in question.names:
+            if group not in self._groups or group in self._committed:
+                continue
+            said = f"no commits of group {group} here{question.when}"
+            if self._pending[group]:
+                said += f", but {counted(self._pending[group], 'pending one')}, of a transaction that had not ended"
+            if not self._groups[group]:
+                said += "; some may be lost or erased"
+            if question.when:
+                said += f"; at the end of the log: {question.to_list} --group {shell_word(group)}"
+            yield said
 
     def _where(self, groups: tuple[str, ...], at: int | None) -> Iterator[str]:
         """Yield which partition each group belongs to, and whether that was read."""

@@ -124,6 +124,27 @@ def test_a_damaged_partition_does_not_count_as_read(there: str, tmp_path: Path) 
     assert said[0] == damaged_one
 
 
+@pytest.mark.parametrize("layout", [[], ["--format", "json"], ["--reset-csv"]])
+@pytest.mark.parametrize(
+    ("group", "when", "pending"),
+    [
+        ("grp-static", "2026-11-21T00:05:22.000Z", ""),
+        ("grp-txoff", "2026-11-21T00:05:23.800Z", ", but 1 pending one, of a transaction that had not ended"),
+    ],
+)
+def test_a_group_that_had_committed_nothing_at_a_time_is_said_to(
+    group: str, when: str, pending: str, layout: list[str]
+) -> None:
+    """An empty file of a reset looks like a failure."""
+    run = run_kdump(["groups", ".", "--group", group, "--group", "grp-classic", "--at", when, *layout], NODE)
+    at_end = f"at the end of the log: kdump groups . --group {group}"
+    assert run.stderr.decode() == f"kdump: no commits of group {group} here at {when}{pending}; {at_end}\n"
+    assert run.exit == 0
+    assert run_kdump(["groups", ".", "--group", group, *layout], NODE).stderr == b""
+    for args in ([], ["--group", group, "--redact"]):
+        assert b"no commits" not in run_kdump(["groups", ".", "--at", when, *args], NODE).stderr
+
+
 def test_damage_of_a_later_time_is_nothing_to_a_group_that_was_not_there_before_it(tmp_path: Path) -> None:
     damaged = bytearray(at(1, T + 50, commit("g", 1, 7)))
     damaged[-1] ^= 1
