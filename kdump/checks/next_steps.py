@@ -30,6 +30,7 @@ from kdump.storage.misplaced import renamed
 from kdump.storage.names import parse_name, parse_partition
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import base_name
+from kdump.storage.raft_snapshots import FETCH_AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -316,7 +317,10 @@ class PartitionSteps:
 
     def _restored(self, why: str) -> tuple[str | None, str]:
         """The step that is better than all others."""
+        found = parse_partition(base_name(self._path))
+        is_raft_log = found is not None and found.is_raft_log
         stop = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
+        stop = f"stop the node, {FETCH_AGAIN}" if is_raft_log else stop
         return None, f"restore {self._path} {FROM_ANOTHER} ({why}): {stop}"
 
     def _salvaged(self, what: str) -> tuple[str | None, str]:

@@ -10,6 +10,7 @@ from kdump.rescue.raft_files import raft_files
 from kdump.salvaged import SalvageStep
 from kdump.storage.misplaced import renamed
 from kdump.storage.names import COORDINATED, METADATA_TOPIC, OFFSETS_TOPIC, OWN_TOPICS, SALVAGE_ROWS
+from kdump.storage.raft_snapshots import FETCH_AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -139,14 +140,19 @@ def notes_if_sound(standing: Standing, name: str, log_start: int | None) -> Iter
 
 def _steps_beside(standing: Standing, name: str) -> Iterator[SalvageStep]:
     """Yield what is cheaper than all else where one copy is sound and has all: Kafka replicates it."""
-    if standing.whole and not name.startswith(f"{METADATA_TOPIC}-"):
+    if standing.whole:
         damaged = ", ".join(standing.damaged[:_TOLD])
         more = f" and {len(standing.damaged) - _TOLD} more" if len(standing.damaged) > _TOLD else ""
+        how = (
+            f"while its broker runs and leads {name}, stop the brokers of {damaged}{more}, move these out of their "
+            "log.dirs, and start them: Kafka replicates it"
+        )
+        if name.startswith(f"{METADATA_TOPIC}-"):
+            how = f"stop the node of {damaged}{more}, {FETCH_AGAIN}"
         yield SalvageStep(
             None,
-            f"{standing.whole[0]} is sound and has all of this: while its broker runs and leads {name}, stop the "
-            f"brokers of {damaged}{more}, move these out of their log.dirs, and start them: Kafka replicates it, and "
-            "nothing else is to be done; only where it cannot lead, go on here",
+            f"{standing.whole[0]} is sound and has all of this: {how}, and nothing else is to be done; only where it "
+            "cannot lead, go on here",
         )
 
 
@@ -189,7 +195,11 @@ def steps_for(
         yield SalvageStep(None, "move its damaged directory out of the log.dir, and keep it")
         yield SalvageStep(None, f"copy {path} into its log.dir, owned by the user that the broker runs as")
         yield SalvageStep(None, lower)
-        yield SalvageStep(None, "the other controllers: as after a disaster, only one log may go on; ask before you do")
+        yield SalvageStep(
+            None,
+            "the other controllers: only one log may go on, and one of theirs may have more: before you start any, "
+            "compare them with kdump verify --replicas",
+        )
         return
     # a replica that is left empty may be elected, as long as the controller has it in the ISR: all others then cut
     # what was put in place (KafkaController knows of no directory that was moved away)

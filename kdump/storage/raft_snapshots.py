@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
 COPY = "while the broker is stopped, copy the file of this name, or a newer snapshot, from another controller or broker"
 """What mends a damaged snapshot of the metadata log."""
+FETCH_AGAIN = (
+    "move all files but quorum-state and sound .checkpoint files out of the directory, and start it while the other "
+    "controllers run and have a leader: it fetches the rest"
+)
+"""What is done with the metadata log of a node that is stopped, where others have a sound one.
+
+Source: KafkaRaftLog.createLog (4.3.1): without a log it begins with the newest snapshot; FileQuorumStateStore.
+"""
 _COPY_BOOTSTRAP = (
     "while the broker is stopped, copy the file of this name from another controller or broker of the same cluster, or "
     "from a backup"

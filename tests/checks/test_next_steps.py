@@ -436,3 +436,15 @@ def test_an_epoch_file_has_the_remedy_of_what_is_wrong_with_it(tmp_path: Path) -
     assert remedy() == missing
     assert run_kdump(["salvage", "t-0", "--to", "out"], logs).exit == 0
     assert (logs / "out" / "t-0" / "leader-epoch-checkpoint").read_text() == "0\n1\n1 0\n"
+
+
+def test_a_restored_metadata_log_leaves_the_node_its_votes_and_its_snapshots(tmp_path: Path) -> None:
+    """Kafka 4.3.1 begins with the newest snapshot then, and reads quorum-state."""
+    log = copy_tree(FIXTURES / "kafka-4.3.1/clean/node1/__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    data = bytearray((log / name(0)).read_bytes())
+    data[18570] ^= 1
+    (log / name(0)).write_bytes(data)
+    first = kdump.verify([log]).steps[0]
+    kept = "move all files but quorum-state and sound .checkpoint files out of the directory"
+    assert first.why.startswith(f"restore {log} from another replica, if one is sound (B01 ")
+    assert f": stop the node, {kept}, and start it while the other controllers run and have a leader" in first.why

@@ -499,9 +499,13 @@ def test_a_partition_without_a_damaged_copy_needs_no_rescue(tmp_path: Path) -> N
 def test_of_a_damaged_and_a_whole_copy_kafka_replicates_the_whole_one(topic: str, tmp_path: Path) -> None:
     sources = brokers(tmp_path, WELL[:200] + b"X" + WELL[201:], WELL, topic=topic)
     done = done_of(tmp_path, sources)
-    told = f"{sources[1]} is sound and has all of this: while its broker runs and leads {topic}-0, stop the brokers of"
-    assert done.steps[0].why.startswith(f"{told} {sources[0]}, move") == (topic == "plain")
-    assert done.steps[topic == "plain"].why.startswith("stop ")
+    how = (
+        f"while its broker runs and leads plain-0, stop the brokers of {sources[0]}, move these out of their log.dirs"
+        if topic == "plain"
+        else f"stop the node of {sources[0]}, move all files but quorum-state and sound .checkpoint files out of the"
+    )
+    assert done.steps[0].why.startswith(f"{sources[1]} is sound and has all of this: {how}")
+    assert done.steps[1].why.startswith("stop ")
     assert not done.is_sound
 
 
