@@ -317,11 +317,10 @@ class PartitionSteps:
 
     def _restored(self, why: str) -> tuple[str | None, str]:
         """The step that is better than all others."""
-        found = parse_partition(base_name(self._path))
-        is_raft_log = found is not None and found.is_raft_log
-        stop = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
-        stop = f"stop the node, {FETCH_AGAIN}" if is_raft_log else stop
-        return None, f"restore {self._path} {FROM_ANOTHER} ({why}): {stop}"
+        how = "stop the broker, move the directory out of the log.dir, and let it be replicated again"
+        if self._directory.parsed is not None and self._directory.parsed.is_raft_log:
+            how = f"stop the node, {FETCH_AGAIN}"
+        return None, f"restore {self._path} {FROM_ANOTHER} ({why}): {how}"
 
     def _salvaged(self, what: str) -> tuple[str | None, str]:
         but = _BUT_IN_DOUBT if self._has_transactions else ""

@@ -194,8 +194,7 @@ def check_epochs(file: StateFile, end: int, *, has_epochs: bool) -> Iterator[Fin
         beyond = epochs[-1]
         why = f"epoch {beyond.epoch} begins at offset {beyond.start_offset}, and the log ends at {end}"
         offset, values = beyond.start_offset, {"why": why, "remedy": _END_IS_LOST}
-        warning = Severity.WARNING
-        yield Finding(Code.K04, path, offset=offset, found=offset, values=values, severity_override=warning)
+        yield Finding(Code.K04, path, offset=offset, found=offset, values=values, severity_override=Severity.WARNING)
 
 
 def read_producers(

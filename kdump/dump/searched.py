@@ -60,9 +60,9 @@ class Searched:
         """Yield what to say, once all is done.
 
         Where nothing was found: that, and what was not searched; where a file was not even there, nothing. Where a
-        search has found something: what was not searched, for there may be more. Behind both the batches with a wrong
-        CRC that were searched. Else the batches whose records were
-        to be shown and cannot be read, as far as their findings do not say that.
+        search has found something: what was not searched, for there may be more. Behind both, the batches with a wrong
+        CRC that were searched. Else the batches whose records were to be shown and cannot be read, as far as their
+        findings do not say that.
         """
         one = self._selection
         if one is None or (self._is_found and not one.is_search):

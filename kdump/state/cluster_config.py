@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kdump.broker.config import ClusterSettings
 from kdump.state.metadata_image import BROKER_CONFIG, TOPIC_CONFIG
 from kdump.storage.directory import expanded
-from kdump.storage.names import METADATA_TOPIC
+from kdump.storage.names import METADATA_LOG, METADATA_TOPIC
 from kdump.storage.paths import base_name, is_dir
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from kdump.format.read_limits import ReadLimits
     from kdump.state.metadata_image import MetadataImage
-
-_DIRECTORY = f"{METADATA_TOPIC}-0"
 
 
 class _AtEnd(NamedTuple):
@@ -68,7 +66,7 @@ def _at_end(paths: Iterable[str], limits: ReadLimits) -> _AtEnd | None:
     having = [
         path
         for path, is_directory in expanded(paths)
-        if is_directory and (base_name(path) == _DIRECTORY or is_dir(os.path.join(path, _DIRECTORY)))
+        if is_directory and (base_name(path) == METADATA_LOG or is_dir(os.path.join(path, METADATA_LOG)))
     ]
     if not having:
         return None

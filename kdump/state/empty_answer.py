@@ -129,10 +129,12 @@ class EmptyAnswer:
         )
 
     def _is_surely_not_here(self, group: str) -> bool:
-        count = self._count
-        horizon = self._read.get(coordinator_partition(group, count or DEFAULT_PARTITIONS))
-        is_known = count is not None or all(one.is_whole for one in self._read.values())
+        horizon = self._read.get(self._partition_of(group))
+        is_known = self._count is not None or all(one.is_whole for one in self._read.values())
         return is_known and horizon is not None and horizon.is_whole
+
+    def _partition_of(self, group: str) -> int:
+        return coordinator_partition(group, self._count or DEFAULT_PARTITIONS)
 
     def _nothing(self, question: Question) -> Iterator[str]:
         """Yield what is not here."""
@@ -175,7 +177,7 @@ class EmptyAnswer:
             return
         of = f"{count} partitions" if count else f"{DEFAULT_PARTITIONS} partitions, Kafka's default"
         for group in groups:
-            number = coordinator_partition(group, count or DEFAULT_PARTITIONS)
+            number = self._partition_of(group)
             yield f"group {group} belongs to {OFFSETS_TOPIC}-{number} (of {of}), which {self._was_read(number, at)}"
         if count is None:
             yield f"where {OFFSETS_TOPIC} has another number of partitions: {command}"

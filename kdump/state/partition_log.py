@@ -24,6 +24,7 @@ from kdump.format.record.chunk import KEPT
 from kdump.format.record.reader import RecordReader
 from kdump.format.record.record_checks import RecordChecks
 from kdump.item import Checked, CheckedFile, PartitionChecked, Progress
+from kdump.ranges import RangeSet
 from kdump.render.terminal.numbers import counted, span
 from kdump.state import _fold
 from kdump.state_rows import Horizon
@@ -452,11 +453,12 @@ class PartitionLog:
             more = f" and {counted(len(lost) - _MOST_RANGES, 'more range')}" if len(lost) > _MOST_RANGES else ""
             self._tell_lost(f"lost before salvage made this: {named}{more}")
             return True
-        lone = self._lone_hole
-        if lone is None or not (first <= until and lone[0] <= until and first <= lone[1]):
+        if not self._lone_hole.has_any(first, until):
             return False
-        are = "is" if lone[0] == lone[1] else "are"
-        self._tell_lost(f"{span(*lone, 'offset')} {are} lost, not compacted (cleaner-offset-checkpoint has no entry)")
+        for begin, end in self._lone_hole:
+            are = "is" if begin == end else "are"
+            why = f"{span(begin, end, 'offset')} {are} lost, not compacted (cleaner-offset-checkpoint has no entry)"
+            self._tell_lost(why)
         return True
 
     def _tell_lost(self, what: str) -> None:
@@ -466,19 +468,20 @@ class PartitionLog:
             self._report(OpenFailure(self.directory.path, "skipped", said))
 
     @cached_property
-    def _lone_hole(self) -> tuple[int, int] | None:
-        """The offsets of the one hole of the log that is lost; None where there is none, or compaction explains it.
+    def _lone_hole(self) -> RangeSet:
+        """The offsets of the one hole of the log that is lost; none where compaction explains it.
 
         Where the cleaner has no checkpoint, or one of this partition, it may have been here.
         """
+        found = RangeSet()
         file = self.directory.log_dir.file(FileKind.CLEANER)
         if file.failure is not None or self._survey[_fold.DIRTY] >= 0:
-            return None
+            return found
         with suppress(UnreadableError, OSError):  # compaction may explain it in the log that cannot be read
             lost = lost_hole(self.directory, self._limits)
             if lost is not None and lost.offset is not None and lost.last_offset is not None:
-                return lost.offset, lost.last_offset
-        return None
+                found.add(lost.offset, lost.last_offset)
+        return found
 
     def _lose_behind(self, number: int, last: int | None, trusted_to: int, size: int) -> None:
         """A log that is lost, or an end that is cut off, behind the last batch of a segment.
