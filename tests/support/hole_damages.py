@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tests.support.hole_histories import never
-from tests.support.hole_logs import segment_files
+from tests.support.hole_logs import files, segment_files
+from tests.support.hole_truth import segments_of
 from tests.support.partitions import aborted, name
 
 if TYPE_CHECKING:
@@ -165,6 +168,69 @@ def replace_stop(made: Made) -> Stop:
     return made.stop._replace(is_clean=False)
 
 
+def cut_among_holes(chance: Random, made: Made) -> str:
+    """Batches are gone where a cleaner made holes too, and the indexes have few entries."""
+    made.stop = made.stop._replace(interval=chance.choice((250, 400, 600)))
+    made.files |= files(made.log, made.stop)
+    choice = [one for one in made.log.segments[:-1] if _holes(one) > 1]
+    if not choice:
+        return "nothing"
+    segment = chance.choice(choice)
+    first = chance.randrange(max(len(segment.batches) // 2, 1))
+    _cut(made, segment, first, first + 1, rebuilt=False)
+    return "cut among holes"
+
+
+def _holes(segment: Segment) -> int:
+    return sum(b.base > a.last + 1 for a, b in pairwise(segment.batches))
+
+
+def slots_in_the_middle(chance: Random, made: Made) -> str:
+    """Batches are gone from a closed segment whose index was not trimmed, or has slots only."""
+    choice = [one for one in made.log.segments[:-1] if one.batches]
+    if not choice:
+        return "nothing"
+    segment = chance.choice(choice)
+    _cut(made, segment, *_some(chance, segment, is_last=False), rebuilt=False)
+    path = name(segment.base, "index")
+    made.files[path] = chance.choice((made.files[path], b"")) + bytes(64)
+    return "cut, closed index untrimmed"
+
+
+def first_gone(chance: Random, made: Made) -> str:
+    """The first segments are gone, and the checkpoint file says that the log began before."""
+    if len(made.log.segments) < 3 or not made.has_log_dir:
+        return "nothing"
+    gone = made.log.segments.pop(0)
+    made.files = {path: data for path, data in made.files.items() if int_of(path) != gone.base}
+    if made.known.start is None:
+        made.known = made.known._replace(start=gone.base)
+    return "first segment gone"
+
+
+def salvaged(chance: Random, made: Made) -> str:
+    """Batches are gone, and the salvage that made this directory wrote down which."""
+    if not _cut_one(chance, made, rebuilt=True):
+        return "nothing"
+    segments = segments_of(made.files)
+    batches = [one for segment in segments for one in segment.batches]
+    lost = [(a.last + 1, b.first - 1) for a, b in pairwise(batches) if b.first > a.last + 1]
+    if not lost:
+        return "nothing"
+    lost = chance.sample(lost, chance.randrange(1, len(lost) + 1))
+    rows = [
+        {
+            "type": "loss", "partition": made.folder, "file": made.path, "position": None, "length": None,
+            "offset": first, "lastOffset": last, "records": None, "because": ["O04"], "elsewhere": [],
+            "certainty": chance.choice(("lost", "doubtful")),
+        }
+        for first, last in lost
+    ]  # fmt: skip
+    made.beside[f"{made.path}.salvage.jsonl"] = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    made.known = made.known._replace(told=tuple(lost))
+    return "salvaged"
+
+
 DAMAGES: tuple[Callable[[Random, Made], str], ...] = (
     cut,
     cut,
@@ -178,4 +244,9 @@ DAMAGES: tuple[Callable[[Random, Made], str], ...] = (
     marker_gone,
     cut_beside_swap,
     index_slots,
+    cut_among_holes,
+    cut_among_holes,
+    slots_in_the_middle,
+    first_gone,
+    salvaged,
 )

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import zlib
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tests.support import metadata_records as metadata
 from tests.support.hole_logs import Log, Pass, Segment, Stop, Writers, clean, files, follow, follower
 from tests.support.hole_truth import Known
-from tests.support.partitions import Files
+from tests.support.partitions import Files, checkpoint, name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
 LOGS = "logs"
+_TOPIC = 2  # kind of a resource of configurations
 _PRODUCERS = (1000, 1001, 2000, 2001, 2002)
-_METADATA = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAA%s\n"
 
 
 @dataclass
@@ -36,8 +38,8 @@ class Made:
         recovery_point: what the checkpoint file says.
         has_log_dir: its log directory is one, with checkpoint files.
         is_alone: no other partition is judged with it.
-        asked: the path that verify gets.
-        log_dirs: other log directories that are there.
+        asked: the paths that verify gets.
+        companions: other partitions that belong to it.
         beside: other files.
         settings: that the user gives.
         files: of its directory.
@@ -55,8 +57,8 @@ class Made:
     recovery_point: int = 0
     has_log_dir: bool = True
     is_alone: bool = False
-    asked: str = LOGS
-    log_dirs: tuple[str, ...] = ()
+    asked: tuple[str, ...] = (LOGS,)
+    companions: tuple[Made, ...] = ()
     beside: Files = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     files: Files = field(default_factory=dict)
@@ -90,9 +92,7 @@ def lay(chance: Random, kind: str, topic: str, log: Log, entry: int | None, *, p
     made = Made(kind, topic, log, stop, Known(topic, start, entry, (mark, point), policy), folder=f"{topic}-0")
     made.entry, made.high_watermark, made.recovery_point = entry, mark, point
     made.files = files(log, stop)
-    made.files["partition.metadata"] = _METADATA % b"QgwA"[int(topic[-1]) % 4 :][:1] if topic[-1].isdigit() else b""
-    if not made.files["partition.metadata"]:
-        made.files["partition.metadata"] = _METADATA % b"A"
+    made.files["partition.metadata"] = f"version: 0\ntopic_id: {metadata.uuid(zlib.crc32(topic.encode()))}\n".encode()
     return made
 
 
@@ -130,7 +130,7 @@ def leader(chance: Random, topic: str) -> Made:
 def reset_entry(chance: Random, topic: str) -> Made:
     """A cleaned log whose entry was reset after a power loss, or is gone."""
     log, _ = _cleaned(chance)
-    return lay(chance, "leader, entry reset", topic, log, chance.choice((None, log.start, log.segments[0].base)))
+    return lay(chance, "leader, entry reset", topic, log, chance.choice((None, log.start, log.end + 5)))
 
 
 def aborted_pass(chance: Random, topic: str) -> Made:
@@ -192,10 +192,17 @@ def cut_behind_hole(chance: Random, topic: str) -> Made:
     log, _ = _cleaned(chance)
     copy = _copy(chance, log) if chance.random() < 0.5 else deepcopy(log)
     pairs = zip(copy.batches, copy.batches[1:], strict=False)
-    targets = [b.base for a, b in pairs if b.base > a.last + 1]
+    targets = [b.base for a, b in pairs if b.base > a.last + 1 and _is_traced(copy, a.last)]
     if targets:
         copy.truncate(chance.choice(targets))
     return lay(chance, "cut behind a hole", topic, copy, copy.dirty)
+
+
+def _is_traced(log: Log, last: int) -> bool:
+    """Whether what is left up to an offset shows that a cleaner was there."""
+    left = [one for one in log.batches if one.last <= last]
+    ends = [log.segments[0].base - 1, *(one.last for one in left)]
+    return any(one.is_short or one.base > end + 1 for end, one in zip(ends, left, strict=False))
 
 
 def moved(chance: Random, topic: str) -> Made:
@@ -210,7 +217,7 @@ def alone(chance: Random, topic: str) -> Made:
     made = lay(chance, "directory alone", topic, log, None)
     made.has_log_dir, made.is_alone = False, True
     made.known = made.known._replace(start=None, ends=())
-    made.asked = made.path
+    made.asked = (made.path,)
     return made
 
 
@@ -218,7 +225,7 @@ def inside(chance: Random, topic: str) -> Made:
     """A directory of a partition, asked for alone, in its log directory."""
     log, _ = _cleaned(chance)
     made = lay(chance, "directory in its log.dir", topic, log, chance.choice((None, log.dirty)))
-    made.is_alone, made.asked = True, made.path
+    made.is_alone, made.asked = True, (made.path,)
     return made
 
 
@@ -267,6 +274,64 @@ def _from(epochs: list[tuple[int, int]], start: int) -> list[tuple[int, int]]:
     return [(before[-1][0], start)] * bool(before) + [one for one in epochs if one[1] > start]
 
 
+def future(chance: Random, topic: str) -> Made:
+    """A directory that a broker was filling in another log directory: the cleaner's entry is in the first one."""
+    log, _ = _cleaned(chance)
+    current = lay(chance, "current of a future", topic, log, log.dirty)
+    made = lay(chance, "future", topic, _copy(chance, log), None)
+    made.log_dir, made.folder, made.is_alone = "logs1", f"{topic}-0.{chance.randbytes(16).hex()}-future", True
+    made.asked = ("logs1",)
+    made.stop = made.stop._replace(is_clean=current.is_clean)
+    made.files |= files(made.log, made.stop)
+    made.recovery_point = made.log.segments[0].base
+    made.known = made.known._replace(ends=(made.high_watermark, made.recovery_point))
+    if chance.random() < 0.7:
+        made.asked, made.companions = (LOGS, "logs1"), (current,)
+        made.known = made.known._replace(entry=current.entry)
+    return made
+
+
+def was_compacted(chance: Random, topic: str) -> Made:
+    """A topic that is or was compacted, as the metadata log here says."""
+    log, _ = _cleaned(chance)
+    made = lay(chance, "metadata log: compact", topic, log, chance.choice((None, log.dirty)), policy="compact")
+    _with_metadata(made, *chance.choice((("compact",), ("compact", "delete"), ("compact,delete", "delete"))))
+    return made
+
+
+def never_compacted(chance: Random, topic: str) -> Made:
+    """A topic that was made with the policy delete, as the metadata log here says."""
+    log, _ = _new(chance, keyless=True)
+    made = lay(chance, "metadata log: delete", topic, log, None, policy="never")
+    _with_metadata(made, "delete")
+    return made
+
+
+def _with_metadata(made: Made, *policies: str) -> None:
+    """Put the metadata log beside a partition: its topic is made, and has these policies, one after the other."""
+    number = zlib.crc32(made.topic.encode())
+    records = [[metadata.topic(made.topic, number), metadata.partition(0, number, [1])]]
+    records[0].append(metadata.config(_TOPIC, made.topic, "cleanup.policy", policies[0]))
+    records += [[metadata.config(_TOPIC, made.topic, "cleanup.policy", one)] for one in policies[1:]]
+    made.is_alone = True
+    made.beside = {f"{LOGS}/__cluster_metadata-0/{name(0)}": metadata.log(*records)}
+    made.beside[f"{LOGS}/__cluster_metadata-0/leader-epoch-checkpoint"] = checkpoint((1, 0))
+
+
+def tiered(chance: Random, topic: str) -> Made:
+    """The first segments are in remote storage only."""
+    log, writers = _new(chance, keyless=True)
+    writers.write(log, 20, 300)
+    for gone in log.segments[: chance.randrange(1, 3)]:
+        if len(log.segments) > 1:
+            log.segments.remove(gone)
+            log.aborted.pop(gone.base, None)
+    made = lay(chance, "tiered", topic, log, None)
+    made.known = made.known._replace(start=0, is_tiered=True)
+    made.beside = {f"{LOGS}/remote-log-index-cache/0_{'A' * 22}.index": b""}
+    return made
+
+
 HISTORIES: tuple[Callable[[Random, str], Made], ...] = (
     leader,
     reset_entry,
@@ -281,5 +346,10 @@ HISTORIES: tuple[Callable[[Random, str], Made], ...] = (
     inside,
     of_coordinators,
     whole,
+    whole,
     retained,
+    future,
+    was_compacted,
+    never_compacted,
+    tiered,
 )

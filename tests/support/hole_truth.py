@@ -2,6 +2,7 @@
 
 It shares no code with kdump. A hole is a range of offsets that no batch has. The first row that applies decides:
 
+    0   the salvage that made the directory wrote it down: lost
     1   an index, or the marker of an aborted transaction, knows of an offset in it: lost
     1b  an index shows that bytes are missing in one of several holes: each unexplained
     2   below the first segment: unexplained, or in tiered storage
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _GO_ON = "-"
 _CERTAINTY = {
+    "0": "lost",
     "1": "lost",
     "1b": "unexplained",
     "2": "unexplained",
@@ -76,6 +79,7 @@ class Known(NamedTuple):
         ends: high watermark and recovery point.
         policy: never: the topic was never compacted; delete: it has that policy now; compact; None: not known.
         is_tiered: segments are in remote storage.
+        told: ranges that the rows of a salvage beside the directory tell.
     """
 
     topic: str
@@ -84,6 +88,7 @@ class Known(NamedTuple):
     ends: tuple[int, ...] = ()
     policy: str | None = None
     is_tiered: bool = False
+    told: tuple[tuple[int, int], ...] = ()
 
 
 class Hole(NamedTuple):
@@ -104,10 +109,10 @@ class Truth:
     """What must be said of a partition.
 
     Args:
-        holes: between the log start offset and the last batch.
-        above: ranges above the last batch, and what may be said of each; nothing: anything.
+        holes: between the log start offset and the end of the log: of its last batch, or the base of a last segment.
+        above: ranges above the end of the log, and what may be said of each; nothing: anything.
         markers: markers of aborted transactions in holes that only an index has.
-        markers_above: those above the last batch.
+        markers_above: those above the end of the log.
         notes: how many L17 may be told.
         warnings: how many L19 may be told.
     """
@@ -125,7 +130,7 @@ class Truth:
         found = [one.rows <= {"1", "1b", "5"} for one in self.holes] + [said == {"lost"} for _, _, said in self.above]
         if any(found):
             return True
-        maybe = any(one.rows & {"1", "1b", "5"} for one in self.holes)
+        maybe = any(one.rows & {"0", "1", "1b", "5"} for one in self.holes)
         return None if maybe or any(not said or "lost" in said for _, _, said in self.above) else False
 
     @property
@@ -176,11 +181,13 @@ def truth_of(files: Mapping[str, bytes], known: Known) -> Truth:
     is_trusted = not any(one.endswith((".swap", ".cleaned")) for one in files)
     base = segments[0].base
     start = base if known.start is None else known.start
-    ranges = _ranges(batches, max(start, base))
+    end = max(batches[-1].last + 1, segments[-1].base)
+    ranges = _ranges(batches, max(start, base), end)
     below = [(start, base - 1)] if start < base else []
     shown = {one: _shown(one, ranges, segments) if is_trusted else {_GO_ON} for one in ranges}
     truth = Truth(markers=[at for one in segments for at in one.markers if is_trusted and _in(at, ranges)])
-    rows = {one: _rows(one, shown, batches, known) for one in ranges}
+    shown.update({one: {"0"} for one in ranges if one in known.told})
+    rows = {one: _rows(one, shown, batches, end, known) for one in ranges}
     truth.holes = [Hole(*one, frozenset({"remote", "2"} if known.is_tiered else {"2"})) for one in below]
     truth.holes += [Hole(*one, frozenset(rows[one])) for one in ranges]
     if below and ranges and ranges[0][0] == base:  # one hole or two?
@@ -197,13 +204,13 @@ def truth_of(files: Mapping[str, bytes], known: Known) -> Truth:
     return truth
 
 
-def _ranges(batches: Sequence[Seen], start: int) -> list[tuple[int, int]]:
+def _ranges(batches: Sequence[Seen], start: int, end: int) -> list[tuple[int, int]]:
     found, expected = [], start
     for one in batches:
         if one.first > expected:
             found.append((expected, one.first - 1))
         expected = max(expected, one.last + 1)
-    return found
+    return found + [(expected, end - 1)] * (expected < end)
 
 
 def _in(offset: int, ranges: Iterable[tuple[int, int]]) -> bool:
@@ -214,21 +221,22 @@ def _rows(
     hole: tuple[int, int],
     shown: Mapping[tuple[int, int], set[str]],
     batches: Sequence[Seen],
+    end: int,
     known: Known,
 ) -> set[str]:
     """The rows that may decide of a hole."""
     rows = shown[hole] - {_GO_ON}
-    return rows if _GO_ON not in shown[hole] else rows | _later_rows(hole, shown, batches, known)
+    return rows if _GO_ON not in shown[hole] else rows | _later_rows(hole, shown, batches, end, known)
 
 
 def _later_rows(
     hole: tuple[int, int],
     shown: Mapping[tuple[int, int], set[str]],
     batches: Sequence[Seen],
+    end: int,
     known: Known,
 ) -> set[str]:
     """Rows 3 to 7."""
-    end = batches[-1].last + 1
     cleaned = max((one.last for one in batches if one.is_short or one.has_horizon), default=-1)
     rows: set[str] = set()
     if hole[1] < cleaned or (known.entry is not None and hole[1] < known.entry <= end):
@@ -239,7 +247,7 @@ def _later_rows(
         return {"4"}
     if known.policy == "never" or known.topic in _OF_BROKERS:
         return rows | {"5"}
-    lone = _is_lone(hole, shown, batches, known)
+    lone = _is_lone(hole, shown, batches, end, known)
     for is_lone in (True, False) if lone is None else (lone,):
         if is_lone and known.policy == "delete":
             rows.add("5")
@@ -254,6 +262,7 @@ def _is_lone(
     hole: tuple[int, int],
     shown: Mapping[tuple[int, int], set[str]],
     batches: Sequence[Seen],
+    end: int,
     known: Known,
 ) -> bool | None:
     """Whether a hole is the only trace of a cleaner; None where the rules leave that open."""
@@ -262,7 +271,7 @@ def _is_lone(
     others = [rows for other, rows in shown.items() if other != hole]
     if any(rows == {_GO_ON} for rows in others):
         return False
-    if known.entry is not None and known.entry <= batches[-1].last + 1:
+    if known.entry is not None and known.entry <= end:
         return False
     is_open = known.entry is not None or any(one.has_horizon for one in batches)
     return None if is_open or any(rows != {"1"} for rows in others) else True
@@ -282,10 +291,11 @@ def _shown(hole: tuple[int, int], ranges: Sequence[tuple[int, int]], segments: S
         if hole[1] < one.base or (stop is not None and hole[0] >= stop):
             continue
         holes = [some for some in ranges if some[1] >= one.base and (stop is None or some[0] < stop)]
-        found.append(_shown_by(hole, holes, one))
+        rows = _shown_by(hole, holes, one)
+        found.append(rows | {_GO_ON} if one.has_slots else rows)  # is a closed index with slots a trimmed one?
     if {"1"} in found:
         return {"1"}
-    rows = set().union(*found)
+    rows = set[str]().union(*found)
     if {"1b"} in found:
         rows.discard(_GO_ON)
     return rows or {_GO_ON}
@@ -315,7 +325,7 @@ def _is_entry_inside(hole: tuple[int, int], one: SegmentSeen) -> bool:
     position = sum(some.size for some in one.batches if some.last < hole[0])
     for at in inside:
         near = one.entries[max(at - 1, 0) : at + 2]
-        is_ordered = all(a[0] < b[0] and a[1] < b[1] for a, b in zip(near, near[1:], strict=False))
+        is_ordered = all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(near))
         if is_ordered and (behind or one.entries[at][1] >= position):
             return True
     return False
@@ -345,7 +355,7 @@ def _shifted_strictly(hole: tuple[int, int], holes: Sequence[tuple[int, int]], o
 def _shifted_freely(hole: tuple[int, int], holes: Sequence[tuple[int, int]], one: SegmentSeen) -> str:
     """By steps: where the shift changes from an entry to the next one, bytes are missing between them."""
     known = [(-1, 0)] + [(entry[0], shift) for entry in one.entries if (shift := _shift(entry, one)) is not None]
-    for (low, before), (high, behind) in zip(known, known[1:], strict=False):
+    for (low, before), (high, behind) in pairwise(known):
         if low < hole[0] and hole[1] < high:
             if before == behind:
                 return _GO_ON
@@ -357,18 +367,19 @@ def _shifted_freely(hole: tuple[int, int], holes: Sequence[tuple[int, int]], one
 def _above(truth: Truth, segments: Sequence[SegmentSeen], files: Mapping[str, bytes], known: Known) -> None:
     """Ranges above the last batch that something knows of."""
     batches = [one for segment in segments for one in segment.batches]
-    end = batches[-1].last + 1
+    end = max(batches[-1].last + 1, segments[-1].base)
     entries = [(entry[0], segment.has_slots) for segment in segments for entry in segment.entries if entry[0] >= end]
     if entries:
         shown = max(offset for offset, _ in entries)
         is_plain = not any(slots for _, slots in entries)
         truth.above.append((end, shown, frozenset({"lost"} if is_plain else ())))
         end = shown + 1
+    log_end = max(batches[-1].last + 1, segments[-1].base)
     truth.markers_above = [at for one in segments for at in one.markers if at >= end]
     ends = [*known.ends, *(int(one[:20]) for one in files if one.endswith(".snapshot"))]
     times = _times_above(files, end)
     if max(ends, default=0) > end or times or truth.markers_above:
-        is_traced = known.entry is not None and known.entry <= batches[-1].last + 1
+        is_traced = known.entry is not None and known.entry <= log_end
         is_traced |= any(one.is_short for one in batches) or any(one.rows & {"3", "4", "6", "7"} for one in truth.holes)
         is_free = bool(entries or truth.markers_above) or not is_traced or known.policy in ("never", "delete")
         last = max([*(one - 1 for one in ends), *times, *truth.markers_above])
