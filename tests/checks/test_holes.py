@@ -27,12 +27,12 @@ def test_a_number_makes_the_same_directory_again() -> None:
 
 
 def test_no_healthy_directory_is_lost_by_the_rules() -> None:
-    truths = [truth for seed in range(0, 300, 2) for truth in case_of(seed).truths.values()]
+    truths = [truth for seed in range(0, 200, 2) for truth in case_of(seed).truths.values()]
     assert [truth for truth in truths if truth.is_lost is not False] == []
 
 
 def test_the_sample_has_each_row_of_the_rules() -> None:
-    outcomes = many(range(300), only_made=True)
+    outcomes = many(range(1, 400, 2), only_made=True)
     decided = {row for one in outcomes for row in one.rows}
     assert decided >= {"0", "1", "1b", "3", "4", "5", "6", "7", "lost", "unexplained"}
 

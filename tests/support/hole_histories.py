@@ -74,7 +74,16 @@ class Made:
         return self.stop.is_clean
 
 
-def lay(chance: Random, kind: str, topic: str, log: Log, entry: int | None, *, policy: str | None = None) -> Made:
+def lay(
+    chance: Random,
+    kind: str,
+    topic: str,
+    log: Log,
+    entry: int | None,
+    *,
+    policy: str | None = None,
+    stop: Stop | None = None,
+) -> Made:
     """Lay a log down as a stopped broker leaves it.
 
     Args:
@@ -84,8 +93,9 @@ def lay(chance: Random, kind: str, topic: str, log: Log, entry: int | None, *, p
         log: its batches.
         entry: of the cleaner's checkpoint file.
         policy: what is known of it.
+        stop: how it lies on the disk.
     """
-    stop = Stop(chance.choice((0, 60, 150, 400)), chance.random() < 0.7, chance.choice((1, 16)))
+    stop = stop or Stop(chance.choice((0, 60, 150, 400)), chance.random() < 0.7, chance.choice((1, 16)))
     start = log.start if log.start > log.segments[0].base else None
     mark = log.end if chance.random() < 0.7 else max(log.start, log.segments[0].base, log.end - chance.randrange(4))
     point = log.end if stop.is_clean else log.segments[-1].base if chance.random() < 0.5 else log.segments[0].base
@@ -251,7 +261,8 @@ def whole(chance: Random, topic: str) -> Made:
 def never(made: Made) -> None:
     """Let the user say that a topic is deleted from, never compacted."""
     made.settings, made.is_alone = ("cleanup.policy=delete",), True
-    made.known = made.known._replace(policy="never")
+    if not any("__cluster_metadata" in path for path in made.beside):  # what it says of compaction stands
+        made.known = made.known._replace(policy="never")
 
 
 def retained(chance: Random, topic: str) -> Made:
@@ -278,13 +289,9 @@ def future(chance: Random, topic: str) -> Made:
     """A directory that a broker was filling in another log directory: the cleaner's entry is in the first one."""
     log, _ = _cleaned(chance)
     current = lay(chance, "current of a future", topic, log, log.dirty)
-    made = lay(chance, "future", topic, _copy(chance, log), None)
+    made = lay(chance, "future", topic, _copy(chance, log), None, stop=current.stop)
     made.log_dir, made.folder, made.is_alone = "logs1", f"{topic}-0.{chance.randbytes(16).hex()}-future", True
     made.asked = ("logs1",)
-    made.stop = made.stop._replace(is_clean=current.is_clean)
-    made.files |= files(made.log, made.stop)
-    made.recovery_point = made.log.segments[0].base
-    made.known = made.known._replace(ends=(made.high_watermark, made.recovery_point))
     if chance.random() < 0.7:
         made.asked, made.companions = (LOGS, "logs1"), (current,)
         made.known = made.known._replace(entry=current.entry)
@@ -316,6 +323,24 @@ def _with_metadata(made: Made, *policies: str) -> None:
     made.is_alone = True
     made.beside = {f"{LOGS}/__cluster_metadata-0/{name(0)}": metadata.log(*records)}
     made.beside[f"{LOGS}/__cluster_metadata-0/leader-epoch-checkpoint"] = checkpoint((1, 0))
+
+
+def of_brokers(chance: Random, topic: str) -> Made:
+    """An internal topic that brokers make with the policy delete."""
+    log, _ = _new(chance, keyless=True)
+    made = lay(
+        chance, "internal topic: delete", chance.choice(("__share_group_state", "__remote_log_metadata")), log, None
+    )
+    made.is_alone = True
+    return made
+
+
+def said_compacted(chance: Random, topic: str) -> Made:
+    """A cleaned topic whose policy the user gives."""
+    log, _ = _cleaned(chance)
+    made = lay(chance, "said to be compacted", topic, log, chance.choice((None, log.dirty)), policy="compact")
+    made.settings, made.is_alone = ("cleanup.policy=compact",), True
+    return made
 
 
 def tiered(chance: Random, topic: str) -> Made:
@@ -351,5 +376,7 @@ HISTORIES: tuple[Callable[[Random, str], Made], ...] = (
     future,
     was_compacted,
     never_compacted,
+    of_brokers,
+    said_compacted,
     tiered,
 )

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tests.support.hole_damages import DAMAGES
 from tests.support.hole_histories import HISTORIES, Made
 from tests.support.hole_truth import Truth, truth_of
-from tests.support.partitions import Files, checkpoint, write
+from tests.support.partitions import Files, checkpoint, meta, write
 from tests.support.runs import run_kdump
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Case:
 
 
 class Outcome(NamedTuple):
-    """A run: what happened to the partitions, the rows that decided, whether the rules were clear, what does not hold."""
+    """A run: what happened, the rows that decided, whether the rules leave no choice, what does not hold."""
 
     seed: int
     kinds: list[str]
@@ -117,10 +117,7 @@ def _lay(case: Case, made: list[Made], chance: Random) -> None:
 def _log_dir(made: list[Made], number: int, is_clean: bool, chance: Random) -> Files:
     """What lies in a log directory besides its partitions."""
     files: Files = {
-        "meta.properties": (
-            "version=1\ncluster.id=kdump-fixtures-cluster\nnode.id=1\n"
-            f"directory.id=AAAAAAAAAAAAAAAAAAAAA{'Qgw'[number]}\n"
-        ).encode(),
+        "meta.properties": meta(1) + f"directory.id=AAAAAAAAAAAAAAAAAAAAA{'Qgw'[number]}\n".encode(),
         "recovery-point-offset-checkpoint": checkpoint(*((one.topic, 0, one.recovery_point) for one in made)),
         "replication-offset-checkpoint": checkpoint(*((one.topic, 0, one.high_watermark) for one in made)),
         "log-start-offset-checkpoint": checkpoint(
@@ -195,8 +192,8 @@ def _faults(truth: Truth, rows: list[Row]) -> Iterator[str]:
     for first, last, certainties in truth.above:
         got = [said.pop(offset, ("absent", [])) for offset in range(first, last + 1)]
         if certainties and not {certainty for certainty, _ in got} <= certainties:
-            shown = sorted({certainty for certainty, _ in got})
-            yield f"above the last batch, {first}..{last} is {' and '.join(shown)}, not {' or '.join(sorted(certainties))}"
+            shown = " and ".join(sorted({certainty for certainty, _ in got}))
+            yield f"{first}..{last}, above the last batch, is {shown}, not {' or '.join(sorted(certainties))}"
     if said:
         yield f"{min(said)}..{max(said)} ({len(said)}): {said[min(said)]}, and no hole is there"
     yield from _wrong_codes(truth, findings)
