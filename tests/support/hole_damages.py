@@ -241,6 +241,7 @@ DAMAGES: tuple[Callable[[Random, Made], str], ...] = (
     segment_gone,
     last_gone,
     tail_cut,
+    tail_cut,
     marker_gone,
     cut_beside_swap,
     index_slots,

@@ -148,6 +148,8 @@ def judge(root: Path, case: Case) -> list[str]:
             found.append(f"{path} is LOST, and the exit status is {run.exit}")
     found += _loud(rows, is_ahead=any(truth.above for truth in case.truths.values())) if case.is_healthy else ()
     found += _miscounted(rows)
+    if any(hole.rows == {"1b"} for truth in case.truths.values() for hole in truth.holes):
+        found += ["summary: recordsUnknown 0, and bytes are missing in one of several holes"] * (_unknown(rows) == 0)
     if case.is_healthy and any(truth.is_lost for truth in case.truths.values()):
         found.append("the generator says LOST of a healthy directory")
     return found
@@ -171,6 +173,10 @@ def _miscounted(rows: list[Row]) -> Iterator[str]:
             yield f"summary: {key} {summary.get(key)}, and the rows have {count}"
 
 
+def _unknown(rows: list[Row]) -> int:
+    return sum(row["recordsUnknown"] for row in rows if row["type"] == "summary")
+
+
 def _faults(truth: Truth, rows: list[Row]) -> Iterator[str]:
     """What the rows of a partition say otherwise than the rules."""
     findings = [row for row in rows if row["type"] == "finding"]
@@ -185,10 +191,9 @@ def _faults(truth: Truth, rows: list[Row]) -> Iterator[str]:
         if not {certainty for certainty, _ in got} <= hole.certainties:
             shown = sorted({certainty for certainty, _ in got})
             yield f"{hole.first}..{hole.last} is {' and '.join(shown)}, not {_rows(hole.rows)}"
-        code = {"6": "L19", "7": "L17", "1b": "X04"}.get(min(hole.rows)) if len(hole.rows) == 1 else None
-        wrong = [because for certainty, because in got if code and certainty == "unexplained" and code not in because]
+        wrong = [because for _, because in got if len(hole.rows) == 1 and not _is_because(min(hole.rows), because)]
         if wrong:
-            yield f"{hole.first}..{hole.last} is unexplained because of {wrong[0]}, not {code}"
+            yield f"{hole.first}..{hole.last}, {_rows(hole.rows)}, is so because of {wrong[0]}"
     for first, last, certainties in truth.above:
         got = [said.pop(offset, ("absent", [])) for offset in range(first, last + 1)]
         if certainties and not {certainty for certainty, _ in got} <= certainties:
@@ -197,6 +202,12 @@ def _faults(truth: Truth, rows: list[Row]) -> Iterator[str]:
     if said:
         yield f"{min(said)}..{max(said)} ({len(said)}): {said[min(said)]}, and no hole is there"
     yield from _wrong_codes(truth, findings)
+
+
+def _is_because(row: str, because: list[str]) -> bool:
+    """Whether the codes of a loss fit the row that decided."""
+    unfit = {"L17", "L19"} - {{"7": "L17", "6": "L19"}.get(row, "")}
+    return not unfit & set(because) and (row != "1b" or "X04" in because)
 
 
 def _rows(rows: frozenset[str]) -> str:
@@ -221,13 +232,11 @@ def _wrong_codes(truth: Truth, findings: list[Row]) -> Iterator[str]:
         yield "neither O04 nor O07 is an error"
     if not any(hole.rows & {"1", "1b", "5"} for hole in truth.holes) and not truth.above and loud:
         yield f"{loud[0]['code']} is an error at {loud[0]['file']}"
+    rows = frozenset[str]().union(*(hole.rows for hole in truth.holes))
+    cause = {frozenset("7"): "L17", frozenset("6"): "L19"}.get(rows)
     for row in findings:
-        if row["code"] not in ("O04", "O07") or row["severity"] == "error":
-            continue
-        rows = frozenset[str]().union(*(hole.rows for hole in truth.holes))
-        causes = {"L17"} if rows == {"7"} else {"L19"} if rows == {"6"} else {None, "L17", "L19"}
-        if not truth.above and row["because"] not in causes:
-            yield f"{row['code']} counts under {row['because']}, not {causes}"
+        if cause and not truth.above and row["code"] in ("O04", "O07") and row["because"] != cause:
+            yield f"{row['code']} counts under {row['because']}, not {cause}"
 
 
 # --- runs ---------------------------------------------------------------------------------------------------
@@ -242,7 +251,7 @@ def check(root: Path, seed: int, *, only_made: bool = False) -> Outcome:
     case = case_of(seed)
     faults = [] if only_made else judge(root, case)
     truths = case.truths.values()
-    rows = [min(hole.rows) if len(hole.rows) == 1 else "open" for truth in truths for hole in truth.holes]
+    rows = [" or ".join(sorted(hole.rows)) for truth in truths for hole in truth.holes]
     rows += [" or ".join(said) or "open" for truth in truths for _, _, said in truth.above]
     return Outcome(seed, case.kinds, rows, all(truth.is_clear for truth in truths), faults)
 
