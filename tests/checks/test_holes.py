@@ -38,9 +38,9 @@ def test_the_sample_has_each_row_of_the_rules() -> None:
 
 
 # --- the reading of the rules: directories by hand ----------------------------------------------------------
-def _batch(first: int, last: int | None = None, **named: int) -> bytes:
+def _batch(first: int, last: int | None = None) -> bytes:
     count = 1 if last is None else last - first + 1
-    return batch(first, [b"v" * 20] * count, **named)
+    return batch(first, [b"v" * 20] * count)
 
 
 BEFORE, CUT, BEHIND, LATER = _batch(0, 4), _batch(5, 9), _batch(10, 14), _batch(15, 19)
@@ -114,9 +114,9 @@ def test_the_first_row_that_applies_decides(what: str) -> None:
 
 def test_an_index_that_knows_of_later_offsets_shows_a_loss() -> None:
     files = segment(0, [BEFORE]) | {name(0, "index"): offset_index(0, (9, SIZE))}
-    assert truth_of(files, T._replace(ends=(20,))).above == [(5, 9, {"lost"}), (10, 19, set())]
+    assert truth_of(files, T._replace(ends=(20,))).above == [(5, 9, frozenset({"lost"})), (10, 19, frozenset())]
 
 
 def test_a_snapshot_above_the_end_is_unexplained_where_a_cleaner_was() -> None:
     files = segment(0, [SHORT]) | {name(9, "snapshot"): snapshot(), "leader-epoch-checkpoint": checkpoint((0, 0))}
-    assert truth_of(files, T).above == [(5, 8, {"unexplained"})]
+    assert truth_of(files, T).above == [(5, 8, frozenset({"unexplained"}))]

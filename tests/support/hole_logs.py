@@ -140,7 +140,10 @@ class Producers:
     def snapshot(self) -> bytes:
         """The bytes of a snapshot."""
         return snapshot(
-            *((who, *entry, self._open.get(who, -1)) for who, entry in self._entries.items()),
+            *(
+                (who, epoch, sequence, last, delta, time, coordinator, self._open.get(who, -1))
+                for who, (epoch, sequence, last, delta, time, coordinator) in self._entries.items()
+            )
         )
 
 

@@ -48,7 +48,7 @@ class Seen(NamedTuple):
 
     first: int
     last: int
-    count: int
+    records: int
     size: int
     position: int
     has_horizon: bool
@@ -56,7 +56,7 @@ class Seen(NamedTuple):
     @property
     def is_short(self) -> bool:
         """Whether it has fewer records than offsets."""
-        return self.count <= self.last - self.first
+        return self.records <= self.last - self.first
 
 
 class SegmentSeen(NamedTuple):
@@ -196,11 +196,11 @@ def truth_of(files: Mapping[str, bytes], known: Known) -> Truth:
     is_open = any(not said for _, _, said in truth.above)
     if any(said == {"unexplained"} for _, _, said in truth.above):  # is the hole still the only trace?
         truth.holes = [one._replace(rows=one.rows | {"7"}) if "6" in one.rows else one for one in truth.holes]
-    rows = [one.rows for one in truth.holes]
-    least = any(one == {"7"} for one in rows) or any(said == {"unexplained"} for _, _, said in truth.above)
-    truth.notes = frozenset(range(least, (is_open or least or any(one & {"2", "7"} for one in rows)) + 1))
-    most = sum("6" in one for one in rows) + is_open + any("2" in one for one in rows)
-    truth.warnings = frozenset(range(sum(one == {"6"} for one in rows), most + 1))
+    sets = [one.rows for one in truth.holes]
+    least = any(one == {"7"} for one in sets) or any(said == {"unexplained"} for _, _, said in truth.above)
+    truth.notes = frozenset(range(least, (is_open or least or any(one & {"2", "7"} for one in sets)) + 1))
+    most = sum("6" in one for one in sets) + is_open + any("2" in one for one in sets)
+    truth.warnings = frozenset(range(sum(one == {"6"} for one in sets), most + 1))
     return truth
 
 
