@@ -143,9 +143,8 @@ def judge(root: Path, case: Case) -> list[str]:
     found = [f"exit {run.exit}"] if case.is_healthy and run.exit else []
     for path, truth in case.truths.items():
         here = [row for row in rows if str(row.get("file") or "").startswith(f"{path}/") or row.get("file") == path]
-        if not case.is_healthy:
-            here, truth = _besides_leftovers(truth, here)
-        found += [f"{path}: {fault}" for fault in _faults(truth, here)]
+        judged = (truth, here) if case.is_healthy else _besides_leftovers(truth, here)
+        found += [f"{path}: {fault}" for fault in _faults(*judged)]
         if truth.is_lost and run.exit != 3:
             found.append(f"{path} is LOST, and the exit status is {run.exit}")
     found += _loud(rows, is_ahead=any(truth.above for truth in case.truths.values())) if case.is_healthy else ()
@@ -175,14 +174,14 @@ def _miscounted(rows: list[Row]) -> Iterator[str]:
             yield f"summary: {key} {summary.get(key)}, and the rows have {count}"
 
 
-def _besides_leftovers(truth: Truth, rows: list[Row]) -> tuple[list[Row], Truth]:
+def _besides_leftovers(truth: Truth, rows: list[Row]) -> tuple[Truth, list[Row]]:
     """What is left to judge where leftovers show that a whole segment is gone: no rule of holes overrules them."""
     told = [row for row in rows if row["type"] == "loss" and "F08" in row["because"]]
     ranges = [(row["offset"], row["lastOffset"]) for row in told]
     holes = [
         hole for hole in truth.holes if not any(first <= hole.last and hole.first <= last for first, last in ranges)
     ]
-    return [row for row in rows if row not in told], replace(truth, holes=holes)
+    return replace(truth, holes=holes), [row for row in rows if row not in told]
 
 
 def _unknown(rows: list[Row]) -> int:
