@@ -46,14 +46,14 @@ def _some(chance: Random, segment: Segment, *, is_last: bool) -> tuple[int, int]
     return first, last
 
 
-def _cut_one(chance: Random, made: Made, *, rebuilt: bool) -> bool:
+def _cut_one(chance: Random, made: Made, *, rebuilt: bool) -> Segment | None:
     last = next((one for one in reversed(made.log.segments) if one.batches), None)
     choice = [one for one in _filled(made) if one is not last or len(one.batches) > 1]
     if not choice:
-        return False
+        return None
     segment = chance.choice(choice)
     _cut(made, segment, *_some(chance, segment, is_last=segment is last), rebuilt=rebuilt)
-    return True
+    return segment
 
 
 def cut(chance: Random, made: Made) -> str:
@@ -143,9 +143,9 @@ def marker_gone(chance: Random, made: Made) -> str:
 
 def cut_beside_swap(chance: Random, made: Made) -> str:
     """Batches are gone, and a cleaner was interrupted: its indexes may be those of other bytes."""
-    if not _cut_one(chance, made, rebuilt=False):
+    segment = _cut_one(chance, made, rebuilt=False)
+    if segment is None:
         return "nothing"
-    segment = chance.choice(_filled(made))
     for suffix in ("log", "index", "timeindex"):
         data = made.files[name(segment.base, suffix)]
         made.files[f"{name(segment.base, suffix)}.cleaned"] = data[: len(data) // 2] if suffix == "log" else b""

@@ -283,7 +283,7 @@ def _shown(hole: tuple[int, int], ranges: Sequence[tuple[int, int]], segments: S
     found: list[set[str]] = []
     for number, one in enumerate(segments):
         if any(hole[0] <= at <= hole[1] for at in one.markers):
-            return {"1"}
+            found.append({"1"})
         is_last = number == len(segments) - 1
         if one.has_slots and is_last:
             continue
@@ -293,9 +293,11 @@ def _shown(hole: tuple[int, int], ranges: Sequence[tuple[int, int]], segments: S
         holes = [some for some in ranges if some[1] >= one.base and (stop is None or some[0] < stop)]
         rows = _shown_by(hole, holes, one)
         found.append(rows | {_GO_ON} if one.has_slots else rows)  # is a closed index with slots a trimmed one?
+    rows = set[str]().union(*found)
+    if any(hole[0] < one.base <= hole[1] for one in segments):  # is it one hole, or one on each side?
+        return rows | {_GO_ON}
     if {"1"} in found:
         return {"1"}
-    rows = set[str]().union(*found)
     if {"1b"} in found:
         rows.discard(_GO_ON)
     return rows or {_GO_ON}
