@@ -76,6 +76,7 @@ def case_of(seed: int) -> Case:
     made = made if alone is None else [alone]
     if not case.is_healthy:
         made[0].kind += f" / {_damage(chance, made[0])}"
+        made = made[:1] if made[0].settings else made  # what the user says is said of all topics
     made += [companion for one in made for companion in one.companions]
     case.kinds = [one.kind for one in made]
     _lay(case, made, chance)
