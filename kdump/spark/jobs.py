@@ -18,7 +18,8 @@ from kdump.checks.scrub import LocalScrub
 from kdump.export import job as export_job
 from kdump.export.split import SPLIT_SIZE, pack
 from kdump.item import Progress
-from kdump.spark.errors import SparkFailedError
+from kdump.spark.errors import SparkFailedError, reason_of
+from kdump.spark.gateway import kept_log
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
 from kdump.storage import guest
@@ -308,9 +309,15 @@ def _run(
             context.cancelAllJobs()
             thread.join()
     if failed:
-        lines = str(failed[0]).splitlines()
-        raise SparkFailedError(f"the Spark job '{name}' failed: {lines[0] if lines else type(failed[0]).__name__}")
+        raise SparkFailedError(_sentence(name, failed[0]))
     yield from results
+
+
+def _sentence(name: str, error: Exception) -> str:
+    """One line about a job that has failed, and where more stands."""
+    log = kept_log()
+    more = f"; what its Python workers printed: {log}" if log else ""
+    return f"the Spark job '{name}' failed: {reason_of(str(error)) or type(error).__name__}{more}"
 
 
 def _there(
