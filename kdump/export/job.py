@@ -304,7 +304,7 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
     """
     from kdump.export.read import read_split
 
-    problems: list[str] = []
+    problems: list[OpenFailure] = []
     errors = rows = 0
 
     def report(finding: Finding) -> None:
@@ -320,10 +320,10 @@ def write_part(part: ExportPart, target: ExportTarget, options: ReadOptions) -> 
                 rows += batch.num_rows
                 file.write(batch)
                 batch = next(batches, None)
-    result = Result(part.name, rows, errors, part.split.log.path, tuple(problems))
+    result = Result(part.name, rows, errors, part.split.log.path, tuple(one.sentence for one in problems))
     if target.redactor is not None:
         result = result.replace(
-            path=target.redactor.path(result.path), problems=tuple(map(target.redactor.text, problems))
+            path=target.redactor.path(result.path), problems=tuple(map(target.redactor.text, result.problems))
         )
     note(target, result)
     return result

@@ -12,13 +12,17 @@ from kdump.item import Loss, PartitionChecked, PlacedUsage, SegmentChecked
 from kdump.render.json.coordinators import commit_fields, group_fields, open_fields, transaction_fields
 from kdump.render.json.usage import usage_fields
 from kdump.state_rows import CommitRow, GroupRow, Horizon, OpenRow, TransactionRow
+from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import parse_name
+from kdump.storage.sighting import LogDirs, Unseen, sightings, unread_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kdump.export.origin import Origins
     from kdump.item import Item
+    from kdump.storage.sighting import Sighting
 
     Row = dict[str, object]
 
@@ -95,6 +99,54 @@ def usage_row(item: PlacedUsage, origins: Origins) -> Row:
     if item.usage.name is None:
         place = {**place, "topic": None, "partition": None}
     return {**place, **row}
+
+
+def unread_row(unseen: Unseen, phase: str, seen: Sighting | None, origins: Origins) -> Row:
+    """Return a file that was not read as a row of the table `unread`.
+
+    Args:
+        unseen: it, and why.
+        phase: plan, or read.
+        seen: of its directory; None where nothing is known of that.
+        origins: tells where its file is from.
+    """
+    return {
+        "cluster": None if seen is None else seen.cluster,
+        "broker": None if seen is None else seen.broker,
+        **origins.of(unseen.failure.path).columns(),
+        "file": printable(unseen.failure.path),
+        "phase": phase,
+        "reason": printable(unseen.failure.sentence),
+        "bytes": unseen.size,
+    }
+
+
+def unread_rows(paths: Iterable[str], origins: Origins) -> Iterator[tuple[Row, OpenFailure]]:
+    """Yield the rows of the table `unread` for some paths, all looked at here, and what each says.
+
+    Args:
+        paths: of the user, without manifests.
+        origins: tells where files are from.
+    """
+    log_dirs = LogDirs()
+    for seen in sightings(expanded(paths), log_dirs):
+        if isinstance(seen, OpenFailure):
+            yield unread_row(Unseen(seen, None, False), "plan", None, origins), seen
+        else:
+            for unseen in unread_in(seen, log_dirs):
+                yield unread_row(unseen, "read", seen, origins), unseen.failure
+
+
+def unread_segment_row(path: str, origins: Origins) -> Row:
+    """Return a log that was not read as a row of the table `segments`.
+
+    Args:
+        path: of the log.
+        origins: tells where it is from.
+    """
+    base = parse_name(os.path.basename(path)).base_offset
+    row = _segment_row(SegmentChecked(path, base or 0, 0, 0, 0, None, None, None, is_read=False), {}, set(), origins)
+    return {**row, "baseOffset": base}
 
 
 def verdict_rows(table: str, item: Item | PlacedUsage, origins: Origins) -> list[Row]:

@@ -31,6 +31,7 @@ _TYPES = {
     "commits": "commit",
     "transactions": "transaction",
     "open": "open",
+    "unread": "unread",
     "summary": "summary",
 }
 _GROUP_ROWS = 131_072  # of a row group of Parquet

@@ -17,6 +17,10 @@ class SparkFailedError(Exception):
     """A job has failed for a reason that is not in the files."""
 
 
+class UnreadError(Exception):
+    """A file that the plan has cannot be opened where the work is done: one sentence."""
+
+
 def reason_of(text: str) -> str:
     """Return the line that says why, of the many in which Spark tells that a job has failed.
 
