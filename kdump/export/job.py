@@ -204,6 +204,19 @@ def begun(
     return ExportPlan(parts if target.redactor is None else _known_again(parts, logs, target.redactor), problems)
 
 
+def newer_than(plan: ExportPlan, logs: Iterable[LogFile | OpenFailure]) -> tuple[list[str], list[str]]:
+    """Return the logs that a plan does not have, and those that have become longer since it was made.
+
+    Args:
+        plan: of an export that was begun before.
+        logs: that there are now.
+    """
+    sizes = {real(part.split.log.path): part.split.log.size for part in plan.parts}
+    each = {real(log.path): log for log in logs if isinstance(log, LogFile)}
+    new = [log.path for path, log in each.items() if path not in sizes]
+    return new, [log.path for path, log in each.items() if log.size > sizes.get(path, log.size)]
+
+
 def _asked_for(asked: dict[str, Any]) -> str:
     """Say what an export is of."""
     paths = list(map(str, asked["paths"]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kdump.export.arrow import from_rows
 from kdump.export.job import ExportPlan, ExportTarget, Result, begin, begun, done, folder_of, name_of, note
 from kdump.export.tables import PLACE, STATE_TABLES, SUMMARY
-from kdump.export.verdicts import SegmentRows, StateRows, verdict_rows
+from kdump.export.verdicts import SegmentRows, StateRows, UnreadFound, verdict_rows
 from kdump.export.write import RowFile
 from kdump.finding import Finding, Severity
 from kdump.item import PartitionChecked, SegmentChecked
@@ -82,6 +82,8 @@ class VerdictFiles:
             return self._segments.see(item)
         if self._target.table in STATE_TABLES:
             return self._state.see(item)
+        if isinstance(item, UnreadFound):
+            return [item.row]
         return verdict_rows(self._target.table, item, self._origins)
 
     def _take(self, rows: list[Row]) -> None:

@@ -16,6 +16,7 @@ from kdump.storage.directory import expanded
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.names import parse_name
 from kdump.storage.sighting import LogDirs, Unseen, sightings, unread_in
+from kdump.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -121,8 +122,15 @@ def unread_row(unseen: Unseen, phase: str, seen: Sighting | None, origins: Origi
     }
 
 
-def unread_rows(paths: Iterable[str], origins: Origins) -> Iterator[tuple[Row, OpenFailure]]:
-    """Yield the rows of the table `unread` for some paths, all looked at here, and what each says.
+class UnreadFound(Value):
+    """A row of the table `unread`, and what it says."""
+
+    row: Row
+    failure: OpenFailure
+
+
+def unread_rows(paths: Iterable[str], origins: Origins) -> Iterator[UnreadFound]:
+    """Yield the rows of the table `unread` for some paths, all looked at here.
 
     Args:
         paths: of the user, without manifests.
@@ -130,11 +138,23 @@ def unread_rows(paths: Iterable[str], origins: Origins) -> Iterator[tuple[Row, O
     """
     log_dirs = LogDirs()
     for seen in sightings(expanded(paths), log_dirs):
-        if isinstance(seen, OpenFailure):
-            yield unread_row(Unseen(seen, None, False), "plan", None, origins), seen
-        else:
-            for unseen in unread_in(seen, log_dirs):
-                yield unread_row(unseen, "read", seen, origins), unseen.failure
+        yield from unread_of(seen, log_dirs, origins)
+
+
+def unread_of(seen: Sighting | OpenFailure, log_dirs: LogDirs, origins: Origins) -> Iterator[UnreadFound]:
+    """Yield the rows of the table `unread` for one directory, or for what could not be opened in the first place.
+
+    Args:
+        seen: where the work was planned.
+        log_dirs: tells log directories apart here.
+        origins: tells where files are from.
+    """
+    if isinstance(seen, OpenFailure):
+        yield UnreadFound(unread_row(Unseen(seen, None, False), "plan", None, origins), seen)
+        return
+    for unseen in unread_in(seen, log_dirs):
+        failure = unseen.failure.replace(kind="read") if unseen.is_gone else unseen.failure
+        yield UnreadFound(unread_row(unseen, "read", seen, origins), failure)
 
 
 def unread_segment_row(path: str, origins: Origins) -> Row:
@@ -159,6 +179,8 @@ def verdict_rows(table: str, item: Item | PlacedUsage, origins: Origins) -> list
     """
     if table == "usage":
         return [usage_row(item, origins)] if isinstance(item, PlacedUsage) else []
+    if table == "unread":
+        return []
     if table == "losses":
         return [loss_row(item, origins)] if isinstance(item, Loss) else []
     return [finding_row(item, origins)] if isinstance(item, Finding) else []

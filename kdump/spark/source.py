@@ -40,7 +40,7 @@ from kdump.export.verdicts import (
     StateRows,
     finding_row,
     segment_rows,
-    unread_row,
+    unread_of,
     unread_segment_row,
     verdict_rows,
 )
@@ -54,7 +54,7 @@ from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from kdump.storage.paths import absolute, is_dir
-from kdump.storage.sighting import LogDirs, Unseen, missed, sighted, sighted_file, sightings, unread_in
+from kdump.storage.sighting import LogDirs, Sighting, missed, sighted, sighted_file, sightings
 from kdump.usage.options import by_partition
 from kdump.usage.run import PlacedRows, usage_units
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from kdump.export.tables import Column
     from kdump.item import Item
     from kdump.spark.state import StateUnit
-    from kdump.storage.sighting import Sighting
+    from kdump.storage.sighting import Unseen
     from kdump.usage.options import UsageOptions
     from kdump.usage.run import UsageUnit
 
@@ -422,13 +422,10 @@ class _UnreadReader(_Reader):
     def _rows(self, work: Sequence[Sighting | OpenFailure]) -> Iterator[dict[str, object]]:
         origins, log_dirs = self._options.origins, LogDirs()
         for seen in work:
-            if isinstance(seen, OpenFailure):
-                yield unread_row(Unseen(seen, None, False), "plan", None, origins)
-                continue
-            for unseen in unread_in(seen, log_dirs):
-                if not unseen.is_gone:
-                    self._go_without(unseen.failure)
-                yield unread_row(unseen, "read", seen, origins)
+            for one in unread_of(seen, log_dirs, origins):
+                if isinstance(seen, Sighting):
+                    self._go_without(one.failure)
+                yield one.row
 
 
 class _WholeReader(_Reader):

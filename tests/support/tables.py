@@ -82,7 +82,7 @@ def state_table(paths: Sequence[str], table: str) -> pa.Table:
 def unread_table(paths: Sequence[str]) -> pa.Table:
     """What cannot be opened, in this process."""
     origins = Origins(read_roots(paths))
-    found = [row for row, _ in unread_rows(paths, origins)]
+    found = [one.row for one in unread_rows(paths, origins)]
     return pa.Table.from_batches([from_rows(found, columns_of("unread"))])
 
 
