@@ -145,12 +145,23 @@ def missed(seen: Sighting, log_dirs: LogDirs) -> list[Unseen]:
         return [] if wrong is None else [Unseen(OpenFailure(seen.directory, "missing", wrong), None, False)]
     found = []
     for name, size in seen.logs:
-        if wrong is None and listing.has(name):
-            continue
         path = os.path.join(seen.directory, name)
+        if wrong is None and listing.has(name):
+            if not (listing.is_regular(name) or seen.is_alone):
+                found += _not_a_file(path, size)
+            continue
         why = f"no such file: {path}: removed since it was listed" if wrong is None else wrong
         found.append(Unseen(OpenFailure(path, "missing", why), size, wrong is None))
     return found
+
+
+def _not_a_file(path: str, size: int) -> Iterator[Unseen]:
+    """What stands in the place of a log, and is none."""
+    source = open_source(path, follow=False)
+    if isinstance(source, OpenFailure):
+        yield Unseen(source, size, source.missing)
+    else:
+        source.close()
 
 
 def _why_not_the_same(seen: Sighting, log_dirs: LogDirs, listing: DirectoryListing) -> str | None:
@@ -215,9 +226,10 @@ def unread_in(seen: Sighting, log_dirs: LogDirs) -> Iterator[Unseen]:
     """
     lost = missed(seen, log_dirs)
     yield from lost
-    if lost and not all(one.is_gone for one in lost):
+    if any(one.failure.kind == "missing" and not one.is_gone for one in lost):
         return
     sizes = {os.path.join(seen.directory, name): size for name, size in seen.logs}
+    told = {one.failure.path for one in lost}
     contents = None
     if seen.is_alone:
         paths = [] if lost else list(sizes)
@@ -231,7 +243,8 @@ def unread_in(seen: Sighting, log_dirs: LogDirs) -> Iterator[Unseen]:
         else:
             yield Unseen(source, sizes.get(path), source.missing)
     for failure in not_opened(contents) if contents is not None else ():
-        yield Unseen(failure, sizes.get(failure.path), False)
+        if failure.path not in told:
+            yield Unseen(failure, sizes.get(failure.path), False)
 
 
 def not_opened(contents: Contents) -> Iterator[OpenFailure]:
