@@ -63,8 +63,7 @@ def tables_of(url: str, folder: Path, path: str, *tables: str) -> dict[str, dict
 
 def hidden_or_skip() -> None:
     if (why := why_nothing_can_be_hidden()) is not None:
-        print(f"not run: {why}")
-        pytest.skip(f"no disk can be hidden from a worker: {why}")
+        pytest.skip(f"not run: no disk can be hidden from a worker: {why}")
 
 
 def test_a_worker_elsewhere_has_the_rows_of_a_relative_path(url: str, disk: Path, tmp_path: Path) -> None:
