@@ -52,6 +52,7 @@ def settings_of(program: str, given: dict[str, str], **arguments: Any) -> dict[s
 
     left_out = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    environment["PYSPARK_PYTHON"] = sys.executable  # a session of another asks PATH
     words = [json.dumps(given), json.dumps(arguments), json.dumps(_ASKED), str(NODE / "plain-0")]
     command = [sys.executable, "-P", "-c", program, *words]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=300)
