@@ -77,13 +77,13 @@ class VerdictFiles:
                 file.__exit__(type(error), error, None)
             raise
 
-    def _rows(self, item: Item) -> list[Row]:
+    def _rows(self, item: Item | UnreadFound) -> list[Row]:
+        if isinstance(item, UnreadFound):
+            return [item.row]
         if self._target.table == "segments":
             return self._segments.see(item)
         if self._target.table in STATE_TABLES:
             return self._state.see(item)
-        if isinstance(item, UnreadFound):
-            return [item.row]
         return verdict_rows(self._target.table, item, self._origins)
 
     def _take(self, rows: list[Row]) -> None:

@@ -143,7 +143,7 @@ def missed(seen: Sighting, log_dirs: LogDirs) -> list[Unseen]:
     wrong = _why_not_the_same(seen, log_dirs, listing)
     if not seen.logs:
         return [] if wrong is None else [Unseen(OpenFailure(seen.directory, "missing", wrong), None, False)]
-    found = []
+    found: list[Unseen] = []
     for name, size in seen.logs:
         path = os.path.join(seen.directory, name)
         if wrong is None and listing.has(name):

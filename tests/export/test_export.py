@@ -652,7 +652,8 @@ def test_what_cannot_be_opened_is_a_table(tmp_path: Path) -> None:
     paths = node, tmp_path / "nowhere"
     done = export("--table", "unread", "--file-format", "json", "--to", target, *paths)
     assert done.exit_code == 5
-    rows = [json.loads(line) for path in target.rglob("*.json") if "_kdump" not in path.parts for line in path.open()]
+    files = [path for path in target.rglob("*.json") if "_kdump" not in path.parts]
+    rows = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     assert sorted((row["type"], row["phase"], row["topic"], os.path.basename(row["file"])) for row in rows) == [
         ("unread", "plan", None, "nowhere"),
         ("unread", "read", "plain", f"{9999:020}.log"),
