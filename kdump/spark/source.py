@@ -217,8 +217,12 @@ class KafkaSegments(DataSource):
         _ = options.roots
         if options.table in STATE_TABLES:
             return _StateReader(options)
-        readers = {"usage": _UsageReader, "unread": _UnreadReader, **dict.fromkeys(SPLIT_TABLES, _SplitReader)}
-        return readers.get(options.table, _WholeReader)(options)
+        readers: dict[str, type[_UsageReader | _UnreadReader | _SplitReader]] = {
+            "usage": _UsageReader,
+            "unread": _UnreadReader,
+            **dict.fromkeys(SPLIT_TABLES, _SplitReader),
+        }
+        return readers[options.table](options) if options.table in readers else _WholeReader(options)
 
 
 class _Task(InputPartition):

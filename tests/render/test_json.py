@@ -173,6 +173,11 @@ def test_every_type_of_the_manual_is_printed_by_some_command(tmp_path: Path) -> 
     (tmp_path / "image").write_bytes((CLEAN / "node1/txn-0/00000000000000000000.log").read_bytes())
     carved = run_kdump(["carve", "image", "--to", "out", "--format", "json"], tmp_path)
     found |= {json.loads(line)["type"] for line in carved.stdout.splitlines()}
+    run_kdump(["export", "--table", "unread", "--file-format", "json", "--to", "tables", "nowhere"], tmp_path)
+    for file in (tmp_path / "tables").glob("topic=*/*/*.json"):
+        for row in map(json.loads, file.read_text("ascii").splitlines()):
+            assert violates(row, SCHEMAS[row["type"]]) is None
+            found.add(row["type"])
     # those of verify and salvage over damage: tests/checks and tests/rescue; of no cluster here: tests/state
     others = {"step", "token", "kept", "patched", "revived", "divergent", "salvage"}
     assert found | others == set(SCHEMAS) - {"bytes"}

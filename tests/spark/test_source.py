@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -172,12 +172,14 @@ def planned(paths: Sequence[str], table: str, **options: str) -> tuple[DataSourc
     source = KafkaSegments({"paths": json.dumps(list(paths)), "table": table, **options})
     reader = source.reader(source.schema())
     tasks = list(reader.partitions())
-    return pickle.loads(pickle.dumps((reader, tasks)))
+    sent: tuple[DataSourceReader, list[InputPartition]] = pickle.loads(pickle.dumps((reader, tasks)))
+    return sent
 
 
 def done(reader: DataSourceReader, tasks: Sequence[InputPartition]) -> list[dict[str, object]]:
     """The rows of all tasks."""
-    return [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
+    batches: list[Any] = [batch for task in tasks for batch in reader.read(task)]
+    return [row for batch in batches for row in batch.to_pylist()]
 
 
 def _hide(place: Path, how: str) -> None:

@@ -32,7 +32,7 @@ def main(master: str, path: str, *tables: str) -> None:
         table, _, mode = word.partition(":")
         reader = spark.read.format("kafka-segments").option("table", table).option("mode", mode or "failfast")
         try:
-            found = {"rows": sorted_rows(reader.load(path).toArrow())}
+            found: dict[str, object] = {"rows": sorted_rows(reader.load(path).toArrow())}
         except Exception as error:
             found = {"raises": reason_of(str(error))}
         print(json.dumps({"table": word, **found}), flush=True)
