@@ -658,3 +658,15 @@ def test_what_cannot_be_opened_is_a_table(tmp_path: Path) -> None:
         ("unread", "plan", None, "nowhere"),
         ("unread", "read", "plain", f"{9999:020}.log"),
     ]
+
+
+def test_a_path_of_a_manifest_has_its_host_whatever_it_leads_to(tmp_path: Path) -> None:
+    """A log directory itself, one that is missing, and a log."""
+    log = NODE / "plain-0" / f"{0:020}.log"
+    rows = [{"host": str(k), "path": str(path)} for k, path in enumerate((NODE, tmp_path / "nowhere", log))]
+    (tmp_path / "fleet.json").write_text(json.dumps(rows))
+    origins = Origins(read_roots([str(tmp_path / "fleet.json")]))
+    found = [origins.of(str(path)) for path in (NODE, tmp_path / "nowhere", log, NODE / "zstd-0" / log.name)]
+    assert [one.host for one in found] == ["0", "1", "2", "0"]
+    assert [one.log_dir for one in found] == [str(NODE), str(tmp_path / "nowhere"), str(NODE), str(NODE)]
+    assert [(one.topic, one.partition) for one in found[2:]] == [("plain", 0), ("zstd", 0)]
