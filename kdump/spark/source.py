@@ -90,7 +90,11 @@ _OPTIONS = (
     "toOffset", "fromTime", "toTime", "shallow", "contiguous", "noResync", "maxBatchBytes", "maxUncompressedBytes",
     "mode",
 )  # fmt: skip
-_OF_CATALOG = ("owner", "provider", "external", "is_managed_location")  # what Spark hands over of a table of its own
+_OF_CATALOG = "owner"  # what Spark hands over where a table is to be made
+_NO_TABLE = (
+    "Spark does not hand the options of a table of its catalog to those who read it: "
+    "CREATE TEMPORARY VIEW ... USING `kafka-segments` OPTIONS (...) does what is meant"
+)
 _MODES = ("failfast", "permissive")
 _HELP = "option mode=permissive reads the rest, and the table unread has what was left out"
 
@@ -114,8 +118,10 @@ class _Options:
     def __init__(self, given: dict[str, str]) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
         known = {name.lower() for name in _OPTIONS}
+        if _OF_CATALOG in self._given:
+            raise OptionError(_NO_TABLE)
         for name in self._given:
-            if name not in known and name not in _OF_CATALOG and not name.startswith("__"):
+            if name not in known and not name.startswith("__"):
                 raise OptionError(f"no option '{name}': there are {', '.join(_OPTIONS)}")
         self.table = self._given.get("table", "batches")
         self.columns = columns_of(self.table, self._words("columns"))
