@@ -19,6 +19,7 @@ ELSEWHERE = {"bench", "fuzz", "support"}  # folders of tests that no package of 
 # Modules that no test imports: the tests that run them, by commands or by what is above them.
 HELD = {
     "tests/api/test_library.py": "api.answers api.columns api.errors api.select api.verdict",
+    "tests/broker/test_cluster_history.py": "broker.cluster_history broker.log_end",
     "tests/broker/test_compaction.py": "broker.cleaner.cleaner_manager broker.cleaner.filter_to",
     "tests/broker/test_load.py": "broker.load.segments broker.load.split broker.load.swap_recovery broker.failure",
     "tests/broker/test_producers.py": "broker.producer.end_markers broker.producer.producer_append",

@@ -268,14 +268,14 @@ class _Export:
 
     def _usage(self, spark: SparkSession | None) -> None:
         """What uses the space, by partition."""
+        from kdump.broker.clusters import cluster_settings
         from kdump.format.read_limits import ReadLimits
-        from kdump.state.cluster_config import cluster_settings
         from kdump.usage.options import by_partition
         from kdump.usage.run import placed_usage
 
         limits = self._given["max_batch_bytes"], self._given["max_uncompressed_bytes"]
-        cluster = cluster_settings(self._paths, ReadLimits(*limits))
-        options = by_partition(*limits, cluster).replace(jobs=self._given["jobs"], progress=self._bar is not None)
+        clusters = cluster_settings(self._paths, ReadLimits(*limits))
+        options = by_partition(*limits, clusters).replace(jobs=self._given["jobs"], progress=self._bar is not None)
         if spark is not None:
             from kdump.spark.jobs import placed
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from kdump.broker.clusters import partition_count
 from kdump.cli.options import complete
 from kdump.cli.options.help import Command
 from kdump.cli.options.terminal import bar_of
 from kdump.cli.state import at_option, limits, run, state_options, time_words, to_list, when, write
 from kdump.render.commentary import say
-from kdump.state.cluster_config import partition_count
 from kdump.state.empty_answer import Question
 from kdump.state.groups import GroupOptions, groups
 from kdump.storage.names import OFFSETS_TOPIC

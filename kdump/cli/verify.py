@@ -320,11 +320,11 @@ def _predictions(given: dict[str, Any]) -> dict[str, Any]:
                 raise click.UsageError(f"--{option.replace('_', '-')} has a meaning with --start only.")
         return {}
     from kdump.broker.load.facts import Start
-    from kdump.cli.options.broker import cluster_of, settings
+    from kdump.cli.options.broker import clusters_of, settings
 
     starts = tuple(Start) if given["start"] == "all" else (Start(given["start"]),)
     found = settings(given)
-    return {"starts": starts, "settings": found.replace(config=found.config.within(cluster_of(given)))}
+    return {"starts": starts, "settings": found.replace(config=found.config.within(clusters_of(given)))}
 
 
 def _run(items: Iterator[Item], sink: Sink, outcome: RunStatus, bar: Bar | None) -> None:

@@ -28,6 +28,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from kdump.broker.clusters import cluster_settings
 from kdump.checks.directories import DirectoryCheck, duplicates
 from kdump.checks.options import VerifyOptions
 from kdump.export.origin import Origins, read_roots
@@ -37,7 +38,6 @@ from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
 from kdump.format.read_limits import ReadLimits
 from kdump.spark.state import state_items, state_units
 from kdump.spark.units import Directory, DirectoryJudge
-from kdump.state.cluster_config import cluster_settings
 from kdump.storage.directory import expanded, no_kafka_files
 from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kdump.broker.clusters import cluster_settings
 from kdump.checks.options import VerifyOptions
 from kdump.checks.run import verify
 from kdump.export.arrow import from_rows, schema_of
@@ -15,7 +16,6 @@ from kdump.export.split import LogFile, WantedLogs, logs_of, splits_of
 from kdump.export.tables import SPLIT_TABLES, STATE_TABLES, columns_of
 from kdump.export.verdicts import StateRows, segment_rows, verdict_rows
 from kdump.format.read_limits import ReadLimits
-from kdump.state.cluster_config import cluster_settings
 from kdump.state.groups import GroupOptions, groups
 from kdump.state.transactions import TransactionOptions, transactions
 from kdump.usage.options import by_partition

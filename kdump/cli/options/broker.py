@@ -14,10 +14,11 @@ from kdump.cli.options.times import clock_of
 from kdump.render.commentary import say
 from kdump.render.escape import escape
 from kdump.storage.file_source import OpenFailure
+from kdump.storage.names import METADATA_LOG
 from kdump.storage.open_files import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 def settings(given: Mapping[str, Any]) -> LoadSettings:
@@ -31,7 +32,7 @@ def settings(given: Mapping[str, Any]) -> LoadSettings:
     """
     now = clock_of("--now", given["now"], quiet=bool(given.get("quiet")))
     try:
-        config = Config(properties_of(given["config"]))
+        config = Config(properties_of(given["config"]), has_file=given["config"] is not None)
     except ValueError as error:
         raise click.UsageError(escape(f"--config {given['config']}: {error}")) from None
     return LoadSettings(now, config, given["index_interval_bytes"])
@@ -60,7 +61,7 @@ def configured(given: Mapping[str, Any]) -> Config:
             check_name(name.strip())
             values[name.strip()] = value
             firm.add(name.strip())
-        return Config(values, frozenset(firm)).within(cluster_of(given))
+        return Config(values, frozenset(firm), clusters_of(given), has_file=given["config"] is not None)
     except ValueError as error:
         raise click.UsageError(escape(str(error))) from None
 
@@ -78,17 +79,27 @@ def say_defaults(config: Config, verb: str, *, always: bool = False) -> None:
         say(f"kdump: {verb}: the settings of topics are not in their files. {DEFAULTS}; {how}")
 
 
-def cluster_of(given: Mapping[str, Any]) -> ClusterSettings | None:
-    """Return what a metadata log among the paths says of configurations, None where there is none.
+def clusters_of(given: Mapping[str, Any]) -> Sequence[ClusterSettings]:
+    """Return what metadata logs say: those among the paths, beside them, and where --config says that the log lies.
 
     Args:
-        given: the paths, and the limits of what is read.
+        given: the paths, the value of --config, and the limits of what is read.
     """
+    from kdump.broker.clusters import cluster_settings
     from kdump.format.read_limits import ReadLimits
-    from kdump.state.cluster_config import cluster_settings
 
     limits = ReadLimits(given["max_batch_bytes"], given["max_uncompressed_bytes"])
-    return cluster_settings([os.fspath(path) for path in given["paths"]], limits)
+    return cluster_settings([*map(os.fspath, given["paths"]), *_metadata_dir(properties_of(given["config"]))], limits)
+
+
+def _metadata_dir(config: Mapping[str, str]) -> list[str]:
+    """Return where the settings of a broker have its metadata log, where that is a directory here.
+
+    Source: AbstractKafkaConfig.metadataLogDir.
+    """
+    named = next((config[name] for name in ("metadata.log.dir", "log.dirs", "log.dir") if config.get(name)), "")
+    first = named.split(",")[0].strip()
+    return [first] if first and os.path.isdir(os.path.join(first, METADATA_LOG)) else []
 
 
 def properties_of(path: str | None) -> dict[str, str]:
