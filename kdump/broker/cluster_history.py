@@ -65,7 +65,6 @@ def cluster_history(directory: PartitionDir, limits: ReadLimits) -> ClusterSetti
         directory.close()
     state = reader.state
     state.settle()
-    cluster_id = directory.log_dir.properties.get("cluster.id")
     return ClusterSettings(
         f"{directory.path} up to offset {end - 1}{'' if state.is_known else ' (damaged)'}",
         {name: state.topics[topic].config for name, topic in state.ids.items()},
@@ -74,7 +73,7 @@ def cluster_history(directory: PartitionDir, limits: ReadLimits) -> ClusterSetti
         partitions={name: len(state.topics[topic].partitions) for name, topic in state.ids.items()},
         pasts={topic: one.past() for topic, one in state.topics.items()},
         ids=dict(state.ids),
-        cluster_id=None if cluster_id is None else str(cluster_id),
+        cluster_id=directory.log_dir.cluster_id,
         log_dir=real(directory.log_dir.path),
     )
 

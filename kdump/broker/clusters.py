@@ -39,7 +39,7 @@ def cluster_settings(paths: Iterable[str], limits: ReadLimits) -> tuple[ClusterS
     copies: dict[object, list[PartitionDir]] = {}
     for path in where:
         directory = PartitionDir(path, LogDir(parent(path)))
-        copies.setdefault(directory.log_dir.properties.get("cluster.id"), []).append(directory)
+        copies.setdefault(directory.log_dir.cluster_id, []).append(directory)
     if None in copies and len(copies) == 2:  # the one cluster that is here
         nameless = copies.pop(None)
         next(iter(copies.values())).extend(nameless)

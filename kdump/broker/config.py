@@ -163,8 +163,9 @@ _LIMITED = ("retention.ms", "retention.bytes")
 _DELETION = frozenset((*_LIMITED, *(name for limit in _LIMITED for name, _ in _TOPIC[limit].names)))
 """Who gives one of these asks what deletion does."""
 _LIMITS = " ".join(f"{name}={_TOPIC[name].default}" for name in _LIMITED)
-DEFAULTS = f"Kafka's defaults are taken: cleanup.policy=delete {_LIMITS}"
-"""What is said where nobody says what a topic has: of the settings that decide what goes."""
+_UNKNOWN = "cleanup.policy is not known"
+DEFAULTS = f"{_UNKNOWN}; of the other settings Kafka's defaults are taken: {_LIMITS}"
+"""What is said where nobody says what a topic has."""
 
 
 class TopicPast(Value):
@@ -288,13 +289,12 @@ class Config:
         here = self.on(topic, log_dir)
         ever, never, is_known = False, False, False
         if cluster is not None and topic is not None:
-            past = cluster.pasts.get(topic_id or cluster.ids.get(topic, ""))
-            is_known = cluster.is_known and past is not None and topic_id in (None, cluster.ids.get(topic))
-            ever = (
-                past.ever_compact
-                if past is not None
-                else any(one.name == topic and one.ever_compact for one in cluster.pasts.values())
-            )
+            its = cluster.ids.get(topic)
+            past = cluster.pasts.get(topic_id or its or "")
+            others = [one for one in cluster.pasts.values() if one.name == topic] if past is None else []
+            is_same = topic_id in (None, its) if its is not None else topic_id is None and not others
+            is_known = cluster.is_known and is_same  # one that the log never had has the default of the brokers
+            ever = past.ever_compact if past is not None else any(one.ever_compact for one in others)
             never = cluster.is_known and past is not None and past.since_creation
         names = [name for name in ("cleanup.policy", "log.cleanup.policy") if name in self._given]
         brokers_make = _INTERNAL.get(topic or "", {}).get("cleanup.policy")
@@ -309,9 +309,9 @@ class Config:
         if not self._clusters:
             return None
         path = real(log_dir.path)
-        its = log_dir.properties.get("cluster.id")
+        its = log_dir.cluster_id
         own = [one for one in self._clusters if one.log_dir == path]
-        same = [one for one in self._clusters if its is not None and one.cluster_id == str(its)]
+        same = [one for one in self._clusters if its is not None and one.cluster_id == its]
         maybe = [one for one in self._clusters if its is None or one.cluster_id is None]
         found = own or same or maybe
         return found[0] if len(found) == 1 else None
@@ -362,13 +362,21 @@ class Config:
             values["segment.bytes"] = size
         return TopicConfig.of({name.replace(".", "_"): value for name, value in values.items()})
 
-    def assumed(self, topic: str | None) -> str:
-        """Say what was taken because brokers make a topic so, or nobody said it, or is not modelled; else empty."""
+    def assumed(self, topic: str | None, policy: CleanupPolicy | None = None) -> str:
+        """Say what was taken because brokers make a topic so, or nobody said it, or is not modelled; else empty.
+
+        Args:
+            topic: its name; None where it is not known.
+            policy: what is known of its cleanup.policy, where that counts.
+        """
         internal = self._internal(topic)
         taken = [f"{name}={text}" for name, text in internal.items() if name not in self._values]
         said = [self._said] if self._said else []
         said += [f"{topic} is taken as brokers make it: {' '.join(taken)}"] if taken else []
-        said += [DEFAULTS] if self.is_silent and not internal else []
+        if self.is_silent and not internal:
+            said.append(DEFAULTS)
+        elif policy is not None and policy.now is None:
+            said.append(_UNKNOWN)
         return "; ".join([*said, _TIERED] if self._is_tiered else said)
 
     @property

@@ -137,6 +137,12 @@ class LogDir:
         return int(text) if text.isascii() and text.isdigit() else None
 
     @property
+    def cluster_id(self) -> str | None:
+        """The cluster that it belongs to, None where meta.properties does not say it."""
+        found = self.properties.get("cluster.id")
+        return None if found is None else str(found)
+
+    @property
     def is_kraft(self) -> bool:
         """Whether meta.properties is that of a broker that runs with KRaft. Source: MetaPropertiesVersion."""
         return str(self.properties.get("version")) == "1"

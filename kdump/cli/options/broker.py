@@ -75,7 +75,7 @@ def say_defaults(config: Config, verb: str, *, always: bool = False) -> None:
         always: the answer itself does not say so; else it is said where a person looks.
     """
     if config.is_silent and (always or sys.stdout.isatty() or sys.stderr.isatty()):
-        how = "give others by --config or --set, or name __cluster_metadata-0 among the paths"
+        how = "give them by --config or --set, or name __cluster_metadata-0 among the paths"
         say(f"kdump: {verb}: the settings of topics are not in their files. {DEFAULTS}; {how}")
 
 
