@@ -286,7 +286,7 @@ class Usage(Value):
         by: what the name is one of: topic, partition, kind, codec, producer, day, group, key.
         name: None for what has no name, or is not listed; a key as it is.
         log_size, index_size, other_size, leftover_size: of the files.
-        allocated: on the disk.
+        allocated: on the disk; the same as the files' sizes where a file system does not tell.
         files, segments, batches, records: how many.
         key_size, value_size, uncompressed: None where records were not read.
         first_timestamp, max_timestamp: the lowest and the highest; None where there is none.
@@ -326,6 +326,17 @@ class Usage(Value):
     def size(self) -> int:
         """Bytes of all its files."""
         return self.log_size + self.index_size + self.other_size + self.leftover_size
+
+    @property
+    def weight(self) -> int:
+        """What rows are ranked by, and what shares are of, in bytes.
+
+        Of files it is what they take on the disk, however long they are. Of what batches say it is their bytes; of a
+        key what its records have, for compressed bytes belong to no single one.
+        """
+        if self.by == "key":
+            return (self.key_size or 0) + (self.value_size or 0)
+        return self.allocated if self.by in ("topic", "partition", "kind") else self.size
 
 
 class PlacedUsage(Value):
