@@ -183,6 +183,7 @@ class Code(Enum):
     K07 = ("recovery-point", Severity.WARNING, "{partition}: the recovery point {found} is negative", "remove the entry from the file while the broker is stopped: an unclean start then recovers every segment")
 
     K08 = ("end-cut", Severity.NOTE, "{what} above the end of the log, {end}, and no index or snapshot is: as after a truncation to the leader of a new epoch; the newest here, {epoch}, began at {start}", "compare with the leader of that epoch: {committed}")
+    K10 = ("clusters-differ", Severity.WARNING, "cluster.id is {found} here, and {expected} in {other}: log directories of several clusters are named together{compared}", "name the log directories of one cluster; where they should be of one, see whose volume this is before a broker starts")
 
     M01 = ("stray", Severity.ERROR, "the cluster does not have this partition here: {why}", "find out why it is here before a broker starts, for that sets it aside as TOPIC-N.ID-stray; then move it away")
     M02 = ("partition-missing", Severity.ERROR, "the partition is missing: {why}", "look for it on other volumes; a broker that starts makes an empty one, and what only this replica had is lost to readers if it leads")

@@ -24,6 +24,7 @@ class VerifyOptions(Value):
         max_uncompressed_bytes: records of one batch over this are not read.
         starts: of a broker, that are predicted.
         settings: what the predictions hang on besides the files; given where there are `starts`.
+        of_hosts: a manifest names the paths with their hosts.
         foreign_logs: paths of logs that are another partition's: of no replica in a comparison.
     """
 
@@ -36,4 +37,5 @@ class VerifyOptions(Value):
     max_uncompressed_bytes: int = 256 * 1024 * 1024
     starts: tuple[Start, ...] = ()
     settings: LoadSettings | None = None
+    of_hosts: bool = False
     foreign_logs: frozenset[str] = frozenset()

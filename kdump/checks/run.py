@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from kdump.checks.directories import DirectoryCheck, duplicates
+from kdump.checks.directories import DirectoryCheck, not_together
 from kdump.checks.loose import check_loose
 from kdump.checks.next_steps import PersonSteps
 from kdump.checks.segment import check_segment
@@ -96,7 +96,7 @@ def _judged(
             directories.append(directory)
         else:
             yield no_kafka_files(path), False
-    for item in duplicates(directories, are_replicas=are_replicas):
+    for item in not_together(directories, are_replicas=are_replicas, of_hosts=options.of_hosts):
         yield item, False
     checks = [check for directory in directories for check in directory.partitions]
     with closing(engine.partitions(checks, options)) as judged:  # type: ignore[type-var]

@@ -243,6 +243,7 @@ class _Export:
             progress=self._bar is not None,
             max_batch_bytes=self._given["max_batch_bytes"],
             max_uncompressed_bytes=self._given["max_uncompressed_bytes"],
+            of_hosts=self._origins.names_hosts,
         )
         self._through(verify(self._paths, options, engine))
 

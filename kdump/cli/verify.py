@@ -178,6 +178,7 @@ def _verify(given: dict[str, Any], named: list[str]) -> RunStatus:
         progress=bar is not None,
         max_batch_bytes=given["max_batch_bytes"],
         max_uncompressed_bytes=given["max_uncompressed_bytes"],
+        of_hosts=roots is not None and any(root.host is not None for root in roots),
         **predictions,
     )
     items = _items(paths, options, spark, replicas=given["replicas"])

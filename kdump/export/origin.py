@@ -61,6 +61,11 @@ class Origins:
         self._roots = {normal(root.path): root for root in roots}
         self._known: dict[str, Origin] = {}
 
+    @property
+    def names_hosts(self) -> bool:
+        """Whether a manifest says whose something is."""
+        return any(root.host is not None for root in self._roots.values())
+
     def of(self, path: str) -> Origin:
         """Return where a file is from, or a partition directory.
 

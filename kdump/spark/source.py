@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from kdump.broker.clusters import cluster_settings
-from kdump.checks.directories import DirectoryCheck, duplicates
+from kdump.checks.directories import DirectoryCheck, not_together
 from kdump.checks.options import VerifyOptions
 from kdump.export.origin import Origins, read_roots
 from kdump.export.split import SPLIT_SIZE, LogFile, WantedLogs, logs_of, pack, splits_of
@@ -357,7 +357,9 @@ class _WholeReader(DataSourceReader):
                 if wanted.has_place(origins.of(check.path)):
                     work.append(Directory.of(check))
                     sizes.append(sum(check.sizes))
-        around = [*duplicates(places), *(item for place in places for item in place.check(options.verify))]
+        of_hosts = any(root.host is not None for root in roots)
+        around = [*not_together(places, are_replicas=False, of_hosts=of_hosts)]
+        around += (item for place in places for item in place.check(options.verify))
         work.append(around)
         sizes.append(0)
         return _tasks(pack(work, sizes, options.split_size, options.tasks))

@@ -15,6 +15,7 @@ from kdump.checks.replicas import compare
 from kdump.checks.run import verify
 from kdump.finding import Finding, Severity
 from kdump.item import Loss, Step
+from kdump.storage.file_source import OpenFailure
 from kdump.storage.open_files import open_source
 from tests.support.measured import lines_run
 from tests.support.runs import FIXTURES, copy_tree, run_kdump
@@ -23,7 +24,7 @@ from tests.support.segments import GZIP, Record, batch
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kdump.storage.file_source import FileSource, OpenFailure
+    from kdump.storage.file_source import FileSource
 
 ZERO = f"{0:020}.log"
 CLEAN = FIXTURES / "kafka-4.3.1/clean"
@@ -457,3 +458,80 @@ def test_without_replicas_a_damaged_partition_that_is_there_twice_is_said_to_be(
     assert run.exit == 3
     for args in (["b"], ["--replicas", "a", "b"], ["--quiet", "a", "b"], ["--format=json", "a", "b"]):
         assert b"several" not in run_kdump(["verify", *args], tmp_path).stderr
+
+
+# --- clusters -----------------------------------------------------------------------------------------------------
+def in_cluster(root: Path, cluster: str | None, *batches: bytes) -> Path:
+    """A log.dir of a cluster with one partition."""
+    replica(root, *batches)
+    said = "" if cluster is None else f"cluster.id={cluster}\n"
+    (root / "meta.properties").write_text(f"version=1\nnode.id=1\n{said}")
+    return root
+
+
+def told(*paths: Path) -> tuple[list[Finding], list[str], list[Step]]:
+    """The findings, what was not looked at, and the steps of `--replicas`."""
+    items = list(compare([str(path) for path in paths], VerifyOptions()))
+    return (
+        [one for one in items if isinstance(one, Finding)],
+        [one.sentence for one in items if isinstance(one, OpenFailure)],
+        [one for one in items if isinstance(one, Step)],
+    )
+
+
+def test_replicas_of_two_clusters_are_not_compared(tmp_path: Path) -> None:
+    one = in_cluster(tmp_path / "a", "A", *log(0, 100))
+    other = in_cluster(tmp_path / "b", "B", *log(0, 50, b"other"))
+    found, not_looked_at, _ = told(one, other)
+    (differ,) = [item for item in found if item.code.name[0] == "D" or item.code.name == "K10"]
+    assert (differ.code.name, differ.severity) == ("K10", Severity.WARNING)
+    assert "cluster.id is B here, and A in" in differ.message
+    assert [line for line in not_looked_at if "nothing was compared" in line]
+    assert run_kdump(["verify", "--replicas", "a", "b"], tmp_path).exit == 5
+
+
+def test_partition_directories_of_two_clusters_are_not_compared_either(tmp_path: Path) -> None:
+    for root, cluster in (("a", "A"), ("b", "B")):
+        in_cluster(tmp_path / root, cluster, *log(0, 10, root.encode()))
+    found, _, _ = told(tmp_path / "a" / "t-0", tmp_path / "b" / "t-0")
+    assert [one.code.name for one in found if one.code.name[0] == "D" or one.code.name == "K10"] == ["K10"]
+
+
+def test_those_of_each_cluster_are_compared_and_none_is_restored_from_another_cluster(tmp_path: Path) -> None:
+    spoilt = bytearray(b"".join(log(0, 20)))
+    spoilt[-1] ^= 1
+    roots = [
+        in_cluster(tmp_path / "a1", "A", bytes(spoilt)),
+        in_cluster(tmp_path / "a2", "A", *log(0, 10)),
+        in_cluster(tmp_path / "b1", "B", *log(0, 20)),
+        in_cluster(tmp_path / "b2", "B", *log(0, 6), *log(6, 20, b"w")),
+        in_cluster(tmp_path / "none", None, *log(0, 20, b"x")),
+    ]
+    found, not_looked_at, steps = told(*roots)
+    different = {(one.file.split("/")[-3], one.values["other"]) for one in found if one.code.name == "D01"}
+    assert different == {("b2", str(tmp_path / "b1" / "t-0"))}
+    assert not_looked_at == ["--replicas: 1 partition lies in several clusters: compared are those of one cluster"]
+    of_damaged = [one for one in steps if one.damaged == str(roots[0] / "t-0")]
+    assert of_damaged
+    assert not any("b1" in one.why or "none" in one.why for one in of_damaged)
+
+
+def test_one_that_does_not_say_its_cluster_is_compared_where_there_is_one_cluster(tmp_path: Path) -> None:
+    one = in_cluster(tmp_path / "a", "A", *log(0, 10))
+    other = in_cluster(tmp_path / "none", None, *log(0, 6), *log(6, 10, b"w"))
+    found, not_looked_at, _ = told(one, other)
+    assert "D01" in [one.code.name for one in found]
+    assert "K10" not in [one.code.name for one in found]
+    assert not_looked_at == []
+
+
+def test_where_a_manifest_names_the_hosts_several_clusters_are_a_note(tmp_path: Path) -> None:
+    for root, cluster in (("a", "A"), ("b", "B")):
+        in_cluster(tmp_path / root, cluster, *log(0, 10))
+    options = VerifyOptions(of_hosts=True)
+    found = [one for one in verify([str(tmp_path / "a"), str(tmp_path / "b")], options) if isinstance(one, Finding)]
+    assert [one.severity for one in found if one.code.name == "K10"] == [Severity.NOTE]
+    (tmp_path / "fleet.csv").write_text("host,path\nh1,a\nh2,b\n")
+    run = run_kdump(["verify", "--format", "json", "fleet.csv"], tmp_path)
+    rows = [row for row in map(json.loads, run.stdout.splitlines()) if row.get("code") == "K10"]
+    assert [row["severity"] for row in rows] == ["note"]

@@ -171,6 +171,16 @@ FIXTURES: dict[str, Fixture] = {
         [("F12", "error", "second/plain-0", None, None)],
         paths=("first", "second"),
     ),
+    "directory-k10-clusters-differ": Fixture(
+        "two log directories are of two clusters",
+        {
+            **{f"{one}/meta.properties": meta(1, one) for one in ("first", "second")},
+            **below("first/plain-0", INTACT),
+            **below("second/plain-0", INTACT),
+        },
+        [("K10", "warning", "second/meta.properties", None, None)],
+        paths=("first", "second"),
+    ),
 }
 
 # --- framing ------------------------------------------------------------------------------------------------
