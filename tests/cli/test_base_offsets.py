@@ -70,13 +70,13 @@ def closed(tmp_path: Path) -> Path:
         ["export", "t-0", "--to", "rows", "--file-format", "json"],
         ["transactions", "."],
         ["du", "."],
-        ["retention", "."],
+        ["retention", ".", "--set", "cleanup.policy=delete"],
     ],
     ids=" ".join,
 )
 def test_every_verb_judges_the_last_batch_of_a_closed_segment(args: list[str], closed: Path) -> None:
     run = run_kdump(args, closed)
-    assert run.exit == 3
+    assert run.exit == (6 if args[0] == "transactions" else 3), "there is no __transaction_state"
     assert b"expected=2999" in run.stdout + run.stderr or args[0] == "export"
 
 

@@ -104,7 +104,7 @@ def test_only_the_groups_and_topics_that_are_named_are_shown(tmp_path: Path) -> 
     assert of(groups(path, "--topic", "t"), "commit", "offset") == [1, 3]
     found = groups(path, "--topic", "u")
     assert (of(found, "group", "group"), of(found, "commit", "offset")) == (["a"], [2])
-    assert groups(path, "--group", "nobody")[-1]["exit"] == 0
+    assert groups(path, "--group", "nobody", exit_status=5)[-1]["exit"] == 5, "its partition is not here"
 
 
 # --- times ----------------------------------------------------------------------------------------------------
@@ -114,7 +114,8 @@ def test_a_time_means_all_up_to_the_last_batch_that_is_not_later_even_where_the_
     times = [T, T + 100, T + 50, T + 200]
     path = log_dir(tmp_path, *(at(n, time, commit("g", n, n)) for n, time in enumerate(times)))
     for when, count in ((T - 1, 0), (T, 1), (T + 49, 1), (T + 50, 3), (T + 199, 3), (T + 200, 4)):
-        assert len(of(groups(path, "--at", str(when)), "commit", "offset")) == count, when
+        found = groups(path, "--at", str(when), exit_status=0 if count else 10)
+        assert len(of(found, "commit", "offset")) == count, when
     assert len(of(groups(path, "--at", "end"), "commit", "offset")) == 4
 
 
@@ -478,7 +479,7 @@ def test_what_is_not_there_and_what_is_no_such_directory_have_their_own_exits(tm
 def test_a_log_directory_without_internal_topics_has_nothing_to_say(tmp_path: Path) -> None:
     write(tmp_path, {f"t-0/{file_name(0)}": at(0, T, Record())})
     run = run_kdump(["groups", str(tmp_path)], tmp_path)
-    assert (run.exit, run.stdout) == (0, b"")
+    assert (run.exit, run.stdout) == (5, b"")
     told = "no partition of __consumer_offsets or __share_group_state here; each group is in one, kdump partition-for "
     assert run.stderr.decode() == f"kdump: {tmp_path}: {told}GROUP tells in which: name the log.dirs of all brokers\n"
     run = run_kdump(["transactions", str(tmp_path)], tmp_path)
@@ -486,7 +487,7 @@ def test_a_log_directory_without_internal_topics_has_nothing_to_say(tmp_path: Pa
     assert run.stderr.decode().splitlines() == [
         f"kdump: {tmp_path}: {told}which: name the log.dirs of all brokers", "kdump: no transactions here",
     ]  # fmt: skip
-    assert run.exit == 0
+    assert run.exit == 5
     assert run_kdump(["transactions", str(tmp_path / "t-0")], tmp_path).stderr == b"kdump: no transactions here\n"
 
 
