@@ -36,6 +36,7 @@ from kdump.render.terminal.numbers import counted
 from kdump.spark.errors import SparkFailedError
 from kdump.storage.file_source import CannotKeepCacheError
 from kdump.storage.paths import base_name, is_remote
+from kdump.storage.refusal import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -155,7 +156,7 @@ def command(**given: Any) -> None:  # noqa: ANN401 (click hands over what the op
     try:
         be_guest(given, always=given["scrub"] is not None)
         outcome = _scrub(given, named) if given["scrub"] is not None else _verify(given, named)
-    except CannotKeepCacheError as error:
+    except (CannotKeepCacheError, RefusedError) as error:
         say(f"kdump: {error}")
         sys.exit(Exit.REFUSED)
     sys.exit(outcome.exit)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 _FLOCK = "hhqqi"  # l_type, l_whence, l_start, l_len, l_pid, as Linux has them on 64 bits
 _LOCK = ".lock"
-_MARKS = (FileKind.META_PROPERTIES.value, FileKind.RECOVERY_POINT.value, FileKind.CLEAN_SHUTDOWN.value)
+_MARKS = tuple(
+    kind.value
+    for kind in (FileKind.META_PROPERTIES, FileKind.RECOVERY_POINT, FileKind.REPLICATION, FileKind.CLEAN_SHUTDOWN)
+)
 
 
 def is_held(log_dir: str) -> bool:
